@@ -1,0 +1,50 @@
+#pragma once
+
+// HTTP as the wire layer words it and the net layer carries it.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lictor/time.h"
+
+namespace lictor::http {
+
+/// One HTTP request. `target` is path and query, percent-encoded by the caller
+/// ("/v1/kv/a%20b?raw").
+struct Request {
+  std::string method = "GET";
+  std::string target;
+  std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::chrono::milliseconds timeout{3000};  ///< for the whole request
+  bool long_poll = false;  ///< a blocking query: gets a connection of its own, never waits for one
+};
+
+/// How far a request came. Only kReplied carries a status; kNotSent is the only failure after
+/// which a write is certain not to have landed.
+enum class Delivery {
+  kReplied,    ///< status, headers and the whole body arrived
+  kNotSent,    ///< no connection: no byte of the request left
+  kLost,       ///< it may have been carried out; no whole reply came (reset, time-out)
+  kCancelled,  ///< by cancel() or shutdown; it may have been carried out
+};
+
+struct Response {
+  Delivery delivery = Delivery::kNotSent;
+  int status = 0;
+  std::string body;
+  /// X-Consul-Index; 0 when absent or unreadable (Consul says to treat 0 as 1).
+  std::uint64_t consul_index = 0;
+  /// X-Consul-KnownLeader; absent on errors and on writes.
+  std::optional<bool> known_leader;
+  std::string error;     ///< for a person, when not kReplied: what failed, at which address
+  std::string endpoint;  ///< the address that was asked last
+  Instant sent_at{};     ///< when send() was called: never later than the first byte
+  Duration elapsed{};    ///< from the first byte received to the last: what the transfer cost
+};
+
+}  // namespace lictor::http

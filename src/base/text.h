@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lictor {
+
+/// The candidate nearest to `word` by edits (Levenshtein), or "" when none is near enough to be
+/// meant: for "did you mean".
+[[nodiscard]] std::string nearest(std::string_view word,
+                                  const std::vector<std::string_view>& candidates);
+
+/// Whether `text` is UTF-8 as RFC 3629 has it: no overlong forms, surrogates or values over
+/// U+10FFFF.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+/// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.
+[[nodiscard]] std::string to_utf8(std::string_view text);
+
+/// `text` cut to `limit` bytes at most, with "..." where it was cut, and control characters made
+/// visible: fit for one line of a log or an error.
+[[nodiscard]] std::string excerpt(std::string_view text, std::size_t limit = 60);
+
+}  // namespace lictor

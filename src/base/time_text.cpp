@@ -1,0 +1,160 @@
+#include "base/time_text.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace lictor {
+namespace {
+
+using namespace std::chrono;
+
+constexpr double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
+
+struct Unit {
+  std::string_view name;
+  double ns;
+};
+// Longer names first: "ms" is not "m" and a rest.
+constexpr std::array<Unit, 6> kUnits{
+    {{"ms", 1e6}, {"us", 1e3}, {"ns", 1.0}, {"h", 3600e9}, {"m", 60e9}, {"s", 1e9}}};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes exactly `count` digits off the front of `text`.
+std::optional<int> take_number(std::string_view& text, std::size_t count) {
+  if (text.size() < count) return std::nullopt;
+  int number = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_digit(text[i])) return std::nullopt;
+    number = number * 10 + (text[i] - '0');
+  }
+  text.remove_prefix(count);
+  return number;
+}
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// Takes ".123..." off the front, to the millisecond; further digits are cut.
+std::optional<milliseconds> take_fraction(std::string_view& text) {
+  if (!take(text, '.')) return milliseconds{0};
+  if (text.empty() || !is_digit(text.front())) return std::nullopt;
+  int ms = 0;
+  for (int place = 100; !text.empty() && is_digit(text.front()); place /= 10) {
+    ms += place * (text.front() - '0');
+    text.remove_prefix(1);
+  }
+  return milliseconds{ms};
+}
+
+std::optional<minutes> take_zone(std::string_view& text) {
+  if (take(text, 'Z') || take(text, 'z')) return minutes{0};
+  const bool east = take(text, '+');
+  if (!east && !take(text, '-')) return std::nullopt;
+  const auto h = take_number(text, 2);
+  if (!h || *h > 23 || !take(text, ':')) return std::nullopt;
+  const auto m = take_number(text, 2);
+  if (!m || *m > 59) return std::nullopt;
+  const minutes offset = hours{*h} + minutes{*m};
+  return east ? offset : -offset;
+}
+
+}  // namespace
+
+std::optional<Duration> parse_duration(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  double total = 0;
+  while (!text.empty()) {
+    double number = 0;
+    double place = 1;
+    bool digits = false;
+    bool fraction = false;
+    while (!text.empty() && (is_digit(text.front()) || (text.front() == '.' && !fraction))) {
+      if (text.front() == '.') {
+        fraction = true;
+      } else {
+        digits = true;
+        if (fraction) place /= 10;
+        number =
+            fraction ? number + place * (text.front() - '0') : number * 10 + (text.front() - '0');
+      }
+      text.remove_prefix(1);
+    }
+    if (!digits) return std::nullopt;
+    const Unit* unit = nullptr;
+    for (const Unit& candidate : kUnits) {
+      if (text.starts_with(candidate.name)) {
+        unit = &candidate;
+        break;
+      }
+    }
+    if (unit == nullptr) return std::nullopt;
+    text.remove_prefix(unit->name.size());
+    total += number * unit->ns;
+    if (total > kMaxDurationNs) return std::nullopt;
+  }
+  return Duration{std::llround(total)};
+}
+
+std::string format_duration(Duration duration) {
+  const auto us = duration_cast<microseconds>(duration).count();
+  struct Step {
+    std::int64_t us;
+    const char* name;
+  };
+  static constexpr std::array<Step, 4> kSteps{
+      {{3'600'000'000, "h"}, {60'000'000, "m"}, {1'000'000, "s"}, {1'000, "ms"}}};
+  for (const Step& step : kSteps) {
+    if (us != 0 && us % step.us == 0) return std::to_string(us / step.us) + step.name;
+  }
+  if (us == 0) return "0s";
+  std::array<char, 40> buffer{};
+  const bool seconds_long = us >= 1'000'000;
+  std::snprintf(buffer.data(), buffer.size(), "%.6g",
+                static_cast<double>(us) / (seconds_long ? 1e6 : 1e3));
+  return std::string{buffer.data()} + (seconds_long ? "s" : "ms");
+}
+
+std::optional<WallTime> parse_rfc3339(std::string_view text) {
+  const auto y = take_number(text, 4);
+  if (!y || !take(text, '-')) return std::nullopt;
+  const auto mo = take_number(text, 2);
+  if (!mo || !take(text, '-')) return std::nullopt;
+  const auto d = take_number(text, 2);
+  if (!d || !(take(text, 'T') || take(text, 't') || take(text, ' '))) return std::nullopt;
+  const auto h = take_number(text, 2);
+  if (!h || !take(text, ':')) return std::nullopt;
+  const auto mi = take_number(text, 2);
+  if (!mi || !take(text, ':')) return std::nullopt;
+  const auto s = take_number(text, 2);
+  if (!s) return std::nullopt;
+  const auto fraction = take_fraction(text);
+  if (!fraction) return std::nullopt;
+  const auto zone = take_zone(text);
+  if (!zone || !text.empty()) return std::nullopt;
+
+  const year_month_day date{year{*y}, month{static_cast<unsigned>(*mo)},
+                            day{static_cast<unsigned>(*d)}};
+  if (!date.ok() || *h > 23 || *mi > 59 || *s > 60) return std::nullopt;
+  return sys_days{date} + hours{*h} + minutes{*mi} + seconds{*s} + *fraction - *zone;
+}
+
+std::string format_rfc3339(WallTime time) {
+  const auto days_part = floor<days>(time);
+  const year_month_day date{days_part};
+  const hh_mm_ss clock{time - days_part};
+  std::array<char, 48> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()),
+                static_cast<int>(clock.subseconds().count()));
+  return buffer.data();
+}
+
+}  // namespace lictor
