@@ -1,0 +1,75 @@
+#include "net/environment.h"
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "net/endpoint.h"
+
+namespace lictor::net {
+namespace {
+
+std::optional<std::string> read(const GetEnv& get_env, const char* name) {
+  const char* value = get_env(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+// What Go's strconv.ParseBool takes, since consul reads them with it.
+Result<std::optional<bool>> read_bool(const GetEnv& get_env, const char* name) {
+  constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "true", "TRUE", "True"};
+  constexpr std::array<std::string_view, 6> kFalse{"0", "f", "F", "false", "FALSE", "False"};
+  const std::optional<std::string> value = read(get_env, name);
+  if (!value) return std::optional<bool>{};
+  for (const std::string_view word : kTrue) {
+    if (*value == word) return true;
+  }
+  for (const std::string_view word : kFalse) {
+    if (*value == word) return false;
+  }
+  return fail(ErrorCode::kInvalid, "environment variable " + std::string{name} +
+                                       ": expected true or false, got \"" + excerpt(*value) +
+                                       "\"; correct or unset it");
+}
+
+}  // namespace
+
+Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
+  // Consul's own default has no scheme, so CONSUL_HTTP_SSL alone makes it https.
+  const bool is_default = base.addresses == Options{}.addresses;
+  if (is_default) base.addresses = {"127.0.0.1:8500"};
+
+  if (auto address = read(get_env, "CONSUL_HTTP_ADDR")) base.addresses = {*std::move(address)};
+
+  const auto ssl = read_bool(get_env, "CONSUL_HTTP_SSL");
+  if (!ssl) return tl::unexpected{ssl.error()};
+  for (std::string& address : base.addresses) {
+    if (has_no_scheme(address)) address.insert(0, ssl->value_or(false) ? "https://" : "http://");
+  }
+  const auto verify = read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY");
+  if (!verify) return tl::unexpected{verify.error()};
+  if (*verify) base.tls_verify = **verify;
+
+  if (auto token = read(get_env, "CONSUL_HTTP_TOKEN")) {
+    base.token = *std::move(token);
+    // The file of the configuration would win over it, against "environment over configuration".
+    base.token_file.clear();
+  }
+  const std::array<std::pair<const char*, std::string*>, 8> texts{{
+      {"CONSUL_HTTP_TOKEN_FILE", &base.token_file},
+      {"CONSUL_HTTP_AUTH", &base.basic_auth},
+      {"CONSUL_CACERT", &base.ca_file},
+      {"CONSUL_CAPATH", &base.ca_path},
+      {"CONSUL_CLIENT_CERT", &base.client_cert},
+      {"CONSUL_CLIENT_KEY", &base.client_key},
+      {"CONSUL_TLS_SERVER_NAME", &base.tls_server_name},
+      {"CONSUL_NAMESPACE", &base.consul_namespace},
+  }};
+  for (const auto& [name, setting] : texts) {
+    if (auto value = read(get_env, name)) *setting = *std::move(value);
+  }
+  return base;
+}
+
+}  // namespace lictor::net

@@ -1,0 +1,129 @@
+#include "net/tls_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace lictor::net {
+namespace {
+
+constexpr const char* kCertificate = "-----BEGIN CERTIFICATE-----";
+constexpr std::size_t kMaxCaFiles = 1000;
+
+std::string os_error(int code) { return std::generic_category().message(code); }
+
+Result<std::string> read_pem(const std::string& what, const std::string& path,
+                             const std::string& marker) {
+  Result<std::string> text = read_small_file(what, path);
+  if (text && text->find(marker) == std::string::npos) {
+    return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected PEM with \"" + marker +
+                                         "\", found none; name the right file or convert it");
+  }
+  return text;
+}
+
+Result<std::string> read_ca_path(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (std::filesystem::recursive_directory_iterator it{folder, error}, end; !error && it != end;
+       it.increment(error)) {
+    if (!it->is_directory(error)) paths.push_back(it->path());
+    if (paths.size() > kMaxCaFiles) {
+      return fail(ErrorCode::kInvalid, "ca_path \"" + folder + "\": expected at most " +
+                                           std::to_string(kMaxCaFiles) +
+                                           " files, found more; name a folder of its own");
+    }
+  }
+  if (error) {
+    return fail(ErrorCode::kInvalid, "ca_path \"" + folder +
+                                         "\": expected a readable folder of certificates, got: " +
+                                         error.message() + "; correct the path or its rights");
+  }
+  std::string all;
+  for (const std::string& path : paths) {
+    const Result<std::string> text = read_pem("certificate in ca_path", path, kCertificate);
+    if (!text) return tl::unexpected{text.error()};
+    all += *text;
+    all += '\n';
+  }
+  if (all.empty()) {
+    return fail(ErrorCode::kInvalid, "ca_path \"" + folder +
+                                         "\": expected certificates in PEM, found no file; put "
+                                         "the CA's certificate there");
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::string> read_small_file(const std::string& what, const std::string& path,
+                                    std::size_t limit) {
+  const auto refuse = [&](const std::string& got) {
+    return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected a readable file, got: " +
+                                         got + "; correct the path or its rights");
+  };
+  // O_NONBLOCK: a FIFO without a writer must not hold up the start.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return refuse(os_error(errno));
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+    ::close(fd);
+    return refuse("a folder");
+  }
+  std::string text;
+  ssize_t n = 0;
+  do {
+    const std::size_t used = text.size();
+    text.resize(used + 4096);
+    n = ::read(fd, text.data() + used, 4096);
+    const int code = errno;
+    text.resize(used + (n > 0 ? static_cast<std::size_t>(n) : 0));
+    if (n < 0 && code == EINTR) continue;
+    if (n < 0 || text.size() > limit) {
+      ::close(fd);
+      return refuse(n < 0 ? os_error(code) : "over " + std::to_string(limit) + " bytes");
+    }
+  } while (n != 0);
+  ::close(fd);
+  return text;
+}
+
+Result<std::string> load_tls_files(const Options& options) {
+  if (options.client_cert.empty() != options.client_key.empty()) {
+    return fail(
+        ErrorCode::kInvalid,
+        options.client_cert.empty()
+            ? "client_key \"" + options.client_key +
+                  "\": expected client_cert (CONSUL_CLIENT_CERT) with it, got none; set both"
+            : "client_cert \"" + options.client_cert +
+                  "\": expected client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
+  }
+  if (!options.client_cert.empty()) {
+    auto cert = read_pem("client_cert", options.client_cert, kCertificate);
+    if (!cert) return cert;
+    auto key = read_pem("client_key", options.client_key, "PRIVATE KEY-----");
+    if (!key) return key;
+    // OpenSSL would ask the terminal for its pass phrase.
+    if (key->find("ENCRYPTED") != std::string::npos) {
+      return fail(ErrorCode::kInvalid,
+                  "client_key \"" + options.client_key +
+                      "\": expected a key without a pass phrase, got an encrypted one; decrypt it "
+                      "with \"openssl pkey\" and protect the file by its rights");
+    }
+  }
+  // As with the consul command, ca_file wins over ca_path.
+  if (!options.ca_file.empty()) {
+    auto ca = read_pem("ca_file", options.ca_file, kCertificate);
+    if (!ca) return ca;
+    return std::string{};
+  }
+  if (!options.ca_path.empty()) return read_ca_path(options.ca_path);
+  return std::string{};
+}
+
+}  // namespace lictor::net

@@ -1,0 +1,323 @@
+#include "net/transfer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+#include "base/assert.h"
+#include "base/text.h"
+
+namespace lictor::net {
+namespace {
+
+// A connection that says nothing for 30 s is asked whether it is there, since a long poll is silent
+// for a minute, and is given up after three more silences of 10 s.
+constexpr long kKeepAliveIdleS = 30;
+constexpr long kKeepAliveIntervalS = 10;
+// A CA file that is replaced counts from the next minute on; libcurl's own default is a day.
+constexpr long kCaCacheS = 60;
+
+// No request of ours lasts longer, and neither libcurl's arithmetic nor ours overflows.
+constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours{24};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && std::string_view{" \t\r\n"}.find(text.back()) != std::string_view::npos) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+std::uint64_t parse_index(std::string_view text) {
+  std::uint64_t index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc{} && end == text.data() + text.size() ? index : 0;
+}
+
+bool is_tls_failure(CURLcode code) {
+  switch (code) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Transfer::Transfer() : easy_(curl_easy_init()) { LICTOR_ASSERT(easy_ != nullptr); }
+
+void Transfer::begin(RequestId new_id, Request new_request, Callback new_done, Instant sent_at) {
+  id = new_id;
+  request = std::move(new_request);
+  request.timeout = std::clamp(request.timeout, std::chrono::milliseconds{0}, kLongestTimeout);
+  done = std::move(new_done);
+  response.sent_at = sent_at;
+}
+
+void Transfer::reset() {
+  curl_easy_reset(easy_.get());
+  headers_.reset();
+  connect_to_.reset();
+  id = {};
+  request = {};
+  done = {};
+  response = {};
+  endpoint = 0;
+  tried = 0;
+  running = false;
+}
+
+void Transfer::prepare(const Client& client, std::size_t to, const std::string& token,
+                       std::chrono::milliseconds time_left) {
+  curl_easy_reset(easy_.get());
+  endpoint = to;
+  tried |= std::uint64_t{1} << to;
+  handed_over_ = false;
+  head_complete_ = false;
+  repeat_refused_ = false;
+  too_large_ = false;
+  error_text_.front() = '\0';
+  response.endpoint = client.endpoints[to].address;
+
+  set(CURLOPT_PRIVATE, this);
+  set(CURLOPT_ERRORBUFFER, error_text_.data());
+  set(CURLOPT_PREREQFUNCTION, &Transfer::on_handover);
+  set(CURLOPT_PREREQDATA, this);
+  set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  set(CURLOPT_HEADERDATA, this);
+  set(CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(time_left.count()));
+  set(CURLOPT_CONNECTTIMEOUT_MS,
+      static_cast<long>(std::min(time_left, client.options.connect_timeout).count()));
+  set_connection(client, client.endpoints[to]);
+  set_method();
+  set_headers(client.options, token);
+}
+
+template <class Value>
+void Transfer::set(CURLoption option, Value value) {
+  // Refused only when libcurl was built without the option, or memory is out.
+  LICTOR_ASSERT(curl_easy_setopt(easy_.get(), option, value) == CURLE_OK);
+}
+
+void Transfer::set_connection(const Client& client, const Endpoint& to) {
+  url_.assign(to.origin).append(request.target);
+  set(CURLOPT_URL, url_.c_str());
+  // A key may be called "a/../b": libcurl would tidy the path and ask for another key.
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  // A long poll would share its connection with other requests under HTTP/2, which Consul offers
+  // with TLS, and cancelling it would no longer close it.
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // A redirect (Consul answers unclean paths with 301) is the caller's mistake, not to be hidden.
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  // Unlike the consul command we do not look at HTTP_PROXY: a proxy holds replies back, cuts long
+  // polls short, and a local agent is never behind one.
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_TCP_NODELAY, 1L);
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleS);
+  set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalS);
+  // Else removing a request whose name is being looked up waits for the resolver, and with it
+  // every other request.
+  set(CURLOPT_QUICK_EXIT, 1L);
+  if (!to.unix_path.empty()) set(CURLOPT_UNIX_SOCKET_PATH, to.unix_path.c_str());
+  if (!to.connect_to.empty()) {
+    connect_to_.reset(curl_slist_append(nullptr, to.connect_to.c_str()));
+    set(CURLOPT_CONNECT_TO, connect_to_.get());
+  }
+  if (to.kind == Endpoint::Kind::kHttps) set_tls(client);
+}
+
+void Transfer::set_tls(const Client& client) {
+  const Options& options = client.options;
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  set(CURLOPT_SSL_VERIFYPEER, options.tls_verify ? 1L : 0L);
+  set(CURLOPT_SSL_VERIFYHOST, options.tls_verify ? 2L : 0L);
+  set(CURLOPT_CA_CACHE_TIMEOUT, kCaCacheS);
+  if (!options.ca_file.empty()) {
+    set(CURLOPT_CAINFO, options.ca_file.c_str());
+    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's CAs are trusted beside it.
+  } else if (!client.ca_bundle.empty()) {
+    // Not copied: the bundle outlives every transfer.
+    curl_blob bundle{const_cast<char*>(client.ca_bundle.data()), client.ca_bundle.size(),
+                     CURL_BLOB_NOCOPY};
+    set(CURLOPT_CAINFO_BLOB, &bundle);
+    set<const char*>(CURLOPT_CAPATH, nullptr);
+  }
+  if (!options.client_cert.empty()) {
+    set(CURLOPT_SSLCERT, options.client_cert.c_str());
+    set(CURLOPT_SSLKEY, options.client_key.c_str());
+  }
+}
+
+bool Transfer::is_read() const { return request.method == "GET" || request.method == "HEAD"; }
+
+void Transfer::set_method() {
+  if (request.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  } else if (request.method == "PUT" || request.method == "POST" || !request.body.empty()) {
+    // Not CURLOPT_UPLOAD: this way head and body leave in one packet, from our own buffer.
+    set(CURLOPT_POST, 1L);
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+    set(CURLOPT_POSTFIELDS, request.body.data());
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  } else {
+    set(CURLOPT_HTTPGET, 1L);
+    if (request.method != "GET") set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+}
+
+void Transfer::add_header(const std::string& line) {
+  curl_slist* const list = curl_slist_append(headers_.get(), line.c_str());
+  LICTOR_ASSERT(list != nullptr);
+  static_cast<void>(headers_.release());  // NOLINT(bugprone-unused-return-value): `list` is it.
+  headers_.reset(list);
+}
+
+void Transfer::set_headers(const Options& options, const std::string& token) {
+  headers_.reset();
+  add_header("User-Agent: lictor");
+  add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
+  bool has_type = false;
+  for (const auto& [name, value] : request.headers) {
+    has_type = has_type || equals_ignoring_case(name, "Content-Type");
+    // libcurl takes "name:" for "leave it out", "name;" for "send it empty".
+    std::string line = name;
+    line.append(value.empty() ? ";" : ": ").append(value);
+    add_header(line);
+  }
+  if (!has_type) add_header("Content-Type:");  // Else every body is called a form.
+  if (!token.empty()) add_header("X-Consul-Token: " + token);
+  if (!options.consul_namespace.empty()) {
+    add_header("X-Consul-Namespace: " + options.consul_namespace);
+  }
+  set(CURLOPT_HTTPHEADER, headers_.get());
+  if (!options.basic_auth.empty()) {
+    set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
+    const std::size_t colon = options.basic_auth.find(':');
+    set(CURLOPT_USERNAME, options.basic_auth.substr(0, colon).c_str());
+    set(CURLOPT_PASSWORD,
+        colon == std::string::npos ? "" : options.basic_auth.substr(colon + 1).c_str());
+  }
+}
+
+int Transfer::on_handover(void* self, char*, char*, int, int) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  if (transfer.handed_over_ && !transfer.is_read()) {
+    transfer.repeat_refused_ = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
+  transfer.handed_over_ = true;
+  return CURL_PREREQFUNC_OK;
+}
+
+std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  Response& response = transfer.response;
+  const std::string_view line{data, size * count};
+  if (line.starts_with("HTTP/")) {
+    // Of several heads (an interim 1xx before the reply) the last counts.
+    response.consul_index = 0;
+    response.known_leader.reset();
+    transfer.head_complete_ = false;
+  }
+  if (line == "\r\n" || line == "\n") transfer.head_complete_ = true;
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return line.size();
+  const std::string_view name = line.substr(0, colon);
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (equals_ignoring_case(name, "X-Consul-Index")) {
+    response.consul_index = parse_index(value);
+  } else if (equals_ignoring_case(name, "X-Consul-KnownLeader")) {
+    if (value == "true" || value == "false") response.known_leader = value == "true";
+  }
+  return line.size();
+}
+
+std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::size_t bytes = size * count;
+  if (transfer.response.body.size() + bytes > kMaxBodyBytes) {
+    transfer.too_large_ = true;
+    return 0;
+  }
+  transfer.response.body.append(data, bytes);
+  return bytes;
+}
+
+void Transfer::conclude(CURLcode code, const Client& client) {
+  long status = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  // libcurl is content with a head that breaks off, or with an interim one and no reply after it:
+  // "200" without the body that says whether the write was applied.
+  const bool whole = code == CURLE_OK && head_complete_ && status >= 200;
+  if (whole) {
+    curl_off_t first_us = 0;
+    curl_off_t last_us = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_STARTTRANSFER_TIME_T, &first_us);
+    curl_easy_getinfo(easy_.get(), CURLINFO_TOTAL_TIME_T, &last_us);
+    response.delivery = Delivery::kReplied;
+    response.status = static_cast<int>(status);
+    response.elapsed = std::chrono::microseconds{std::max<curl_off_t>(0, last_us - first_us)};
+    response.error.clear();
+    return;
+  }
+  response.delivery = handed_over_ ? Delivery::kLost : Delivery::kNotSent;
+  response.body.clear();  // Half a reply must not be taken for one.
+  response.consul_index = 0;
+  response.known_leader.reset();
+  add_error(client.endpoints[endpoint].address + ": " + reason(code));
+}
+
+void Transfer::add_error(const std::string& text) {
+  if (!response.error.empty()) {
+    response.error += "; ";
+  } else {
+    // The query is left out: some callers of Consul put the token there.
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    response.error = request.method + ' ' + excerpt(path, 200) + ": ";
+  }
+  response.error += text;
+}
+
+std::string Transfer::reason(CURLcode code) const {
+  std::string detail = curl_easy_strerror(code);
+  if (code == CURLE_OK) {
+    detail = "connection closed within the reply's head";
+  } else if (error_text_.front() != '\0') {
+    detail = excerpt(error_text_.data(), 200);
+  }
+  if (repeat_refused_) {
+    return "connection closed before a reply; the request may have been carried out";
+  }
+  if (too_large_) {
+    return "expected a reply of at most " + std::to_string(kMaxBodyBytes) + " bytes, got more";
+  }
+  if (handed_over_) {
+    return "no whole reply: " + detail + "; the request may have been carried out";
+  }
+  if (is_tls_failure(code)) {
+    return "no TLS connection: " + detail +
+           "; check ca_file, client_cert and tls_server_name against the server's certificate";
+  }
+  return "not sent: " + detail + "; check that a Consul agent listens there";
+}
+
+}  // namespace lictor::net

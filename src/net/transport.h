@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/http.h"
+#include "base/id.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::net {
+
+using http::Delivery;
+using http::Request;
+using http::Response;
+
+/// Where and how to reach Consul. Built from the configuration and Consul's own environment
+/// variables (see net/environment.h).
+struct Options {
+  /// "http://host:port", "https://host:port", "host:port" or "unix:///path"; tried in this order.
+  std::vector<std::string> addresses{"http://127.0.0.1:8500"};
+  std::string token;       ///< X-Consul-Token; empty: none
+  std::string token_file;  ///< read anew when it changes; wins over `token`
+  std::string basic_auth;  ///< "user:password"
+  std::string ca_file, ca_path, client_cert, client_key, tls_server_name;
+  bool tls_verify = true;
+  std::string consul_namespace;  ///< X-Consul-Namespace; not sent when empty (Enterprise only)
+  std::chrono::milliseconds connect_timeout{1000};
+};
+
+using Callback = std::function<void(Response)>;
+
+/// HTTP to Consul over libcurl's multi interface, on one thread of its own. Thread safe: every
+/// method may be called from any thread. Connections are kept alive and reused; TCP_NODELAY.
+///
+/// Failover: a request that could not be sent (kNotSent) is tried at the next address at once; one
+/// that was lost is never sent again from here, since only the caller knows whether that is safe,
+/// but the next requests prefer the next address. The first address is preferred again after a
+/// while (10 s), as the local agent should be.
+class Transport {
+ public:
+  /// Errors: kInvalid (an address, a TLS file or the token file that cannot be used; the message
+  /// names it). Connects to nothing.
+  [[nodiscard]] static Result<std::unique_ptr<Transport>> open(Options options);
+  virtual ~Transport() = default;
+
+  /// Returns at once. `done` runs exactly once, on the network thread, and must not block; it runs
+  /// also after cancel() and on destruction (kCancelled).
+  virtual RequestId send(Request request, Callback done) = 0;
+
+  /// Ends the request at once; its callback runs with kCancelled unless it was already complete.
+  virtual void cancel(RequestId request) = 0;
+
+  /// Sends and waits. Not from the network thread.
+  [[nodiscard]] Response perform(Request request);
+
+  /// Uses another token from the next request on.
+  virtual void set_token(std::string token) = 0;
+};
+
+}  // namespace lictor::net
