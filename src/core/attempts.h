@@ -1,0 +1,77 @@
+#pragma once
+
+// The tasks that are ours: claimed, or being claimed.
+//
+//   kClaiming --applied--> kHeld --a free slot, in order--> kRunning --exit--> kSettling --> gone
+//       |                    |                                                    |
+//       +--void--> gone      +------ withdrawn, given back ------> kSettling -----+
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/id.h"
+#include "core/task.h"
+
+namespace lictor::core {
+
+struct Attempt {
+  enum class State { kClaiming, kHeld, kRunning, kSettling };
+  enum class StopReason { kNone, kWithdrawn, kTimeout, kDrain, kLease };
+
+  AttemptId id;
+  State state = State::kClaiming;
+  StopReason stop = StopReason::kNone;
+  std::shared_ptr<const Task> task;  // with our stamp and its ModifyIndex, once claimed
+  std::uint64_t token = 0;           // ModifyIndex of the claim
+  Instant claimed_at{};
+  Instant started_at{};
+  Instant timeout_at = Instant::max();
+  bool last_chance = false;  // its next lost owner makes it a dead letter: it runs alone
+  bool look_again = false;   // the key changed while we were settling it
+};
+
+class Attempts {
+ public:
+  Attempt& add(AttemptId id, std::shared_ptr<const Task> task);
+  void remove(const Attempt& attempt);
+  void clear();
+
+  [[nodiscard]] Attempt* find(std::string_view key);
+  [[nodiscard]] Attempt* find(AttemptId id);
+
+  void set_state(Attempt& attempt, Attempt::State state);
+  void set_timeout(Attempt& attempt, Instant at);
+
+  /// The claimed attempt that is next to start.
+  [[nodiscard]] Attempt* next_held();
+  /// A running attempt whose time is up.
+  [[nodiscard]] Attempt* next_timed_out(Instant now);
+  [[nodiscard]] Instant next_timeout() const;
+
+  [[nodiscard]] std::size_t count(Attempt::State state) const {
+    return counts_[static_cast<std::size_t>(state)];
+  }
+  [[nodiscard]] std::size_t size() const { return by_key_.size(); }
+  [[nodiscard]] bool empty() const { return by_key_.empty(); }
+  [[nodiscard]] bool has_last_chance() const { return last_chances_ != 0; }
+  void mark_last_chance(Attempt& attempt);
+
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (auto& [key, attempt] : by_key_) visit(*attempt);
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Attempt>, std::less<>> by_key_;
+  std::map<AttemptId, Attempt*> by_id_;
+  std::map<Order, Attempt*> held_;
+  std::set<std::pair<Instant, AttemptId>> timeouts_;
+  std::size_t counts_[4] = {};
+  std::size_t last_chances_ = 0;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,356 @@
+#include "core/commits.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace lictor::core {
+namespace {
+
+constexpr Duration kRetry = 500ms;
+constexpr Duration kDeniedRetry = 5s;
+
+// What a stamp and the verb around it add to a record, at most: names, a claim (node, session,
+// nonce, time) and the last error, which the wire layer cuts to 2 kB before it escapes it.
+constexpr std::size_t kStampBytes = 5'000;
+constexpr std::size_t kVerbBytes = 200;
+
+std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+// A key in JSON; \u00XX is the worst that can become of a byte.
+std::size_t json_size(const std::string& key) { return key.size() * 6; }
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+std::uint64_t index_of(const StoredRecord& stored) {
+  return std::visit([](const auto& record) { return record.modify_index; }, stored);
+}
+
+const std::string* nonce_of(const std::optional<StoredRecord>& stored) {
+  if (!stored) return nullptr;
+  const auto* task = std::get_if<Task>(&*stored);
+  return task != nullptr && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
+}
+
+std::uint64_t expected_index(const Op& op) {
+  return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
+                               [](const auto& other) { return other.index; }},
+                    op);
+}
+
+// Somebody wrote beside our claim: the write goes on from what is there now.
+void expect(Op& op, const StoredRecord& stored) {
+  const auto& record = std::visit(
+      [](const auto& r) -> const auto& { return r.record; }, stored);
+  std::visit(Overloaded{[](MarkOp&) {}, [&](FinishOp& finish) { finish.index = index_of(stored); },
+                        [&](auto& other) {
+                          other.index = index_of(stored);
+                          other.record = record;
+                        }},
+             op);
+}
+
+}  // namespace
+
+const std::string& key_of(const Op& op) {
+  static const std::string kNone;
+  return std::visit(Overloaded{[](const MarkOp&) -> const std::string& { return kNone; },
+                               [](const auto& other) -> const std::string& { return other.key; }},
+                    op);
+}
+
+std::size_t Commits::cost_operations(const Op& op) {
+  return std::holds_alternative<BuryOp>(op) ? 3 : 1;  // check-index, cas, delete-cas
+}
+
+std::size_t Commits::cost_bytes(const Op& op) const {
+  const std::size_t key = kVerbBytes + json_size(key_of(op));
+  return std::visit(
+      Overloaded{
+          [&](const RestampOp& o) { return key + base64_size(o.record->size() + kStampBytes); },
+          [&](const FinishOp&) { return key; },
+          [&](const BuryOp& o) {
+            // What cannot be read goes into the dead letter as a string, in base64 at worst.
+            const std::size_t record =
+                o.readable ? o.record->size() : base64_size(o.record->size());
+            return 3 * key +
+                   base64_size(record + kStampBytes + o.error.size() + 2 * o.output_tail.size());
+          },
+          [&](const MarkOp&) { return key; }},
+      op);
+}
+
+void Commits::add(Instant now, Write write) {
+  const std::size_t bytes = cost_bytes(write.op);
+  if (bytes > options_.max_transaction_bytes) {
+    large_.push_back({std::move(write), now});
+    return;
+  }
+  waiting_operations_ += cost_operations(write.op);
+  waiting_bytes_ += bytes;
+  waiting_.push_back(std::move(write));
+}
+
+bool Commits::has_room(Instant now) const {
+  return now >= hold_until_ && large_.empty() && doubtful_.empty() &&
+         in_flight_.size() < options_.transactions_in_flight &&
+         waiting_operations_ + 1 < options_.max_operations &&
+         waiting_bytes_ < options_.max_transaction_bytes;
+}
+
+std::optional<Instant> Commits::wants_proof_since() const {
+  if (large_.empty()) return std::nullopt;
+  return large_.front().since;
+}
+
+void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {
+  if (now < hold_until_) return;
+  while (!waiting_.empty() && in_flight_.size() < options_.transactions_in_flight) {
+    Batch batch;
+    batch.sent_at = now;
+    Commit commit{requests_.next(), session, {}, false};
+    std::size_t operations = 1;  // the fence
+    std::size_t bytes = kVerbBytes;
+    while (!waiting_.empty()) {
+      const Op& op = waiting_.front().op;
+      const std::size_t more_operations = cost_operations(op);
+      const std::size_t more_bytes = cost_bytes(op);
+      if (!commit.ops.empty() && (operations + more_operations > options_.max_operations ||
+                                  bytes + more_bytes > options_.max_transaction_bytes)) {
+        break;
+      }
+      operations += more_operations;
+      bytes += more_bytes;
+      waiting_operations_ -= more_operations;
+      waiting_bytes_ -= more_bytes;
+      commit.ops.push_back(op);
+      batch.writes.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+    in_flight_.emplace(commit.request, std::move(batch));
+    out.emplace_back(std::move(commit));
+  }
+  // The proof must be newer than the wish to write: nothing else fences a plain write.
+  if (!large_.empty() && last_proof >= large_.front().since &&
+      in_flight_.size() < options_.transactions_in_flight) {
+    Commit commit{requests_.next(), session, {large_.front().write.op}, true};
+    Batch batch;
+    batch.sent_at = now;
+    batch.writes.push_back(std::move(large_.front().write));
+    large_.pop_front();
+    for (Large& large : large_) large.since = now + Duration{1};
+    in_flight_.emplace(commit.request, std::move(batch));
+    out.emplace_back(std::move(commit));
+  }
+}
+
+Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
+  Result result;
+  auto node = in_flight_.extract(reply.request);
+  if (node.empty()) return result;  // from before a loss of leadership; the next leader decides
+  Batch& batch = node.mapped();
+
+  switch (reply.outcome) {
+    case Outcome::kApplied:
+      told_denied_ = false;
+      result.proof = batch.sent_at;
+      for (Write& write : batch.writes) {
+        result.settled.push_back(
+            {std::move(write), Verdict::kApplied, reply.modify_index, std::nullopt});
+      }
+      break;
+    case Outcome::kRejected:
+      sort_failures(reply, batch, now, out, result);
+      break;
+    case Outcome::kUnknown:
+      if (!reply.error.empty()) {  // else a plain write that succeeded: its index is to be read
+        out.emplace_back(
+            Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
+        hold_until_ = now + kRetry;
+      }
+      for (Write& write : batch.writes) {
+        if (write.purpose == Purpose::kMark) {  // made twice is made once
+          requeue(now, {std::move(write)});
+          continue;
+        }
+        const std::string key = key_of(write.op);
+        doubtful_.insert_or_assign(key, std::move(write));
+      }
+      break;
+  }
+  resolve(out);
+  return result;
+}
+
+// Takes out what failed; the rest was not carried out either and goes again.
+void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
+                            Result& result) {
+  enum class Fate { kAgain, kDoubtful, kAside };
+  std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
+  for (const Committed::Failure& failure : reply.failures) {
+    const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
+    switch (failure.why) {
+      case OpFailure::kNotLeader:
+        result.not_leader = true;
+        break;
+      case OpFailure::kDenied:
+      case OpFailure::kOther: {
+        const bool denied = failure.why == OpFailure::kDenied;
+        if (of_one) {
+          fates[failure.op] = Fate::kAside;
+          aside_until_ = now + kDeniedRetry;
+        } else {
+          hold_until_ = now + (denied ? kDeniedRetry : kRetry);
+        }
+        if (!std::exchange(told_denied_, true)) {
+          const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
+          out.emplace_back(Fact{kind,
+                                of_one ? key_of(batch.writes[failure.op].op) : std::string{},
+                                0,
+                                0,
+                                failure.text,
+                                {}});
+        }
+        break;
+      }
+      case OpFailure::kStale: {
+        if (!of_one) break;
+        auto* bury = std::get_if<BuryOp>(&batch.writes[failure.op].op);
+        if (failure.dead_letter_exists && bury != nullptr) {
+          ++bury->copy;
+        } else {
+          fates[failure.op] = Fate::kDoubtful;
+        }
+        break;
+      }
+    }
+  }
+  std::vector<Write> again;
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    Write& write = batch.writes[i];
+    if (fates[i] == Fate::kAgain) {
+      again.push_back(std::move(write));
+    } else if (fates[i] == Fate::kAside) {
+      if (write.purpose == Purpose::kClaim) {
+        result.settled.push_back({std::move(write), Verdict::kRefused, 0, std::nullopt});
+      } else {
+        aside_.push_back(std::move(write));
+      }
+    } else if (write.purpose == Purpose::kMark) {
+      result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::nullopt});
+    } else {
+      const std::string key = key_of(write.op);
+      doubtful_.insert_or_assign(key, std::move(write));
+    }
+  }
+  if (reply.failures.empty()) hold_until_ = now + kRetry;  // not even sent; no loop
+  requeue(now, std::move(again));
+}
+
+void Commits::requeue(Instant now, std::vector<Write> writes) {
+  for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
+    const std::size_t bytes = cost_bytes(it->op);
+    if (bytes > options_.max_transaction_bytes) {
+      large_.push_front({std::move(*it), now + Duration{1}});
+      continue;
+    }
+    waiting_operations_ += cost_operations(it->op);
+    waiting_bytes_ += bytes;
+    waiting_.push_front(std::move(*it));
+  }
+}
+
+void Commits::resolve(Effects& out) {
+  if (read_ || doubtful_.empty()) return;
+  FetchTasks fetch{requests_.next(), {}};
+  for (const auto& [key, write] : doubtful_) {
+    if (fetch.keys.size() == options_.max_operations) break;
+    fetch.keys.push_back(key);
+  }
+  read_ = fetch.request;
+  out.emplace_back(std::move(fetch));
+}
+
+Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out) {
+  Result result;
+  if (reply.request != read_) return result;
+  read_ = {};
+  if (!reply.ok) {
+    hold_until_ = now + kRetry;
+    return result;
+  }
+  for (const StoredRecord& stored : reply.records) {
+    const std::string& key =
+        std::visit([](const auto& record) -> const std::string& { return record.key; }, stored);
+    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), stored, result);
+  }
+  for (const std::string& key : reply.missing) {
+    if (auto node = doubtful_.extract(key)) {
+      judge(now, std::move(node.mapped()), std::nullopt, result);
+    }
+  }
+  resolve(out);
+  return result;
+}
+
+// What a consistent read says of a write that was refused as stale or whose reply was lost.
+void Commits::judge(Instant now, Write write, std::optional<StoredRecord> stored, Result& result) {
+  if (!stored) {
+    // Gone: deleted by this very write, or by somebody who withdrew the task. Either way it ended.
+    result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::nullopt});
+    return;
+  }
+  const std::uint64_t index = index_of(*stored);
+  const std::string* nonce = nonce_of(stored);
+  const bool claim = write.purpose == Purpose::kClaim;
+  if (claim && nonce != nullptr && *nonce == write.nonce) {
+    result.settled.push_back({std::move(write), Verdict::kApplied, index, std::move(stored)});
+    return;
+  }
+  const bool unchanged = index == expected_index(write.op);
+  const bool still_ours = !write.nonce.empty() && nonce != nullptr && *nonce == write.nonce;
+  if (!claim && (unchanged || still_ours)) {
+    // Not carried out; if somebody touched the record beside our claim, the index moved on.
+    expect(write.op, *stored);
+    std::vector<Write> again;
+    again.push_back(std::move(write));
+    requeue(now, std::move(again));
+    return;
+  }
+  result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::move(stored)});
+}
+
+void Commits::on_time(Instant now, Effects& out) {
+  if (!aside_.empty() && now >= aside_until_) requeue(now, std::exchange(aside_, {}));
+  if (now < hold_until_) return;
+  hold_until_ = Instant::min();
+  resolve(out);
+}
+
+void Commits::clear(Effects& out) {
+  for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
+  if (read_) out.emplace_back(CancelRequest{read_});
+  read_ = {};
+  in_flight_.clear();
+  waiting_.clear();
+  large_.clear();
+  doubtful_.clear();
+  aside_.clear();
+  waiting_operations_ = waiting_bytes_ = 0;
+  hold_until_ = Instant::min();
+}
+
+Instant Commits::next_deadline() const {
+  Instant next = aside_.empty() ? Instant::max() : aside_until_;
+  // Also when nothing waits: has_room() keeps claims back until then.
+  if (hold_until_ != Instant::min()) next = std::min(next, hold_until_);
+  return next;
+}
+
+}  // namespace lictor::core

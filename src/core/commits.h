@@ -1,0 +1,119 @@
+#pragma once
+
+// Group commit: what the queue wants written waits here, goes out in one fenced transaction at a
+// time, and comes back settled.
+//
+//   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
+//               ^                    |  |
+//               | not stale          |  +--rejected: the others-> waiting
+//               |                    |
+//               |    stale, unknown  v
+//               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
+//
+// A record too large for a transaction goes alone, by CAS, right after a proof of leadership.
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark };
+
+struct Write {
+  Purpose purpose = Purpose::kMark;
+  Op op;
+  std::string nonce;  // of the claim that the task carries by then; empty: unclaimed
+};
+
+/// The key that a write is about; empty for the marker.
+[[nodiscard]] const std::string& key_of(const Op& op);
+
+class Commits {
+ public:
+  enum class Verdict {
+    kApplied,
+    kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
+    kRefused,  // of a claim: this one task may not be written
+  };
+  struct Settled {
+    Write write;
+    Verdict verdict = Verdict::kVoid;
+    std::uint64_t modify_index = 0;
+    std::optional<StoredRecord> stored;
+  };
+  struct Result {
+    std::vector<Settled> settled;
+    std::optional<Instant> proof;  // a fenced write that was sent then was applied
+    bool not_leader = false;       // the fence refused
+  };
+
+  Commits(const QueueOptions& options, Requests& requests)
+      : options_(options), requests_(requests) {}
+
+  void add(Instant now, Write write);
+
+  /// A transaction may be sent now, and has room for more operations.
+  [[nodiscard]] bool has_room(Instant now) const;
+  /// Sends what waits. `last_proof` decides whether a large record may go.
+  void send(Instant now, const std::string& session, Instant last_proof, Effects& out);
+  /// A large record waits for a proof of leadership that is not older than this.
+  [[nodiscard]] std::optional<Instant> wants_proof_since() const;
+
+  [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
+  [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
+  void on_time(Instant now, Effects& out);
+
+  /// Leadership is lost: whoever leads next decides. Forgets everything.
+  void clear(Effects& out);
+
+  [[nodiscard]] bool idle() const {
+    return waiting_.empty() && large_.empty() && in_flight_.empty() && doubtful_.empty() &&
+           aside_.empty();
+  }
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  struct Batch {
+    std::vector<Write> writes;
+    Instant sent_at{};
+  };
+  struct Large {
+    Write write;
+    Instant since{};
+  };
+
+  [[nodiscard]] std::size_t cost_bytes(const Op& op) const;
+  [[nodiscard]] static std::size_t cost_operations(const Op& op);
+  void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
+                     Result& result);
+  void requeue(Instant now, std::vector<Write> writes);
+  void resolve(Effects& out);
+  void judge(Instant now, Write write, std::optional<StoredRecord> stored, Result& result);
+
+  const QueueOptions& options_;
+  Requests& requests_;
+
+  std::deque<Write> waiting_;
+  std::deque<Large> large_;
+  std::map<RequestId, Batch> in_flight_;
+  std::size_t waiting_operations_ = 0;
+  std::size_t waiting_bytes_ = 0;
+
+  std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
+  RequestId read_;
+  Instant hold_until_ = Instant::min();  // after trouble
+
+  std::vector<Write> aside_;  // refused for a reason of their own; they must not hold up the rest
+  Instant aside_until_ = Instant::min();
+  bool told_denied_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,188 @@
+#pragma once
+
+// What a queue wants done. Effects carry no promise of order: where B needs A, the core waits for
+// A's reply. The runtime answers every request with the event named beside it, sooner or later.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "core/task.h"
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+struct CreateSession {  // SessionCreated
+  RequestId request;
+};
+struct RenewSession {  // SessionRenewed
+  RequestId request;
+  std::string session;
+};
+struct DestroySession {  // SessionDestroyed
+  RequestId request;
+  std::string session;
+};
+
+/// To be kept for a restart of the daemon; empty: forget it.
+struct RememberSession {
+  std::string session;
+};
+
+struct AcquireLock {  // LockReplied
+  RequestId request;
+  std::string session;
+};
+/// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
+/// lost could land after the same session acquired anew, and free the lock without lock-delay.
+struct ReleaseLock {  // UnlockReplied
+  RequestId request;
+  std::string session;
+  std::uint64_t index = 0;
+};
+
+/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once).
+struct ReadLeader {  // LeaderRead
+  RequestId request;
+  bool consistent = false;
+  std::uint64_t index = 0;
+};
+struct WatchControl {  // ControlRead
+  RequestId request;
+  std::uint64_t index = 0;
+};
+
+/// A blocking query on everything under the prefix; `full` with values, else names alone.
+/// `consistent`: a quorum read, at once.
+struct ListTasks {  // TasksListed
+  RequestId request;
+  bool full = true;
+  bool consistent = false;
+  std::uint64_t index = 0;
+};
+struct FetchTasks {  // TasksFetched
+  RequestId request;
+  std::vector<std::string> keys;  // at most QueueOptions::max_operations
+};
+
+// Operations of a transaction. Each names the task and the ModifyIndex that it must still have.
+
+/// Rewrites the record with `stamp`: a claim, a retry, a task given back.
+struct RestampOp {
+  std::string key;
+  std::uint64_t index = 0;
+  std::shared_ptr<const std::string> record;
+  Stamp stamp;
+  std::uint64_t flags = 0;
+};
+/// Deletes the task.
+struct FinishOp {
+  std::string key;
+  std::uint64_t index = 0;
+};
+/// Moves the task to the dead letters, never over another one.
+struct BuryOp {
+  std::string key;
+  std::uint64_t index = 0;
+  std::shared_ptr<const std::string> record;
+  bool readable = true;  // the record is a JSON object
+  Stamp stamp;
+  std::string reason;
+  std::string error;
+  std::string output_tail;
+  WallTime at{};
+  std::uint32_t copy = 1;  // 1: dead/<id>, 2: dead/<id>~2, ...
+};
+/// Makes a key that must always be there, if it is missing: the folder key at the tasks' prefix
+/// (a listing without it was filtered by ACLs), or the control key (a blocking query on a missing
+/// key wakes on every write near it).
+struct MarkOp {
+  enum class What { kTasksFolder, kControl } what = What::kTasksFolder;
+};
+
+using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp>;
+
+/// One transaction, fenced by check-session on the leader key. With `plain`, a single operation on
+/// a record too large for a transaction: by CAS alone, right after a proof of leadership.
+struct Commit {  // Committed
+  RequestId request;
+  std::string session;
+  std::vector<Op> ops;
+  bool plain = false;
+};
+
+/// No longer waited for; its reply, if it comes, is ignored.
+struct CancelRequest {
+  RequestId request;
+};
+
+struct StartJob {  // JobExited
+  AttemptId attempt;
+  std::shared_ptr<const Task> task;
+  std::uint64_t fencing_token = 0;
+  std::optional<Instant> deadline;  // when the attempt times out
+};
+struct StopJob {
+  AttemptId attempt;
+  Duration grace{};
+};
+
+/// Jobs may run until `until`, and are to be killed then by whoever guards them.
+struct ExtendLease {
+  Instant until{};
+};
+/// No job runs under the lease any more.
+struct EndLease {};
+
+/// Something worth a log line or a counter. The runtime words it.
+struct Fact {
+  enum class Kind {
+    kCampaigning,
+    kLeading,
+    kLeaseLost,
+    kLeaseExpired,
+    kLeaseRegained,
+    kSteppedDown,
+    kStopped,
+    kSessionCreated,
+    kSessionLost,
+    kLockDelay,
+    kClaimed,
+    kStarted,
+    kDone,
+    kFailed,
+    kDead,
+    kGivenBack,
+    kLost,
+    kWithdrawn,
+    kChanged,
+    kTooLarge,
+    kDenied,
+    kStoreTrouble,
+    kPaused,
+    kResumed,
+    kNoExecutor,
+  };
+  Kind kind;
+  std::string key;
+  std::uint32_t attempt = 0;
+  std::uint64_t token = 0;
+  std::string text;
+  Duration took{};
+};
+
+/// The queue is done: it may be destroyed.
+struct Stopped {};
+
+using Effect =
+    std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
+                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, Commit,
+                 CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
+
+using Effects = std::vector<Effect>;
+
+}  // namespace lictor::core

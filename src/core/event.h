@@ -1,0 +1,172 @@
+#pragma once
+
+// What happens to a queue. Every reply names the request that it answers; a reply to a request
+// that the core no longer waits for is ignored.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "core/task.h"
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+/// What became of a write. Unknown is neither of the others: the reply was lost, or Consul failed
+/// in mid-flight, and the write may have landed or may land yet (CONSUL-FACTS.md 6.5).
+enum class Outcome { kApplied, kRejected, kUnknown };
+
+/// Nothing but time; the core says by next_deadline() when it wants this.
+struct TimePassed {};
+
+/// The daemon is up. `previous_session` is the session of an earlier daemon of this node, if its
+/// id was kept; it may still live, and hold the lock.
+struct Started {
+  std::optional<std::string> previous_session;
+};
+
+/// The wall clock reads `wall` now. Sent at the start and whenever the clock was found to have
+/// stepped; between, the core counts on.
+struct WallClockRead {
+  WallTime wall;
+};
+
+struct SessionCreated {
+  RequestId request;
+  Outcome outcome = Outcome::kUnknown;
+  std::string session;  // when applied
+  std::string error;
+};
+
+struct SessionRenewed {
+  enum class Answer {
+    kAlive,    // proves nothing about leadership (CONSUL-FACTS.md 6.4), keeps the session
+    kGone,     // no such session
+    kNothing,  // no answer, or an error
+  };
+  RequestId request;
+  Answer answer = Answer::kNothing;
+  std::string error;
+};
+
+struct SessionDestroyed {
+  RequestId request;
+  Outcome outcome = Outcome::kUnknown;
+};
+
+struct LockReplied {
+  enum class Answer {
+    kAcquired,
+    kHeld,         // by another session
+    kLockDelay,    // free, but barred since its last holder was lost
+    kSessionGone,  // ours is not valid any more
+    kRefused,      // no right, or nonsense; see error
+    kUnknown,
+  };
+  RequestId request;
+  Answer answer = Answer::kUnknown;
+  std::uint64_t modify_index = 0;  // of the leader key, when acquired
+  std::string error;
+};
+
+struct UnlockReplied {
+  RequestId request;
+  Outcome outcome = Outcome::kUnknown;
+};
+
+/// The leader key, by a consistent read or by the watch.
+struct LeaderRead {
+  RequestId request;
+  bool ok = false;      // else see error
+  bool found = false;   // the key exists
+  std::string session;  // who holds the lock; empty: free
+  std::string holder;   // a name for people, out of the key's value
+  std::uint64_t modify_index = 0;
+  std::uint64_t consul_index = 0;  // for the next blocking read
+  std::string error;
+};
+
+/// The operator's switches, by the watch on the control key.
+struct ControlRead {
+  RequestId request;
+  bool ok = false;
+  bool found = false;
+  bool paused = false;
+  std::string step_down;  // id of the last step-down that was asked for; empty: none
+  std::string by;         // who asked
+  std::uint64_t consul_index = 0;
+  std::string error;
+};
+
+using StoredRecord = std::variant<Task, BadRecord>;
+
+/// The tasks under the prefix, whole (`full`) or by name.
+struct TasksListed {
+  RequestId request;
+  bool ok = false;
+  bool denied = false;  // the token may not read the prefix
+  bool full = false;
+  bool marker = false;                // the prefix's own folder key was there
+  std::vector<StoredRecord> records;  // when full
+  std::vector<std::string> keys;      // when not
+  std::size_t bytes = 0;              // of the reply
+  std::uint64_t consul_index = 0;
+  Duration cost{};  // spent on transfer and parsing
+  std::string error;
+};
+
+/// Single tasks, by a consistent read. A key in neither list was not read; ask again.
+struct TasksFetched {
+  RequestId request;
+  bool ok = false;
+  std::vector<StoredRecord> records;
+  std::vector<std::string> missing;
+  std::string error;
+};
+
+/// Why one operation of a transaction failed.
+enum class OpFailure {
+  kNotLeader,  // the fence: the leader key is not locked by our session
+  kStale,      // the task changed or is gone; for a dead letter: that name is taken
+  kDenied,     // no right
+  kOther,
+};
+
+struct Committed {
+  struct Failure {
+    std::size_t op = 0;  // position in the Commit; kFence for the fence itself
+    OpFailure why = OpFailure::kOther;
+    bool dead_letter_exists = false;  // the failing part was the dead letter, not the task
+    std::string text;
+  };
+  static constexpr std::size_t kFence = static_cast<std::size_t>(-1);
+
+  RequestId request;
+  Outcome outcome = Outcome::kUnknown;
+  std::uint64_t modify_index = 0;  // of everything written, when applied; 0 if nothing but deletes
+  std::vector<Failure> failures;   // when rejected
+  std::string error;               // when unknown
+};
+
+enum class JobEnding { kDone, kRetry, kPermanent, kStopped };
+
+/// An attempt is over, and nothing of it runs any more.
+struct JobExited {
+  AttemptId attempt;
+  JobEnding ending = JobEnding::kDone;
+  std::string error;
+  std::string output_tail;
+};
+
+/// The daemon is to end, orderly.
+struct StopRequested {};
+
+using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
+                           TasksListed, TasksFetched, Committed, JobExited, StopRequested>;
+
+}  // namespace lictor::core

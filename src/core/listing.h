@@ -1,0 +1,76 @@
+#pragma once
+
+// How the queue learns of tasks. A short list is watched whole: one blocking query with values. A
+// long one is watched by name, new names are fetched in batches, and the whole is read again when
+// a change is not explained by names (a task was rewritten).
+//
+// Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: each may cost a
+// set share of the time and no more.
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+class Listing {
+ public:
+  Listing(const QueueOptions& options, Requests& requests)
+      : options_(options), requests_(requests) {}
+
+  /// Leadership was won: reads everything, by a quorum.
+  void start(Instant now, Effects& out);
+  void stop(Effects& out);
+
+  /// Whether `reply` answers one of ours; then the pace of the next reading is set by it.
+  /// `emitted` is when it was asked for.
+  [[nodiscard]] bool accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
+  /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
+  [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
+
+  /// Reads single tasks, soon.
+  void fetch(std::string key) { wanted_.insert(std::move(key)); }
+  /// Something changed that names do not show.
+  void want_full() { want_full_ = true; }
+
+  void on_time(Instant now, Effects& out);
+  [[nodiscard]] Instant next_deadline() const;
+  [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
+
+ private:
+  void choose_mode(const TasksListed& reply);
+  void send_fetch(Effects& out);
+
+  const QueueOptions& options_;
+  Requests& requests_;
+
+  bool running_ = false;
+  bool complete_ = false;
+  bool by_name_ = false;
+  std::uint64_t index_ = 0;
+  double bytes_per_task_ = 500;
+
+  RequestId watch_;
+  Instant watch_emitted_{};
+  Instant watch_at_ = Instant::max();  // when the next may be sent
+
+  RequestId full_;  // the reading beside a watch by name
+  Instant full_emitted_{};
+  Instant full_at_ = Instant::min();  // not before this
+  bool want_full_ = false;
+  Instant resync_at_ = Instant::max();  // a rewritten task does not show in names
+  bool in_trouble_ = false;
+
+  std::set<std::string> wanted_;
+  RequestId fetch_;
+  std::vector<std::string> fetching_;
+  Instant fetch_at_ = Instant::min();
+};
+
+}  // namespace lictor::core

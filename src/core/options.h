@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+using namespace std::chrono_literals;
+
+/// How long to wait before the next attempt: initial * factor^(failures - 1), at most `max`, less
+/// a random part of up to `jitter` of it, so that tasks that failed together do not return
+/// together.
+struct Backoff {
+  Duration initial = 1s;
+  Duration max = 5min;
+  double factor = 2.0;
+  double jitter = 0.2;  // a fraction, 0 to 1
+
+  friend bool operator==(const Backoff&, const Backoff&) = default;
+};
+
+enum class Delivery { kAtLeastOnce, kAtMostOnce };
+enum class OnLeaseLost { kStop, kFinish };
+
+/// What the configuration says of one taskType. A record may override max_attempts, timeout and
+/// backoff within the limits.
+struct TypePolicy {
+  std::uint32_t max_attempts = 3;
+  std::uint32_t max_attempts_limit = 1000;  // what a record may ask for
+  Duration timeout = Duration::zero();      // zero: none, the job may run for days
+  Duration timeout_limit = Duration::zero();
+  Backoff backoff;
+  Delivery delivery = Delivery::kAtLeastOnce;
+  OnLeaseLost on_lease_lost = OnLeaseLost::kStop;
+};
+
+/// What the core of one queue decides by. The relations are checked when the configuration is
+/// loaded (app/config): request_timeout < renew_interval < session_ttl, and
+/// kill_grace + margin + 3 * proof_interval <= lock_delay.
+struct QueueOptions {
+  std::string queue = "default";
+  std::string node;      // this member's name
+  std::string identity;  // unique to this start of the daemon; part of every claim's nonce
+
+  std::uint32_t concurrency = 1;
+  std::uint32_t prefetch = 0;        // claims held ahead of a free slot
+  std::uint32_t max_unacked = 1000;  // ended, but not yet finished in Consul
+  std::uint32_t max_losses = 3;
+
+  // Consul invalidates a session between one and two TTLs after its last renewal: three renewals
+  // fit into one TTL, so that two may be lost.
+  Duration session_ttl = 15s;
+  Duration renew_interval = 5s;
+  // Longer than Consul's own election with its default timing (13 to 20 s), so that jobs outlive
+  // it.
+  Duration lock_delay = 30s;
+  Duration request_timeout = 3s;
+  Duration kill_grace = 5s;
+  Duration margin =
+      1s;  // for scheduling delays and for clocks that drift by up to 1% in lock_delay
+  Duration drain_timeout = 30s;
+  Duration standoff = 10s;  // after a requested step-down, so that another member takes the lead
+
+  // Consul before 1.14 takes 64 operations a transaction; 1 of them is the fence.
+  std::size_t max_operations = 64;
+  // 524288 is Consul's limit for the body; a value is in base64 there.
+  std::size_t max_transaction_bytes = 500'000;
+  std::size_t max_value_bytes = 524'288;
+  std::size_t transactions_in_flight = 1;
+
+  std::map<std::string, TypePolicy, std::less<>> types;
+  std::optional<TypePolicy> any_type;  // "*"
+
+  /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span().
+  [[nodiscard]] Duration lease_span() const { return lock_delay - kill_grace - margin; }
+  /// A few proofs within the span, so that one or two may be lost.
+  [[nodiscard]] Duration proof_interval() const { return lease_span() / 4; }
+};
+
+}  // namespace lictor::core

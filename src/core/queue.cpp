@@ -1,0 +1,120 @@
+#include "core/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lictor::core {
+
+Queue::Queue(QueueOptions options, std::uint64_t seed)
+    : options_(std::move(options)),
+      random_(seed),
+      lease_(options_, requests_),
+      commits_(options_, requests_),
+      listing_(options_, requests_) {}
+
+void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
+  if (left_) return;
+  for (const Event& event : events) {
+    std::visit([&](const auto& e) { on(now, e, out); }, event);
+  }
+  pump(now, out);
+}
+
+// What may have become possible through any event.
+void Queue::pump(Instant now, Effects& out) {
+  on_change(now, lease_.on_time(now, out), out);
+  if (lease_.holding()) {
+    if (!control_ && now >= control_at_) watch_control(now, out);
+    commits_.on_time(now, out);
+    listing_.on_time(now, out);
+    stop_timed_out(now, out);
+    if (drain_ != Drain::kNone) continue_drain(now, out);
+    if (left_) return;
+  }
+  if (lease_.holding()) {
+    schedule_.advance(wall(now));
+    bury_expired(now, out);
+    start_held(now, out);
+    claim_next(now, out);
+    const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
+    commits_.send(now, lease_.session(), proof, out);
+    if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
+      lease_.ask_proof(now, out);
+    }
+  } else if (drain_ != Drain::kNone && now >= drain_give_up_) {
+    finish_drain(now, out);
+  }
+  leave_if_done(out);
+}
+
+Instant Queue::next_deadline() const {
+  if (stopped_) return Instant::max();
+  Instant next = lease_.next_deadline();
+  if (drain_ != Drain::kNone) next = std::min(next, drain_give_up_);
+  if (!lease_.holding()) return next;
+  next = std::min(
+      {next, commits_.next_deadline(), listing_.next_deadline(), attempts_.next_timeout()});
+  if (!control_) next = std::min(next, control_at_);
+  if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
+  if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
+  // What expires while we may not write stays in the schedule, and is no reason to look.
+  if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
+    if (const auto expiry = schedule_.next_expiry()) next = std::min(next, instant_of(*expiry));
+  }
+  return next;
+}
+
+bool Queue::drained() const {
+  return lease_.holding() && listing_.complete() && attempts_.empty() && commits_.idle() &&
+         schedule_.ready_size() == 0 && burying_.empty();
+}
+
+void Queue::on(Instant, const TimePassed&, Effects&) {}
+
+void Queue::on(Instant now, const Started& event, Effects& out) {
+  lease_.start(now, event.previous_session, out);
+}
+
+void Queue::on(Instant now, const WallClockRead& event, Effects&) {
+  wall_base_ = event.wall;
+  wall_base_at_ = now;
+}
+
+void Queue::on(Instant now, const StopRequested&, Effects& out) {
+  begin_drain(now, Drain::kStop, out);
+}
+
+template <class LeaseEvent>
+void Queue::on(Instant now, const LeaseEvent& event, Effects& out) {
+  on_change(now, lease_.on(now, event, out), out);
+}
+
+void Queue::on(Instant now, const Committed& event, Effects& out) {
+  Commits::Result result = commits_.on(now, event, out);
+  highest_index_ = std::max(highest_index_, event.modify_index);
+  if (result.proof) on_change(now, lease_.proved(now, *result.proof, out), out);
+  for (Commits::Settled& settled : result.settled) settle(now, std::move(settled), out);
+  if (result.not_leader) on_change(now, lease_.refused(out), out);
+}
+
+void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
+  for (Commits::Settled& settled : commits_.on(now, event, out).settled) {
+    settle(now, std::move(settled), out);
+  }
+  if (!listing_.accept(now, event, out)) return;
+  // What is missing may have been made since: a listing, which has an index, tells what is gone.
+  for (const StoredRecord& record : event.records) take_in(now, record, out);
+}
+
+WallTime Queue::wall(Instant now) const {
+  return wall_base_ + std::chrono::floor<std::chrono::milliseconds>(now - wall_base_at_);
+}
+
+Instant Queue::instant_of(WallTime time) const {
+  // Far times would overflow nanoseconds.
+  constexpr std::chrono::milliseconds kFar = std::chrono::hours{24 * 365 * 100};
+  if (time <= wall_base_) return wall_base_at_;
+  return time - wall_base_ > kFar ? Instant::max() : wall_base_at_ + (time - wall_base_);
+}
+
+}  // namespace lictor::core

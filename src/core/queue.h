@@ -1,0 +1,155 @@
+#pragma once
+
+// One queue (later: one partition of one): who leads it, which task is next, what becomes of it.
+//
+// A pure state machine: step() is told what happened and when, and says what to do. The same
+// options, seed and events give the same effects, to the byte. Not thread safe; one loop owns it.
+//
+//              won                      drained
+//   kFollowing ----> kLeading --drain--> kDraining --> kFollowing (step-down), kStopped (stop)
+//       ^               |                    |
+//       +----- lost ----+------- lost -------+
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "base/random.h"
+#include "core/attempts.h"
+#include "core/commits.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/lease.h"
+#include "core/listing.h"
+#include "core/options.h"
+#include "core/requests.h"
+#include "core/schedule.h"
+
+namespace lictor::core {
+
+class Queue {
+ public:
+  Queue(QueueOptions options, std::uint64_t seed);
+  Queue(const Queue&) = delete;  // its parts refer to each other
+  Queue& operator=(const Queue&) = delete;
+
+  /// Events that are there together are told together: what they make possible, a finish and the
+  /// next claim say, then shares a transaction.
+  void step(Instant now, std::span<const Event> events, Effects& out);
+  void step(Instant now, const Event& event, Effects& out) { step(now, {&event, 1}, out); }
+
+  /// When TimePassed is wanted; Instant::max() when never.
+  [[nodiscard]] Instant next_deadline() const;
+
+  [[nodiscard]] bool leading(Instant now) const { return lease_.trusted(now); }
+  [[nodiscard]] std::size_t waiting() const { return schedule_.size(); }
+  [[nodiscard]] std::size_t running() const { return attempts_.count(Attempt::State::kRunning); }
+  /// Nothing that is due is left, as far as a leader knows.
+  [[nodiscard]] bool drained() const;
+
+ private:
+  enum class Drain { kNone, kStepDown, kStop };
+  struct Tombstone {
+    std::uint64_t index = 0;  // the task's last ModifyIndex before we deleted it
+    Instant at{};
+  };
+
+  // queue.cpp: events in, deadlines out
+  void on(Instant now, const TimePassed& event, Effects& out);
+  void on(Instant now, const Started& event, Effects& out);
+  void on(Instant now, const WallClockRead& event, Effects& out);
+  void on(Instant now, const ControlRead& event, Effects& out);
+  void on(Instant now, const TasksListed& event, Effects& out);
+  void on(Instant now, const TasksFetched& event, Effects& out);
+  void on(Instant now, const Committed& event, Effects& out);
+  void on(Instant now, const JobExited& event, Effects& out);
+  void on(Instant now, const StopRequested& event, Effects& out);
+  template <class LeaseEvent>
+  void on(Instant now, const LeaseEvent& event, Effects& out);
+  void pump(Instant now, Effects& out);
+
+  // queue_lead.cpp: leadership gained, lost, given up
+  void on_change(Instant now, Lease::Change change, Effects& out);
+  void begin_term(Instant now, Effects& out);
+  void end_term(Instant now, Effects& out);
+  void begin_drain(Instant now, Drain why, Effects& out);
+  void continue_drain(Instant now, Effects& out);
+  void finish_drain(Instant now, Effects& out);
+  void watch_control(Instant now, Effects& out);
+  void leave_if_done(Effects& out);
+
+  // queue_tasks.cpp: what the store says of tasks
+  void take_in(Instant now, const StoredRecord& record, Effects& out);
+  void take_in(Instant now, const Task& task, Effects& out);
+  void take_in(Instant now, const BadRecord& record, Effects& out);
+  void compare_full(Instant now, const TasksListed& listed, Effects& out);
+  void compare_names(Instant now, const TasksListed& listed, Effects& out);
+  void withdraw_unlisted(Instant now, const std::set<std::string_view>& listed, std::uint64_t index,
+                         Effects& out);
+  void withdraw(Attempt& attempt, Effects& out);
+  [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
+
+  // queue_jobs.cpp: claim, start, end
+  void bury_expired(Instant now, Effects& out);
+  void claim_next(Instant now, Effects& out);
+  [[nodiscard]] bool may_claim(const Task& task) const;
+  void start_held(Instant now, Effects& out);
+  void stop_timed_out(Instant now, Effects& out);
+  void stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out);
+  void settle(Instant now, Commits::Settled settled, Effects& out);
+  void settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
+  void on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
+  void fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
+            Effects& out);
+  void give_back(Instant now, Attempt& attempt, bool lost, Effects& out);
+  void finish(Instant now, Attempt& attempt, Effects& out);
+  void bury(Instant now, Attempt& attempt, std::string reason, std::string error, std::string tail,
+            Effects& out);
+  void restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp);
+  [[nodiscard]] Instant backoff_end(Instant now, const Task& task, std::uint32_t failures);
+
+  [[nodiscard]] WallTime wall(Instant now) const;
+  [[nodiscard]] Instant instant_of(WallTime time) const;
+
+  const QueueOptions options_;
+  Random random_;
+  Requests requests_;
+  Lease lease_;
+  Commits commits_;
+  Listing listing_;
+  Schedule schedule_;
+  Attempts attempts_;
+
+  WallTime wall_base_{};
+  Instant wall_base_at_{};
+
+  std::uint64_t last_attempt_ = 0;
+  std::uint64_t last_claim_ = 0;
+  std::set<std::string> abandoned_claims_;  // claims that seemed not to land, and may yet
+  std::map<std::string, Tombstone, std::less<>> tombstones_;
+  std::map<std::string, std::uint64_t, std::less<>> burying_;     // unreadable or expired, by key
+  std::map<std::string, std::uint64_t, std::less<>> left_alone_;  // too large to be rewritten
+  std::uint64_t highest_index_ = 0;  // of what we wrote or read: explains Consul's index
+  std::set<std::string> told_no_executor_;
+  bool vanished_since_listing_ = false;
+
+  std::set<AttemptId> leftovers_;  // jobs of a lost term that still run
+  Drain drain_ = Drain::kNone;
+  bool drain_stopping_ = false;
+  Instant drain_until_ = Instant::max();
+  Instant drain_give_up_ = Instant::max();
+  bool stopped_ = false;
+  bool left_ = false;  // Stopped was said; nothing is to follow
+
+  RequestId control_;
+  Instant control_at_ = Instant::max();
+  std::uint64_t control_index_ = 0;
+  std::optional<std::string> seen_step_down_;
+  bool paused_ = false;
+  bool marking_folder_ = false;
+  bool marking_control_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,392 @@
+// Claim, start, end: the life of an attempt.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/assert.h"
+#include "core/queue.h"
+
+namespace lictor::core {
+namespace {
+
+// What a dead letter holds beside record and output: a reason, an error of up to 2 kB before it is
+// escaped, names and numbers.
+constexpr std::size_t kDeadLetterBytes = 5'000;
+// A task that may not be written is tried again then; meanwhile it holds up no other.
+constexpr Duration kRefusedRetry = 5s;
+
+// A task that was taken and is not ours has lost its owner: we lead, so nobody else works.
+bool is_orphan(const Task& task) { return task.stamp.taken; }
+
+}  // namespace
+
+void Queue::bury_expired(Instant now, Effects& out) {
+  if (drain_ != Drain::kNone || !lease_.trusted(now)) return;
+  while (const auto task = schedule_.next_expired(wall(now))) {
+    schedule_.remove(task->key);
+    burying_[task->key] = task->modify_index;
+    BuryOp op;
+    op.key = task->key;
+    op.index = task->modify_index;
+    op.record = task->record;
+    op.stamp = task->stamp;
+    op.reason = "expired";
+    op.error = "expireAt passed before it was started";
+    op.at = wall(now);
+    commits_.add(now, {Purpose::kBury, std::move(op), {}});
+    out.emplace_back(Fact{Fact::Kind::kDead, task->key, task->stamp.attempt, 0, "expired", {}});
+  }
+}
+
+bool Queue::may_claim(const Task& task) const {
+  using State = Attempt::State;
+  const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
+                           attempts_.count(State::kRunning);
+  // A task that may be what killed its owners runs alone, so that it takes no other along.
+  const bool last_chance = is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
+  if (last_chance) return busy == 0;
+  if (attempts_.has_last_chance()) return false;
+  // Claims ahead of a free slot would lose an owner without having been started.
+  const std::size_t ahead = is_orphan(task) ? 0 : options_.prefetch;
+  return busy < options_.concurrency + ahead &&
+         attempts_.count(State::kSettling) < options_.max_unacked;
+}
+
+void Queue::claim_next(Instant now, Effects& out) {
+  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now) || !listing_.complete()) return;
+  while (commits_.has_room(now)) {
+    const auto task = schedule_.next(wall(now));
+    if (!task || !may_claim(*task)) return;
+    schedule_.remove(task->key);
+    const TypePolicy& policy = *policy_of(*task);
+    const bool orphan = is_orphan(*task);
+    const bool never_started =
+        orphan && task->stamp.claim && abandoned_claims_.contains(task->stamp.claim->nonce);
+
+    Attempt& attempt = attempts_.add(AttemptId{++last_attempt_}, task);
+    Stamp stamp = task->stamp;
+    if (orphan && !never_started) {
+      ++stamp.lost;
+      out.emplace_back(Fact{Fact::Kind::kLost,
+                            task->key,
+                            stamp.attempt,
+                            0,
+                            stamp.claim ? stamp.claim->node : std::string{},
+                            {}});
+      if (policy.delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
+        attempt.task = [&] {
+          auto copy = std::make_shared<Task>(*task);
+          copy->stamp = stamp;
+          return copy;
+        }();
+        bury(now, attempt, "owner lost",
+             "the daemon that ran it died or lost its lease, " + std::to_string(stamp.lost) +
+                 (stamp.lost == 1 ? " time" : " times"),
+             {}, out);
+        continue;
+      }
+      if (stamp.lost + 1 >= options_.max_losses) attempts_.mark_last_chance(attempt);
+    }
+    stamp.taken = true;
+    if (!never_started) ++stamp.attempt;  // else its claim has counted it
+    stamp.retry_at.reset();
+    stamp.claim = Claim{options_.node, lease_.session(),
+                        options_.identity + "-" + std::to_string(++last_claim_), wall(now)};
+    attempt.claimed_at = now;
+    std::string nonce = stamp.claim->nonce;
+    commits_.add(
+        now, {Purpose::kClaim,
+              RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},
+              std::move(nonce)});
+  }
+}
+
+void Queue::start_held(Instant now, Effects& out) {
+  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now)) return;
+  while (attempts_.count(Attempt::State::kRunning) < options_.concurrency &&
+         attempts_.count(Attempt::State::kSettling) < options_.max_unacked) {
+    Attempt* attempt = attempts_.next_held();
+    if (attempt == nullptr) return;
+    const TypePolicy& policy = *policy_of(*attempt->task);
+    Duration timeout = attempt->task->timeout.value_or(policy.timeout);
+    if (policy.timeout_limit > Duration::zero() &&
+        (timeout == Duration::zero() || timeout > policy.timeout_limit)) {
+      timeout = policy.timeout_limit;
+    }
+    attempts_.set_state(*attempt, Attempt::State::kRunning);
+    attempt->started_at = now;
+    std::optional<Instant> deadline;
+    if (timeout > Duration::zero()) {
+      deadline = now + timeout;
+      attempts_.set_timeout(*attempt, *deadline);
+    }
+    out.emplace_back(Fact{Fact::Kind::kStarted, attempt->task->key, attempt->task->stamp.attempt,
+                          attempt->token, attempt->task->type, now - attempt->claimed_at});
+    out.emplace_back(StartJob{attempt->id, attempt->task, attempt->token, deadline});
+  }
+}
+
+void Queue::stop_timed_out(Instant now, Effects& out) {
+  while (Attempt* attempt = attempts_.next_timed_out(now)) {
+    attempts_.set_timeout(*attempt, Instant::max());
+    if (attempt->stop == Attempt::StopReason::kNone) {
+      stop_running(*attempt, Attempt::StopReason::kTimeout, out);
+    }
+  }
+}
+
+void Queue::stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out) {
+  // What was stopped first names the reason, but for a withdrawal: then nothing is to be written.
+  if (attempt.stop == Attempt::StopReason::kNone || why == Attempt::StopReason::kWithdrawn) {
+    attempt.stop = why;
+  }
+  out.emplace_back(StopJob{attempt.id, options_.kill_grace});
+}
+
+void Queue::on(Instant now, const JobExited& event, Effects& out) {
+  if (leftovers_.erase(event.attempt) != 0) {
+    if (leftovers_.empty() && lease_.state() == Lease::State::kLost) lease_.resume(now, out);
+    return;
+  }
+  Attempt* attempt = attempts_.find(event.attempt);
+  if (attempt == nullptr) return;  // of a term that is over
+  if (attempt->stop == Attempt::StopReason::kWithdrawn) {
+    const std::string key = attempt->task->key;
+    out.emplace_back(Fact{Fact::Kind::kWithdrawn,
+                          key,
+                          attempt->task->stamp.attempt,
+                          attempt->token,
+                          {},
+                          now - attempt->started_at});
+    attempts_.remove(*attempt);
+    listing_.fetch(key);  // it may have been written anew while the job was being stopped
+    return;
+  }
+  if (event.ending == JobEnding::kDone) return finish(now, *attempt, out);
+  switch (attempt->stop) {
+    case Attempt::StopReason::kTimeout:
+      return fail(now, *attempt, "timed out; " + event.error, event.output_tail, out);
+    case Attempt::StopReason::kDrain:
+      return give_back(now, *attempt, false, out);
+    case Attempt::StopReason::kLease:
+      return give_back(now, *attempt, true, out);
+    case Attempt::StopReason::kNone:
+    case Attempt::StopReason::kWithdrawn:
+      break;
+  }
+  switch (event.ending) {
+    case JobEnding::kStopped:  // by its guard: the lease ran out there before it did here
+      return give_back(now, *attempt, true, out);
+    case JobEnding::kPermanent:
+      return bury(now, *attempt, "permanent", event.error, event.output_tail, out);
+    default:
+      return fail(now, *attempt, event.error, event.output_tail, out);
+  }
+}
+
+void Queue::finish(Instant now, Attempt& attempt, Effects& out) {
+  const Task& task = *attempt.task;
+  out.emplace_back(Fact{Fact::Kind::kDone, task.key, task.stamp.attempt, attempt.token, task.type,
+                        now - attempt.started_at});
+  commits_.add(now,
+               {Purpose::kFinish, FinishOp{task.key, task.modify_index}, task.stamp.claim->nonce});
+  attempts_.set_state(attempt, Attempt::State::kSettling);
+}
+
+void Queue::fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
+                 Effects& out) {
+  const Task& task = *attempt.task;
+  const TypePolicy& policy = *policy_of(task);
+  const std::uint32_t failures =
+      task.stamp.attempt > task.stamp.lost ? task.stamp.attempt - task.stamp.lost : 1;
+  const std::uint32_t allowed =
+      std::min(task.max_attempts.value_or(policy.max_attempts), policy.max_attempts_limit);
+  if (failures >= allowed) return bury(now, attempt, "failed", error, tail, out);
+
+  Stamp stamp = task.stamp;
+  stamp.taken = false;
+  stamp.claim.reset();
+  stamp.error = error;
+  const Instant again = backoff_end(now, task, failures);
+  stamp.retry_at = wall(again);
+  out.emplace_back(
+      Fact{Fact::Kind::kFailed, task.key, stamp.attempt, attempt.token, error, again - now});
+  restamp(now, attempt, Purpose::kRetry, std::move(stamp));
+}
+
+Instant Queue::backoff_end(Instant now, const Task& task, std::uint32_t failures) {
+  const Backoff& backoff = task.backoff ? *task.backoff : policy_of(task)->backoff;
+  const double grown = static_cast<double>(backoff.initial.count()) *
+                       std::pow(backoff.factor, static_cast<double>(failures - 1));
+  // Not a number where the initial 0 meets an infinite factor.
+  const auto most = static_cast<double>(backoff.max.count());
+  const double capped = grown < most ? grown : most;
+  const double jittered = capped * (1.0 - backoff.jitter * random_.fraction());
+  return now + Duration{static_cast<Duration::rep>(jittered)};
+}
+
+// Not the task's fault. Given back in order it counts as never begun; `lost` counts as a lost
+// owner.
+void Queue::give_back(Instant now, Attempt& attempt, bool lost, Effects& out) {
+  const Task& task = *attempt.task;
+  Stamp stamp = task.stamp;
+  if (lost) {
+    ++stamp.lost;
+    if (policy_of(task)->delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
+      auto copy = std::make_shared<Task>(task);
+      copy->stamp = stamp;
+      attempt.task = std::move(copy);
+      return bury(now, attempt, "owner lost", "the lease ran out while it was running", {}, out);
+    }
+  } else {
+    --stamp.attempt;
+  }
+  stamp.taken = false;
+  stamp.claim.reset();
+  out.emplace_back(
+      Fact{Fact::Kind::kGivenBack, task.key, task.stamp.attempt, attempt.token, {}, {}});
+  restamp(now, attempt, Purpose::kGiveBack, std::move(stamp));
+}
+
+void Queue::restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp) {
+  const Task& task = *attempt.task;
+  commits_.add(
+      now,
+      {purpose, RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags},
+       task.stamp.claim->nonce});
+  attempts_.set_state(attempt, Attempt::State::kSettling);
+}
+
+void Queue::bury(Instant now, Attempt& attempt, std::string reason, std::string error,
+                 std::string tail, Effects& out) {
+  const Task& task = *attempt.task;
+  out.emplace_back(Fact{
+      Fact::Kind::kDead, task.key, task.stamp.attempt, attempt.token, reason + ": " + error, {}});
+  BuryOp op;
+  op.key = task.key;
+  op.index = task.modify_index;
+  op.record = task.record;
+  op.stamp = task.stamp;
+  op.reason = std::move(reason);
+  op.error = std::move(error);
+  // A dead letter must fit into a value; what counts in it is the record. A byte of the tail is up
+  // to six in JSON.
+  const bool fits =
+      task.record->size() + kDeadLetterBytes + 6 * tail.size() <= options_.max_value_bytes;
+  if (fits) op.output_tail = std::move(tail);
+  op.at = wall(now);
+  commits_.add(now, {Purpose::kBury, std::move(op),
+                     task.stamp.claim ? task.stamp.claim->nonce : std::string{}});
+  attempts_.set_state(attempt, Attempt::State::kSettling);
+}
+
+void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
+  const Purpose purpose = settled.write.purpose;
+  if (purpose == Purpose::kMark) {
+    if (std::get<MarkOp>(settled.write.op).what == MarkOp::What::kControl) {
+      marking_control_ = false;
+      if (settled.verdict == Commits::Verdict::kApplied) control_at_ = now;  // watch it from now on
+    }
+    return;
+  }
+  const std::string key = key_of(settled.write.op);
+  highest_index_ = std::max(highest_index_, settled.modify_index);
+
+  Attempt* attempt = attempts_.find(key);
+  if (attempt == nullptr) {  // an unreadable or expired record on its way to the dead letters
+    burying_.erase(key);
+    vanished_since_listing_ = true;
+    if (settled.stored) {
+      take_in(now, *settled.stored, out);
+    } else {
+      listing_.fetch(key);  // what was written anew meanwhile was passed over
+    }
+    if (settled.verdict == Commits::Verdict::kApplied && purpose == Purpose::kBury) {
+      const auto& op = std::get<BuryOp>(settled.write.op);
+      tombstones_[key] = {op.index, now};
+      if (!op.readable) {
+        out.emplace_back(Fact{Fact::Kind::kDead, key, 0, 0, op.reason + ": " + op.error, {}});
+      }
+    }
+    return;
+  }
+  if (settled.verdict == Commits::Verdict::kApplied) {
+    return settle_applied(now, *attempt, settled, out);
+  }
+  if (settled.verdict == Commits::Verdict::kRefused) {
+    auto task = std::make_shared<Task>(*attempt->task);
+    const WallTime again = wall(now + kRefusedRetry);
+    task->stamp.retry_at =
+        std::max(again, task->stamp.retry_at.value_or(again));  // known here alone
+    attempts_.remove(*attempt);
+    schedule_.put(std::move(task), true);
+    return;
+  }
+  // Not as we expected it: withdrawn, or rewritten by its producer. What the store holds counts.
+  if (purpose == Purpose::kClaim) {
+    if (abandoned_claims_.size() < 10'000) abandoned_claims_.insert(settled.write.nonce);
+    out.emplace_back(Fact{settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn,
+                          key,
+                          0,
+                          0,
+                          "before it was claimed",
+                          {}});
+  }
+  attempts_.remove(*attempt);
+  vanished_since_listing_ = true;
+  if (settled.stored) {
+    take_in(now, *settled.stored, out);
+  } else {
+    listing_.fetch(key);  // what was written anew meanwhile was passed over
+  }
+}
+
+void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled,
+                           Effects& out) {
+  const std::string key = attempt.task->key;
+  const bool look_again = attempt.look_again;
+  switch (settled.write.purpose) {
+    case Purpose::kClaim:
+      return on_claimed(now, attempt, settled, out);
+    case Purpose::kRetry:
+    case Purpose::kGiveBack: {
+      const auto& op = std::get<RestampOp>(settled.write.op);
+      auto task = std::make_shared<Task>(*attempt.task);
+      attempts_.remove(attempt);
+      if (op.record != task->record) {  // somebody wrote beside our claim: read what it is now
+        listing_.fetch(key);
+        break;
+      }
+      task->stamp = op.stamp;
+      task->modify_index = settled.modify_index;
+      schedule_.put(std::move(task), true);
+      break;
+    }
+    default:
+      tombstones_[key] = {attempt.task->modify_index, now};
+      vanished_since_listing_ = true;
+      attempts_.remove(attempt);
+      break;
+  }
+  if (look_again) listing_.fetch(key);
+}
+
+void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled,
+                       Effects& out) {
+  const Task& claimed = settled.stored ? std::get<Task>(*settled.stored) : *attempt.task;
+  auto task = std::make_shared<Task>(claimed);
+  task->stamp = std::get<RestampOp>(settled.write.op).stamp;
+  task->modify_index = settled.modify_index;
+  attempt.task = std::move(task);
+  attempt.token = settled.modify_index;
+  attempts_.set_state(attempt, Attempt::State::kHeld);
+  out.emplace_back(Fact{Fact::Kind::kClaimed,
+                        attempt.task->key,
+                        attempt.task->stamp.attempt,
+                        attempt.token,
+                        {},
+                        now - attempt.claimed_at});
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,176 @@
+// Leadership gained, lost and given up.
+
+#include <algorithm>
+#include <utility>
+
+#include "core/queue.h"
+
+namespace lictor::core {
+namespace {
+
+constexpr Duration kControlRetry = 1s;
+
+}  // namespace
+
+void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
+  switch (change) {
+    case Lease::Change::kNone:
+      break;
+    case Lease::Change::kWon:
+      begin_term(now, out);
+      break;
+    case Lease::Change::kExpired:
+      // Somebody else may lead from lock_delay after the last proof on; by then no job may run.
+      out.emplace_back(Fact{Fact::Kind::kLeaseExpired, {}, 0, 0, {}, {}});
+      attempts_.for_each([&](Attempt& attempt) {
+        if (attempt.state == Attempt::State::kRunning &&
+            policy_of(*attempt.task)->on_lease_lost == OnLeaseLost::kStop) {
+          stop_running(attempt, Attempt::StopReason::kLease, out);
+        }
+      });
+      break;
+    case Lease::Change::kRegained:
+      out.emplace_back(Fact{Fact::Kind::kLeaseRegained, {}, 0, 0, {}, {}});
+      break;
+    case Lease::Change::kLost:
+      out.emplace_back(Fact{Fact::Kind::kLeaseLost, {}, 0, 0, {}, {}});
+      end_term(now, out);
+      if (drain_ == Drain::kStop) {
+        static_cast<void>(lease_.close(now + options_.request_timeout, out));
+      }
+      drain_ = drain_ == Drain::kStop ? Drain::kStop : Drain::kNone;
+      if (leftovers_.empty()) lease_.resume(now, out);
+      break;
+    case Lease::Change::kResigned:
+      out.emplace_back(Fact{Fact::Kind::kSteppedDown, {}, 0, 0, {}, {}});
+      break;
+    case Lease::Change::kClosed:
+      stopped_ = true;
+      break;
+  }
+}
+
+void Queue::begin_term(Instant now, Effects& out) {
+  out.emplace_back(Fact{Fact::Kind::kLeading, {}, 0, 0, {}, {}});
+  highest_index_ = 0;
+  control_index_ = 0;
+  seen_step_down_.reset();
+  marking_folder_ = marking_control_ = false;
+  listing_.start(now, out);
+  watch_control(now, out);
+}
+
+void Queue::end_term(Instant now, Effects& out) {
+  static_cast<void>(now);
+  commits_.clear(out);
+  listing_.stop(out);
+  if (control_) out.emplace_back(CancelRequest{std::exchange(control_, {})});
+  control_at_ = Instant::max();
+  attempts_.for_each([&](Attempt& attempt) {
+    if (attempt.state != Attempt::State::kRunning) return;
+    const TypePolicy* policy = policy_of(*attempt.task);
+    if (policy != nullptr && policy->on_lease_lost == OnLeaseLost::kFinish) return;
+    out.emplace_back(StopJob{attempt.id, options_.kill_grace});
+    leftovers_.insert(attempt.id);
+  });
+  attempts_.clear();
+  schedule_.clear();
+  tombstones_.clear();
+  burying_.clear();
+  left_alone_.clear();
+  abandoned_claims_.clear();
+  paused_ = false;
+}
+
+void Queue::watch_control(Instant now, Effects& out) {
+  static_cast<void>(now);
+  control_at_ = Instant::max();
+  control_ = requests_.next();
+  out.emplace_back(WatchControl{control_, control_index_});
+}
+
+void Queue::on(Instant now, const ControlRead& event, Effects& out) {
+  if (event.request != control_ || !control_) return;
+  control_ = {};
+  if (!event.ok) {
+    control_index_ = 0;
+    control_at_ = now + kControlRetry;
+    return;
+  }
+  if (!event.found) {
+    if (!std::exchange(marking_control_, true)) {
+      commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});
+    }
+    control_index_ = 0;
+    control_at_ = now + kControlRetry;
+    seen_step_down_ = "";
+    return;
+  }
+  if (std::exchange(paused_, event.paused) != event.paused) {
+    out.emplace_back(
+        Fact{event.paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, event.by, {}});
+  }
+  // What was asked of an earlier leader was not asked of us.
+  if (!seen_step_down_) seen_step_down_ = event.step_down;
+  if (std::exchange(seen_step_down_, event.step_down) != event.step_down &&
+      !event.step_down.empty()) {
+    begin_drain(now, Drain::kStepDown, out);
+  }
+  control_index_ = event.consul_index < control_index_ ? 0 : event.consul_index;
+  watch_control(now, out);
+}
+
+void Queue::begin_drain(Instant now, Drain why, Effects& out) {
+  if (drain_ == Drain::kStop || stopped_) return;
+  drain_ = why;
+  drain_stopping_ = false;
+  drain_until_ = now + options_.drain_timeout;
+  drain_give_up_ = drain_until_ + options_.kill_grace + 2 * options_.request_timeout;
+  if (!lease_.holding() && why == Drain::kStop) finish_drain(now, out);
+  if (!lease_.holding() && why == Drain::kStepDown) drain_ = Drain::kNone;
+}
+
+void Queue::continue_drain(Instant now, Effects& out) {
+  attempts_.for_each([&](Attempt& attempt) {
+    if (attempt.state == Attempt::State::kHeld) give_back(now, attempt, false, out);
+  });
+  if (now >= drain_until_ && !std::exchange(drain_stopping_, true)) {
+    attempts_.for_each([&](Attempt& attempt) {
+      if (attempt.state == Attempt::State::kRunning) {
+        stop_running(attempt, Attempt::StopReason::kDrain, out);
+      }
+    });
+  }
+  const bool done = attempts_.empty() && commits_.idle();
+  if (done || now >= drain_give_up_) finish_drain(now, out);
+}
+
+void Queue::finish_drain(Instant now, Effects& out) {
+  drain_until_ = Instant::max();
+  drain_give_up_ = Instant::max();
+  if (lease_.holding() && running() != 0) {
+    // A job would not end. To release the lock now would let the next leader run beside it: keep
+    // the lead, or, if the daemon is to go, leave the lock to the session's TTL and the lock-delay.
+    if (drain_ == Drain::kStop) {
+      stopped_ = left_ = true;
+      out.emplace_back(Stopped{});
+    }
+    drain_ = Drain::kNone;
+    return;
+  }
+  if (lease_.holding()) end_term(now, out);
+  if (drain_ == Drain::kStop) {
+    on_change(now, lease_.close(now + options_.request_timeout, out), out);
+  } else {
+    drain_ = Drain::kNone;
+    lease_.resign(options_.standoff, out);
+  }
+}
+
+void Queue::leave_if_done(Effects& out) {
+  if (lease_.state() != Lease::State::kClosed || !stopped_ || !leftovers_.empty()) return;
+  left_ = true;
+  out.emplace_back(Stopped{});
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,190 @@
+// What the store says of tasks.
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/queue.h"
+
+namespace lictor::core {
+namespace {
+
+// What a stamp adds to a record: a claim (node, session, nonce, time), counters, and the last
+// error, up to 2 kB before it is escaped.
+constexpr std::size_t kClaimBytes = 5'000;
+
+const std::string& key_of_record(const StoredRecord& record) {
+  return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
+}
+
+std::uint64_t index_of_record(const StoredRecord& record) {
+  return std::visit([](const auto& r) { return r.modify_index; }, record);
+}
+
+}  // namespace
+
+const TypePolicy* Queue::policy_of(const Task& task) const {
+  if (const auto it = options_.types.find(task.type); it != options_.types.end()) {
+    return &it->second;
+  }
+  return options_.any_type ? &*options_.any_type : nullptr;
+}
+
+void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
+  const std::string& key = key_of_record(record);
+  const std::uint64_t index = index_of_record(record);
+  highest_index_ = std::max(highest_index_, index);
+
+  if (Attempt* attempt = attempts_.find(key)) {
+    // While it is ours our own writes settle what it is. Only a version that comes after the one
+    // we are just removing would be missed.
+    if (attempt->state == Attempt::State::kSettling && index > attempt->task->modify_index) {
+      attempt->look_again = true;
+    }
+    return;
+  }
+  if (const auto it = tombstones_.find(key); it != tombstones_.end()) {
+    if (index <= it->second.index) return;  // an answer from before our delete
+    tombstones_.erase(it);
+  }
+  if (const auto it = left_alone_.find(key); it != left_alone_.end()) {
+    if (index <= it->second) return;
+    left_alone_.erase(it);
+  }
+  if (const auto it = burying_.find(key); it != burying_.end()) return;
+  std::visit([&](const auto& r) { take_in(now, r, out); }, record);
+}
+
+void Queue::take_in(Instant now, const Task& task, Effects& out) {
+  const auto known = schedule_.find(task.key);
+  if (known && known->modify_index >= task.modify_index) return;
+  if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
+    left_alone_[task.key] = task.modify_index;
+    schedule_.remove(task.key);
+    out.emplace_back(Fact{Fact::Kind::kTooLarge, task.key, 0, 0, {}, {}});
+    return;
+  }
+  const TypePolicy* policy = policy_of(task);
+  if (policy == nullptr && told_no_executor_.insert(task.type).second) {
+    out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
+  }
+  if (known && task.modify_index > known->modify_index) {
+    out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
+  }
+  static_cast<void>(now);
+  schedule_.put(std::make_shared<const Task>(task), policy != nullptr);
+}
+
+void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
+  schedule_.remove(record.key);
+  // In a dead letter its bytes stand in base64 at worst.
+  if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
+    left_alone_[record.key] = record.modify_index;
+    out.emplace_back(Fact{Fact::Kind::kTooLarge, record.key, 0, 0, record.error, {}});
+    return;
+  }
+  burying_[record.key] = record.modify_index;
+  BuryOp op;
+  op.key = record.key;
+  op.index = record.modify_index;
+  op.record = record.record;
+  op.readable = false;
+  op.reason = "unreadable";
+  op.error = record.error;
+  op.at = wall(now);
+  commits_.add(now, {Purpose::kBury, std::move(op), {}});
+}
+
+void Queue::on(Instant now, const TasksListed& event, Effects& out) {
+  Instant emitted{};
+  if (!listing_.accept(now, event, emitted, out)) return;
+  // Answers to what was asked after a delete was acknowledged cannot show the deleted task.
+  std::erase_if(tombstones_, [&](const auto& entry) { return entry.second.at < emitted; });
+  if (event.full) {
+    compare_full(now, event, out);
+  } else {
+    compare_names(now, event, out);
+  }
+  vanished_since_listing_ = false;
+  if (event.marker) {
+    marking_folder_ = false;
+  } else if (!std::exchange(marking_folder_, true)) {
+    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
+  }
+}
+
+void Queue::compare_full(Instant now, const TasksListed& listed, Effects& out) {
+  std::set<std::string_view> names;
+  for (const StoredRecord& record : listed.records) {
+    names.insert(key_of_record(record));
+    take_in(now, record, out);
+  }
+  if (listed.marker) withdraw_unlisted(now, names, listed.consul_index, out);
+}
+
+void Queue::compare_names(Instant now, const TasksListed& listed, Effects& out) {
+  std::set<std::string_view> names;
+  bool explained = vanished_since_listing_ || listed.consul_index <= highest_index_;
+  for (const std::string& key : listed.keys) {
+    names.insert(key);
+    if (Attempt* attempt = attempts_.find(key)) {
+      // Our delete may be under way; a task written anew under this name would not show.
+      if (attempt->state == Attempt::State::kSettling) attempt->look_again = true;
+    } else if (!schedule_.find(key) && !burying_.contains(key) && !left_alone_.contains(key)) {
+      listing_.fetch(key);
+      explained = true;
+    }
+  }
+  const std::size_t before = schedule_.size();
+  if (listed.marker) withdraw_unlisted(now, names, listed.consul_index, out);
+  if (!explained && schedule_.size() == before) listing_.want_full();
+}
+
+// A key that we know from before the listing and that the listing does not show is gone. One whose
+// ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
+// listing without the folder key: it is what a token sees that may not read the tasks. If the key
+// was deleted, it is made again, and the next listing tells.
+void Queue::withdraw_unlisted(Instant now, const std::set<std::string_view>& listed,
+                              std::uint64_t index, Effects& out) {
+  static_cast<void>(now);
+  std::vector<std::string> gone;
+  schedule_.for_each_key([&](std::string_view key, std::uint64_t modify_index) {
+    if (modify_index <= index && !listed.contains(key)) gone.emplace_back(key);
+  });
+  for (const std::string& key : gone) {
+    schedule_.remove(key);
+    out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});
+  }
+  std::vector<Attempt*> withdrawn;
+  attempts_.for_each([&](Attempt& attempt) {
+    const bool settled_by_us =
+        attempt.state == Attempt::State::kSettling || attempt.state == Attempt::State::kClaiming;
+    if (!settled_by_us && attempt.task->modify_index <= index &&
+        !listed.contains(attempt.task->key)) {
+      withdrawn.push_back(&attempt);
+    }
+  });
+  for (Attempt* attempt : withdrawn) withdraw(*attempt, out);
+  std::erase_if(left_alone_, [&](const auto& entry) {
+    return entry.second <= index && !listed.contains(entry.first);
+  });
+}
+
+// Its key was deleted by somebody: the task is withdrawn, and its job is stopped.
+void Queue::withdraw(Attempt& attempt, Effects& out) {
+  if (attempt.state == Attempt::State::kHeld) {
+    out.emplace_back(Fact{Fact::Kind::kWithdrawn,
+                          attempt.task->key,
+                          attempt.task->stamp.attempt,
+                          attempt.token,
+                          {},
+                          {}});
+    attempts_.remove(attempt);
+    return;
+  }
+  if (attempt.stop != Attempt::StopReason::kWithdrawn) {
+    stop_running(attempt, Attempt::StopReason::kWithdrawn, out);
+  }
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,70 @@
+#pragma once
+
+// The tasks that wait, by key, and the three orders in which they are looked at:
+//
+//   delayed, by due time --(due)--> ready, in the order of starting --take()--> an attempt
+//        |                             |
+//        +--- expiring, by expireAt ---+--take_expired()--> a dead letter
+//
+// What has no executor here stays known and is not offered.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/task.h"
+
+namespace lictor::core {
+
+class Schedule {
+ public:
+  /// Takes in `task` in place of what was known of its key. `startable`: it has an executor.
+  void put(std::shared_ptr<const Task> task, bool startable);
+  /// Returns whether the key was known.
+  bool remove(std::string_view key);
+  void clear();
+
+  [[nodiscard]] std::shared_ptr<const Task> find(std::string_view key) const;
+
+  /// The next task to start at `wall`, in order; stays in until it is removed.
+  [[nodiscard]] std::shared_ptr<const Task> next(WallTime wall);
+  /// A task whose expireAt is not after `wall`; stays in until it is removed.
+  [[nodiscard]] std::shared_ptr<const Task> next_expired(WallTime wall) const;
+  /// Makes ready what is due at `wall`.
+  void advance(WallTime wall);
+  /// When the next delayed task is due; after advance() in the future.
+  [[nodiscard]] std::optional<WallTime> next_due() const;
+  /// When the next task expires.
+  [[nodiscard]] std::optional<WallTime> next_expiry() const;
+
+  [[nodiscard]] std::size_t size() const { return tasks_.size(); }
+  [[nodiscard]] std::size_t ready_size() const { return ready_.size(); }
+
+  /// Calls `visit(key, modify_index)` for every key, in the order of the keys.
+  template <class Visit>
+  void for_each_key(Visit visit) const {
+    for (const auto& [key, waiting] : tasks_) visit(key, waiting.task->modify_index);
+  }
+
+ private:
+  struct Waiting {
+    std::shared_ptr<const Task> task;
+    bool startable = true;
+    bool ready = false;
+  };
+  struct ByOrder {
+    bool operator()(const Task* a, const Task* b) const;
+  };
+  void drop_from_orders(const Waiting& waiting);
+
+  std::map<std::string_view, Waiting> tasks_;  // the key's bytes are the task's
+  std::set<const Task*, ByOrder> ready_;
+  std::set<std::pair<WallTime, std::string_view>> delayed_;
+  std::set<std::pair<WallTime, std::string_view>> expiring_;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/options.h"
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+/// Who holds a claim: the record's taskClaim. `nonce` makes every claim's bytes differ, since
+/// Consul lets two CAS of the same bytes at the same index both succeed (CONSUL-FACTS.md 2.4).
+struct Claim {
+  std::string node;
+  std::string session;
+  std::string nonce;
+  WallTime since{};
+
+  friend bool operator==(const Claim&, const Claim&) = default;
+};
+
+/// The fields that lictor writes into a record. Each rewrite carries all of them.
+struct Stamp {
+  bool taken = false;
+  std::uint32_t attempt = 0;  // attempts begun
+  std::uint32_t lost = 0;     // owners lost
+  std::optional<WallTime> retry_at;
+  std::optional<Claim> claim;
+  std::string error;  // the last failure; empty: none
+
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+
+/// A task as the store holds it, read.
+struct Task {
+  std::string key;
+  std::uint64_t create_index = 0;
+  std::uint64_t modify_index = 0;
+
+  std::uint64_t flags = 0;  // Consul's, kept through rewrites
+
+  std::string id;
+  std::string type;
+  std::optional<WallTime> task_time;
+  std::optional<WallTime> execute_at;
+  std::optional<WallTime> expire_at;
+  std::string serial_key;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<Duration> timeout;
+  std::optional<Backoff> backoff;
+  Stamp stamp;
+
+  std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
+};
+
+/// A value that cannot be read as a task.
+struct BadRecord {
+  std::string key;
+  std::uint64_t create_index = 0;
+  std::uint64_t modify_index = 0;
+  std::string error;
+  std::shared_ptr<const std::string> record;
+};
+
+/// The order in which tasks start: oldest first. Tasks without a time come before all others, in
+/// the order of their creation.
+struct Order {
+  WallTime time{};
+  std::uint64_t create_index = 0;
+  std::string key;
+
+  friend auto operator<=>(const Order&, const Order&) = default;
+};
+
+[[nodiscard]] Order order_of(const Task& task);
+
+/// Not before this: executeAt and taskRetryAt. Nothing: at once.
+[[nodiscard]] std::optional<WallTime> due_of(const Task& task);
+
+}  // namespace lictor::core

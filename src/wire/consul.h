@@ -1,0 +1,65 @@
+#pragma once
+
+// The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure: bytes
+// in, bytes out. How Consul answers is by experiment (CONSUL-FACTS.md), by section in the code.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/http.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "wire/layout.h"
+
+namespace lictor::wire {
+
+/// What a queue's requests need to know beside the effect.
+struct Binding {
+  Layout layout;
+  std::string queue;
+  std::string node;
+  std::string leader_value;  ///< JSON: who leads, for people
+  Duration session_ttl{};
+  Duration lock_delay{};
+  std::vector<std::string> session_checks{"serfHealth"};
+  std::chrono::milliseconds request_timeout{3000};
+  /// How long a blocking query waits. Consul adds up to a sixteenth; below 60 s an index that went
+  /// astray costs no more than that (CONSUL-FACTS.md 4.4).
+  std::chrono::seconds wait{55};
+};
+
+[[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
+[[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
+[[nodiscard]] http::Request encode(const Binding&, const core::DestroySession&);
+[[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
+[[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
+[[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
+/// Not for a plain commit.
+[[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
+/// The requests of a plain commit: the next one is sent when the one before answered `true`.
+[[nodiscard]] std::vector<http::Request> encode_plain(const Binding&, const core::Commit&);
+
+[[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
+[[nodiscard]] core::SessionRenewed decode(const core::RenewSession&, const http::Response&);
+[[nodiscard]] core::SessionDestroyed decode(const core::DestroySession&, const http::Response&);
+[[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
+[[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
+[[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
+[[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
+[[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&,
+                                       const http::Response&);
+[[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
+                                        const http::Response&);
+[[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
+/// `step`: which of the requests of encode_plain() this answers; the last one that was sent.
+[[nodiscard]] core::Committed decode_plain(const core::Commit&, std::size_t step,
+                                           const http::Response&);
+
+/// What happened to a request, in words for a person.
+[[nodiscard]] std::string describe(const http::Response& response);
+
+}  // namespace lictor::wire

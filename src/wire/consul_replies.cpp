@@ -1,0 +1,380 @@
+// Consul's replies as events.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "wire/consul.h"
+#include "wire/json_text.h"
+#include "wire/kv_reply.h"
+#include "wire/record.h"
+
+namespace lictor::wire {
+namespace {
+
+using core::Outcome;
+using http::Delivery;
+using nlohmann::json;
+
+// Newer versions go on with who lacks what; a key's name comes never first.
+constexpr std::string_view kDenied = "Permission denied";
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool replied(const http::Response& response, int status) {
+  return response.delivery == Delivery::kReplied && response.status == status;
+}
+
+// What a write's failure says of the write. Only what Consul answers before it does anything, and
+// what never left this host, is a refusal; a 500 may be applied yet (6.5).
+Outcome failed_write(const http::Response& response) {
+  if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
+  if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
+  switch (response.status) {
+    case 400:
+    case 401:
+    case 403:
+    case 404:
+    case 405:
+    case 413:
+    case 429:
+      return Outcome::kRejected;
+    default:
+      return Outcome::kUnknown;
+  }
+}
+
+// A string field of a JSON object, or "".
+std::string field(const std::optional<json>& object, const char* name) {
+  if (!object || !object->is_object()) return {};
+  const auto it = object->find(name);
+  return it != object->end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+// Where a commit's operations begin and end in its transaction.
+std::size_t width(const core::Op& op) { return std::holds_alternative<core::BuryOp>(op) ? 3 : 1; }
+
+core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
+  core::Committed::Failure failure;
+  failure.op = core::Committed::kFence;
+  failure.text = error.what;
+  std::size_t part = error.index;
+  if (part != 0) {
+    --part;  // the fence
+    for (std::size_t i = 0; i < commit.ops.size(); ++i) {
+      if (part < width(commit.ops[i])) {
+        failure.op = i;
+        failure.dead_letter_exists = width(commit.ops[i]) == 3 && part == 1;
+        break;
+      }
+      part -= width(commit.ops[i]);
+    }
+  }
+  // A key may hold any words: only what stands before or after it counts.
+  const std::string_view what = error.what;
+  if (what.starts_with(kDenied)) {
+    failure.why = core::OpFailure::kDenied;
+  } else if (error.index == 0 && (what.starts_with("failed to check session") ||
+                                  what.starts_with("failed session check"))) {
+    failure.why = core::OpFailure::kNotLeader;
+  } else if (what.ends_with("index is stale") || what.starts_with("failed index check") ||
+             what.starts_with("failed to check index")) {
+    failure.why = core::OpFailure::kStale;
+  }
+  return failure;
+}
+
+}  // namespace
+
+std::string describe(const http::Response& response) {
+  if (response.delivery != Delivery::kReplied) return response.error;
+  std::string text = response.endpoint.empty() ? "Consul" : response.endpoint;
+  text += " answered " + std::to_string(response.status);
+  if (!response.body.empty()) text += " (" + excerpt(response.body, 200) + ")";
+  return text;
+}
+
+core::SessionCreated decode(const core::CreateSession& effect, const http::Response& response) {
+  core::SessionCreated event{effect.request, Outcome::kUnknown, {}, {}};
+  if (replied(response, 200)) {
+    event.session = field(parse_json(response.body), "ID");
+    if (!event.session.empty()) {
+      event.outcome = Outcome::kApplied;
+      return event;
+    }
+  } else if (replied(response, 500) &&
+             (contains(response.body, "Missing check") || contains(response.body, "Missing node") ||
+              contains(response.body, "Invalid Session TTL") ||
+              contains(response.body, "critical state"))) {
+    event.outcome = Outcome::kRejected;  // answered before anything was done (1.1)
+  } else {
+    event.outcome = failed_write(response);
+  }
+  event.error = describe(response);
+  return event;
+}
+
+core::SessionRenewed decode(const core::RenewSession& effect, const http::Response& response) {
+  using Answer = core::SessionRenewed::Answer;
+  core::SessionRenewed event{effect.request, Answer::kNothing, {}};
+  if (replied(response, 200)) {
+    event.answer = Answer::kAlive;
+  } else if (replied(response, 404)) {
+    event.answer = Answer::kGone;
+  } else {
+    event.error = describe(response);
+  }
+  return event;
+}
+
+core::SessionDestroyed decode(const core::DestroySession& effect, const http::Response& response) {
+  return {effect.request, replied(response, 200) ? Outcome::kApplied : failed_write(response)};
+}
+
+core::LockReplied decode(const core::AcquireLock& effect, const http::Response& response) {
+  using Answer = core::LockReplied::Answer;
+  core::LockReplied event{effect.request, Answer::kUnknown, 0, {}};
+  const bool answered = replied(response, 200) || replied(response, 409);
+  const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
+  if (!answered || !reply) {
+    event.error = describe(response);
+    if (response.delivery == Delivery::kReplied && failed_write(response) == Outcome::kRejected) {
+      event.answer = Answer::kRefused;
+    }
+    return event;
+  }
+  if (response.status == 200) {
+    if (reply->results.empty()) {  // not Consul's answer to a lock
+      event.error = describe(response);
+      return event;
+    }
+    event.modify_index = reply->results.front().modify_index;
+    event.answer = Answer::kAcquired;
+    return event;
+  }
+  for (const TxnReply::OpError& error : reply->errors) {
+    event.error = error.what;
+    const std::string_view what = error.what;
+    if (what.ends_with("lock is already held")) {
+      event.answer = Answer::kHeld;
+    } else if (what.ends_with("due to lock delay")) {
+      event.answer = Answer::kLockDelay;
+    } else if (what.starts_with("invalid session")) {
+      event.answer = Answer::kSessionGone;
+    } else {
+      event.answer = Answer::kRefused;
+    }
+  }
+  return event;
+}
+
+core::UnlockReplied decode(const core::ReleaseLock& effect, const http::Response& response) {
+  // 409: it is not ours any more, which is as good.
+  if (replied(response, 409)) return {effect.request, Outcome::kRejected};
+  return {effect.request, replied(response, 200) ? Outcome::kApplied : Outcome::kUnknown};
+}
+
+core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& response) {
+  core::LeaderRead event;
+  event.request = effect.request;
+  event.consul_index = response.consul_index;
+  if (replied(response, 404) && response.consul_index != 0) {
+    event.ok = true;
+    return event;
+  }
+  const auto entries =
+      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
+  if (!replied(response, 200) || !entries || entries->empty()) {
+    event.error = describe(response);
+    return event;
+  }
+  const KvEntry& entry = entries->front();
+  event.ok = event.found = true;
+  event.session = entry.session;
+  event.modify_index = entry.modify_index;
+  event.holder = field(parse_json(entry.value), "node");
+  if (event.holder.empty() && !entry.session.empty()) event.holder = "session " + entry.session;
+  return event;
+}
+
+core::ControlRead decode(const core::WatchControl& effect, const http::Response& response) {
+  core::ControlRead event;
+  event.request = effect.request;
+  event.consul_index = response.consul_index;
+  if (replied(response, 404) && response.consul_index != 0) {
+    event.ok = true;
+    return event;
+  }
+  const auto entries =
+      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
+  if (!replied(response, 200) || !entries || entries->empty()) {
+    event.error = describe(response);
+    return event;
+  }
+  event.ok = event.found = true;
+  const auto control = parse_json(entries->front().value);
+  if (!control || !control->is_object()) return event;  // nonsense switches nothing
+  const auto part = [&](const char* name) -> std::optional<json> {
+    const auto it = control->find(name);
+    return it == control->end() || it->is_null() ? std::optional<json>{} : std::optional{*it};
+  };
+  const auto paused = part("paused");
+  event.paused = paused && (paused->is_object() || *paused == json(true));
+  const auto step_down = part("step_down");
+  event.step_down = field(step_down, "id");
+  event.by = field(event.paused ? paused : step_down, "by");
+  return event;
+}
+
+core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
+                         const http::Response& response) {
+  core::TasksListed event;
+  event.request = effect.request;
+  event.full = effect.full;
+  event.bytes = response.body.size();
+  event.cost = response.elapsed;
+  event.consul_index = response.consul_index;
+  if (replied(response, 404) && response.consul_index != 0) {  // nothing there, or nothing allowed
+    event.ok = true;
+    return event;
+  }
+  if (!replied(response, 200)) {
+    event.denied = replied(response, 403);
+    event.error = describe(response);
+    return event;
+  }
+  if (effect.full) {
+    auto entries = read_kv_entries(response.body);
+    if (!entries) {
+      event.error = entries.error().message;
+      return event;
+    }
+    event.records.reserve(entries->size());
+    for (KvEntry& entry : *entries) {
+      if (entry.key == layout.tasks_prefix) event.marker = true;
+      if (!layout.task_id(entry.key)) continue;
+      event.records.push_back(read_record(layout, std::move(entry)));
+    }
+  } else {
+    auto names = read_key_names(response.body);
+    if (!names) {
+      event.error = names.error().message;
+      return event;
+    }
+    event.keys.reserve(names->size());
+    for (std::string& name : *names) {
+      if (name == layout.tasks_prefix) event.marker = true;
+      if (layout.task_id(name)) event.keys.push_back(std::move(name));
+    }
+  }
+  event.ok = true;
+  return event;
+}
+
+core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
+                          const http::Response& response) {
+  core::TasksFetched event;
+  event.request = effect.request;
+  const bool answered = replied(response, 200) || replied(response, 409);
+  auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
+  if (!answered || !reply) {
+    event.error = describe(response);
+    return event;
+  }
+  if (response.status == 409) {  // all that failed are named; the others were not read either
+    for (const TxnReply::OpError& error : reply->errors) {
+      if (!error.what.ends_with("doesn't exist") || error.index >= effect.keys.size()) {
+        event.error = error.what;
+        return event;
+      }
+      event.missing.push_back(effect.keys[error.index]);
+    }
+    event.ok = !event.missing.empty();
+    if (!event.ok) event.error = describe(response);
+    return event;
+  }
+  // A get without the right to read is left out of a 200 (7.2): that is not "missing".
+  if (reply->results.size() < effect.keys.size()) {
+    event.error = "the token may not read all of the tasks";
+    return event;
+  }
+  for (KvEntry& entry : reply->results) {
+    event.records.push_back(read_record(layout, std::move(entry)));
+  }
+  event.ok = true;
+  return event;
+}
+
+core::Committed decode(const core::Commit& commit, const http::Response& response) {
+  core::Committed event;
+  event.request = commit.request;
+  const bool answered = replied(response, 200) || replied(response, 409);
+  const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
+  if (!answered || !reply) {
+    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
+    event.error = describe(response);
+    if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
+      const bool denied = response.status == 403;
+      event.failures.push_back({core::Committed::kFence,
+                                denied ? core::OpFailure::kDenied : core::OpFailure::kOther, false,
+                                event.error});
+    }
+    return event;
+  }
+  if (response.status == 200 && reply->results.empty()) {  // the fence always gives a result
+    event.error = describe(response);
+    return event;
+  }
+  if (response.status == 200) {
+    event.outcome = Outcome::kApplied;
+    for (const KvEntry& entry : reply->results) {
+      event.modify_index = std::max(event.modify_index, entry.modify_index);
+    }
+    return event;
+  }
+  event.outcome = Outcome::kRejected;
+  for (const TxnReply::OpError& error : reply->errors) {
+    event.failures.push_back(failure_of(commit, error));
+  }
+  // A dead letter's parts fail together when its task is gone; then its name is not what is wrong.
+  std::set<std::size_t> gone;
+  for (const auto& failure : event.failures) {
+    if (failure.why == core::OpFailure::kStale && !failure.dead_letter_exists) {
+      gone.insert(failure.op);
+    }
+  }
+  std::erase_if(event.failures, [&](const auto& failure) {
+    return failure.dead_letter_exists && failure.why == core::OpFailure::kStale &&
+           gone.contains(failure.op);
+  });
+  return event;
+}
+
+core::Committed decode_plain(const core::Commit& commit, std::size_t step,
+                             const http::Response& response) {
+  core::Committed event;
+  event.request = commit.request;
+  const bool bury = std::holds_alternative<core::BuryOp>(commit.ops.front());
+  if (replied(response, 200)) {
+    if (response.body.starts_with("true"))
+      return event;  // unknown: it tells no index; read it back
+    event.outcome = Outcome::kRejected;
+    event.failures.push_back({0, core::OpFailure::kStale, bury && step == 0, "changed meanwhile"});
+    return event;
+  }
+  event.outcome = failed_write(response);
+  event.error = describe(response);
+  if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
+    const bool denied = response.status == 403;
+    event.failures.push_back(
+        {0, denied ? core::OpFailure::kDenied : core::OpFailure::kOther, false, event.error});
+  }
+  return event;
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,202 @@
+// The core's effects as requests to Consul.
+
+#include <utility>
+#include <variant>
+
+#include "base/base64.h"
+#include "base/time_text.h"
+#include "wire/consul.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
+
+namespace lictor::wire {
+namespace {
+
+http::Request request(const Binding& binding, std::string method, std::string target,
+                      std::string body = {}) {
+  http::Request r;
+  r.method = std::move(method);
+  r.target = std::move(target);
+  r.body = std::move(body);
+  r.timeout = binding.request_timeout;
+  return r;
+}
+
+// "?index=" makes it a blocking query; its time-out must outlast wait * 17/16
+// (CONSUL-FACTS.md 4.1).
+http::Request read(const Binding& binding, std::string target, bool consistent,
+                   std::uint64_t index) {
+  const auto add = [&](std::string_view parameter) {
+    target += target.find('?') == std::string::npos ? '?' : '&';
+    target += parameter;
+  };
+  if (consistent) add("consistent");
+  if (index != 0) {
+    add("index=" + std::to_string(index));
+    add("wait=" + std::to_string(binding.wait.count()) + "s");
+  }
+  http::Request r = request(binding, "GET", std::move(target));
+  if (index != 0) {
+    r.long_poll = true;
+    r.timeout = std::chrono::milliseconds{binding.wait} * 17 / 16 + binding.request_timeout;
+  }
+  return r;
+}
+
+// Builds the body of /v1/txn. Unknown fields are errors there, so only what a verb needs is said.
+class Txn {
+ public:
+  Txn& verb(std::string_view name, std::string_view key) {
+    close();
+    text_ += text_.empty() ? "" : ",";
+    text_ += R"({"KV":{"Verb":")";
+    text_ += name;
+    text_ += R"(","Key":)";
+    text_ += json_quoted(key);
+    open_ = true;
+    return *this;
+  }
+  Txn& index(std::uint64_t index) { return add("Index", std::to_string(index)); }
+  Txn& flags(std::uint64_t flags) { return add("Flags", std::to_string(flags)); }
+  Txn& session(std::string_view session) { return add("Session", json_quoted(session)); }
+  Txn& value(std::string_view value) { return add("Value", '"' + base64_encode(value) + '"'); }
+  std::string body() {
+    close();
+    return "[" + text_ + "]";
+  }
+
+ private:
+  Txn& add(std::string_view name, const std::string& text) {
+    text_ += ",\"";
+    text_ += name;
+    text_ += "\":";
+    text_ += text;
+    return *this;
+  }
+  void close() {
+    if (std::exchange(open_, false)) text_ += "}}";
+  }
+
+  std::string text_;
+  bool open_ = false;
+};
+
+void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
+  static_cast<void>(binding);
+  txn.verb("cas", op.key)
+      .index(op.index)
+      .flags(op.flags)
+      .value(restamp_record(*op.record, op.stamp));
+}
+
+void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
+  static_cast<void>(binding);
+  txn.verb("delete-cas", op.key).index(op.index);
+}
+
+void add_op(const Binding& binding, const core::BuryOp& op, Txn& txn) {
+  // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
+  txn.verb("check-index", op.key).index(op.index);
+  txn.verb("cas", binding.layout.dead_key(op.key, op.copy))
+      .index(0)
+      .value(dead_letter(op, binding.node));
+  txn.verb("delete-cas", op.key).index(op.index);
+}
+
+void add_op(const Binding& binding, const core::MarkOp& op, Txn& txn) {
+  if (op.what == core::MarkOp::What::kControl) {
+    txn.verb("cas", binding.layout.control_key).index(0).value("{}");
+  } else {
+    txn.verb("cas", binding.layout.tasks_prefix).index(0);
+  }
+}
+
+}  // namespace
+
+http::Request encode(const Binding& binding, const core::CreateSession&) {
+  // Durations as text with a unit: bare numbers mean two things (CONSUL-FACTS.md 1.1).
+  std::string checks;
+  for (const std::string& check : binding.session_checks) {
+    checks += (checks.empty() ? "" : ",") + json_quoted(check);
+  }
+  return request(binding, "PUT", "/v1/session/create",
+                 R"({"Name":)" + json_quoted("lictor " + binding.queue + " " + binding.node) +
+                     R"(,"TTL":")" + format_duration(binding.session_ttl) + R"(","LockDelay":")" +
+                     format_duration(binding.lock_delay) + R"(","Behavior":"release","NodeChecks":[)" +
+                     checks + "]}");
+}
+
+http::Request encode(const Binding& binding, const core::RenewSession& effect) {
+  return request(binding, "PUT", "/v1/session/renew/" + query_value(effect.session));
+}
+
+http::Request encode(const Binding& binding, const core::DestroySession& effect) {
+  return request(binding, "PUT", "/v1/session/destroy/" + query_value(effect.session));
+}
+
+http::Request encode(const Binding& binding, const core::AcquireLock& effect) {
+  // As a transaction: ?acquire= answers a bare false both for a held lock and for the lock-delay,
+  // and tells no ModifyIndex (2.2).
+  Txn txn;
+  txn.verb("lock", binding.layout.leader_key).session(effect.session).value(binding.leader_value);
+  return request(binding, "PUT", "/v1/txn", txn.body());
+}
+
+http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
+  Txn txn;
+  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
+  txn.verb("unlock", binding.layout.leader_key).session(effect.session);
+  return request(binding, "PUT", "/v1/txn", txn.body());
+}
+
+http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
+  return read(binding, kv_path(binding.layout.leader_key), effect.consistent, effect.index);
+}
+
+http::Request encode(const Binding& binding, const core::WatchControl& effect) {
+  return read(binding, kv_path(binding.layout.control_key), false, effect.index);
+}
+
+http::Request encode(const Binding& binding, const core::ListTasks& effect) {
+  return read(binding, kv_path(binding.layout.tasks_prefix) + (effect.full ? "?recurse" : "?keys"),
+              effect.consistent, effect.index);
+}
+
+http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
+  Txn txn;
+  for (const std::string& key : effect.keys) txn.verb("get", key);
+  return request(binding, "PUT", "/v1/txn?consistent", txn.body());
+}
+
+http::Request encode(const Binding& binding, const core::Commit& commit) {
+  Txn txn;
+  txn.verb("check-session", binding.layout.leader_key).session(commit.session);
+  for (const core::Op& op : commit.ops) {
+    std::visit([&](const auto& o) { add_op(binding, o, txn); }, op);
+  }
+  return request(binding, "PUT", "/v1/txn", txn.body());
+}
+
+std::vector<http::Request> encode_plain(const Binding& binding, const core::Commit& commit) {
+  std::vector<http::Request> requests;
+  if (commit.ops.empty()) return requests;
+  if (const auto* restamp = std::get_if<core::RestampOp>(&commit.ops.front())) {
+    requests.push_back(request(binding, "PUT",
+                               kv_path(restamp->key) + "?cas=" + std::to_string(restamp->index) +
+                                   "&flags=" + std::to_string(restamp->flags),
+                               restamp_record(*restamp->record, restamp->stamp)));
+  } else if (const auto* finish = std::get_if<core::FinishOp>(&commit.ops.front())) {
+    // Of a key so long that even a delete-cas is large.
+    requests.push_back(
+        request(binding, "DELETE", kv_path(finish->key) + "?cas=" + std::to_string(finish->index)));
+  } else if (const auto* bury = std::get_if<core::BuryOp>(&commit.ops.front())) {
+    requests.push_back(request(binding, "PUT",
+                               kv_path(binding.layout.dead_key(bury->key, bury->copy)) + "?cas=0",
+                               dead_letter(*bury, binding.node)));
+    requests.push_back(
+        request(binding, "DELETE", kv_path(bury->key) + "?cas=" + std::to_string(bury->index)));
+  }
+  return requests;
+}
+
+}  // namespace lictor::wire

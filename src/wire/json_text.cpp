@@ -1,0 +1,143 @@
+#include "wire/json_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+// Accepts everything, keeps nothing, and remembers where the text stops being JSON.
+struct Checker : nlohmann::json_sax<json> {
+  std::size_t error_byte = 0;
+  std::string found;
+  bool object = false;
+  bool first = true;
+
+  bool seen(bool is_object = false) {
+    if (std::exchange(first, false)) object = is_object;
+    return true;
+  }
+  bool null() override { return seen(); }
+  bool boolean(bool) override { return seen(); }
+  bool number_integer(number_integer_t) override { return seen(); }
+  bool number_unsigned(number_unsigned_t) override { return seen(); }
+  bool number_float(number_float_t, const string_t&) override { return seen(); }
+  bool string(string_t&) override { return seen(); }
+  bool binary(binary_t&) override { return seen(); }
+  bool start_object(std::size_t) override { return seen(true); }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return seen(); }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& last_token,
+                   const json::exception&) override {
+    error_byte = position;
+    found = last_token;
+    return false;
+  }
+};
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Walks over text that is known to be one valid JSON object.
+class Walker {
+ public:
+  explicit Walker(std::string_view text) : text_(text) {}
+
+  std::vector<Member> members() {
+    std::vector<Member> members;
+    skip_space();
+    ++at_;  // {
+    for (skip_space(); text_[at_] != '}'; skip_space()) {
+      if (text_[at_] == ',') {
+        ++at_;
+        skip_space();
+      }
+      Member member;
+      member.name_text = string();
+      skip_space();
+      ++at_;  // :
+      skip_space();
+      member.value_text = value();
+      member.name = json::parse(member.name_text, nullptr, false).get<std::string>();
+      members.push_back(std::move(member));
+    }
+    return members;
+  }
+
+ private:
+  void skip_space() {
+    while (is_space(text_[at_])) ++at_;
+  }
+
+  std::string_view string() {
+    const std::size_t begin = at_++;
+    while (text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+
+  std::string_view value() {
+    const std::size_t begin = at_;
+    std::size_t depth = 0;
+    while (true) {
+      const char c = text_[at_];
+      if (c == '"') {
+        string();
+        if (depth == 0) break;
+        continue;
+      }
+      if (c == '{' || c == '[') ++depth;
+      if (c == '}' || c == ']') {
+        if (depth == 0) break;  // of the object around
+        ++at_;
+        if (--depth == 0) break;
+        continue;
+      }
+      if (depth == 0 && (c == ',' || is_space(c))) break;
+      ++at_;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<Member>> split_object(std::string_view text) {
+  // Some editors put a byte order mark first; nlohmann passes over it, and so must we.
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  Checker checker;
+  // To nlohmann a NUL is the end of the text, whatever follows.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+    return fail(ErrorCode::kInvalid,
+                "expected a JSON object, got a NUL at byte " + std::to_string(nul + 1));
+  }
+  if (!json::sax_parse(text, &checker)) {
+    if (text.empty()) return fail(ErrorCode::kInvalid, "expected a JSON object, got no bytes");
+    return fail(ErrorCode::kInvalid, "expected a JSON object, got what is not JSON at byte " +
+                                         std::to_string(checker.error_byte) + ": \"" +
+                                         excerpt(checker.found, 40) + "\"");
+  }
+  if (!checker.object) {
+    return fail(ErrorCode::kInvalid, "expected a JSON object, got " + excerpt(text, 40));
+  }
+  return Walker{text}.members();
+}
+
+std::optional<json> parse_json(std::string_view text) {
+  json value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
+  return value;
+}
+
+std::string json_quoted(std::string_view text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,34 @@
+#pragma once
+
+// JSON as text: what must survive a rewrite unchanged is copied, never parsed and printed again,
+// since a number beyond 64 bits or a repeated name would not come back as it was.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "lictor/result.h"
+
+namespace lictor::wire {
+
+/// One member of an object: its name, decoded, and the text of its name and value.
+struct Member {
+  std::string name;
+  std::string_view name_text;
+  std::string_view value_text;
+};
+
+/// The members of the JSON object in `text`, in order, repeated names included. They refer to
+/// `text`. Errors: kInvalid with what was found at which byte.
+[[nodiscard]] Result<std::vector<Member>> split_object(std::string_view text);
+
+/// Parses without throwing; nothing when `text` is not JSON.
+[[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text);
+
+/// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
+[[nodiscard]] std::string json_quoted(std::string_view text);
+
+}  // namespace lictor::wire

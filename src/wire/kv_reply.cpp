@@ -1,0 +1,110 @@
+#include "wire/kv_reply.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/text.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+// Entries as they stream by: a list of 100,000 tasks never stands in memory as a tree. Takes both
+// forms: [{entry}, ...] and {"Results": [{"KV": {entry}}, ...], "Errors": [...]}.
+class EntryReader : public nlohmann::json_sax<json> {
+ public:
+  TxnReply reply;
+  std::string problem;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t number) override {
+    if (name_ == "CreateIndex") entry_.create_index = number;
+    if (name_ == "ModifyIndex") entry_.modify_index = number;
+    if (name_ == "Flags") entry_.flags = number;
+    if (name_ == "OpIndex") error_.index = static_cast<std::size_t>(number);
+    return true;
+  }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& text) override {
+    if (name_ == "Key") {
+      entry_.key = std::move(text);
+      has_key_ = true;
+    } else if (name_ == "Value") {
+      auto value = base64_decode(text);
+      if (!value) {
+        problem = "a Value that is not base64";
+        return false;
+      }
+      entry_.value = std::move(*value);
+    } else if (name_ == "Session") {
+      entry_.session = std::move(text);
+    } else if (name_ == "What") {
+      error_.what = std::move(text);
+      has_what_ = true;
+    }
+    return true;
+  }
+  bool key(string_t& name) override {
+    name_.swap(name);
+    return true;
+  }
+  bool start_object(std::size_t) override { return true; }
+  bool end_object() override {
+    if (std::exchange(has_key_, false)) reply.results.push_back(std::exchange(entry_, {}));
+    if (std::exchange(has_what_, false)) reply.errors.push_back(std::exchange(error_, {}));
+    return true;
+  }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t byte, const std::string&, const json::exception&) override {
+    problem = "what is not JSON at byte " + std::to_string(byte);
+    return false;
+  }
+
+ private:
+  std::string name_;
+  KvEntry entry_;
+  TxnReply::OpError error_;
+  bool has_key_ = false;
+  bool has_what_ = false;
+};
+
+Result<TxnReply> read(std::string_view body) {
+  EntryReader reader;
+  if (!json::sax_parse(body, &reader)) {
+    return fail(ErrorCode::kFailed,
+                "expected Consul's JSON, got " + reader.problem + ": " + excerpt(body));
+  }
+  return std::move(reader.reply);
+}
+
+}  // namespace
+
+Result<std::vector<KvEntry>> read_kv_entries(std::string_view body) {
+  auto reply = read(body);
+  if (!reply) return tl::unexpected(std::move(reply.error()));
+  return std::move(reply->results);
+}
+
+Result<TxnReply> read_txn_reply(std::string_view body) { return read(body); }
+
+Result<std::vector<std::string>> read_key_names(std::string_view body) {
+  const json names = json::parse(body, nullptr, false);
+  if (!names.is_array()) {
+    return fail(ErrorCode::kFailed, "expected a JSON array of names, got " + excerpt(body));
+  }
+  std::vector<std::string> keys;
+  keys.reserve(names.size());
+  for (const json& name : names) {
+    if (name.is_string()) keys.push_back(name.get<std::string>());
+  }
+  return keys;
+}
+
+}  // namespace lictor::wire

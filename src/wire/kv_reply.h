@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lictor/result.h"
+#include "wire/record.h"
+
+namespace lictor::wire {
+
+/// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
+[[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string_view body);
+
+/// The array of names that a `?keys` read answers.
+[[nodiscard]] Result<std::vector<std::string>> read_key_names(std::string_view body);
+
+/// A transaction's answer, 200 or 409. Results are not parallel to the request (CONSUL-FACTS.md
+/// 3.2): match them by key.
+struct TxnReply {
+  struct OpError {
+    std::size_t index = 0;
+    std::string what;
+  };
+  std::vector<KvEntry> results;
+  std::vector<OpError> errors;
+};
+[[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);
+
+}  // namespace lictor::wire

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lictor::wire {
+
+/// Where a queue's keys lie (DESIGN section 2). Prefixes end in '/'.
+struct Layout {
+  std::string tasks_prefix;
+  std::string leader_key;
+  std::string dead_prefix;
+  std::string done_prefix;
+  std::string control_key;
+  std::string members_prefix;
+
+  /// The default: everything under `<root><queue>/`.
+  [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);
+
+  /// The key's part after the tasks' prefix; nothing when it lies elsewhere or ends in '/'.
+  [[nodiscard]] std::optional<std::string> task_id(std::string_view key) const;
+  [[nodiscard]] std::string task_key(std::string_view id) const {
+    return tasks_prefix + std::string{id};
+  }
+  /// "dead/<id>", then "dead/<id>~2", "dead/<id>~3", ...
+  [[nodiscard]] std::string dead_key(std::string_view task_key, std::uint32_t copy) const;
+};
+
+/// `key` as the path of a request to Consul: everything but unreserved characters and '/' is
+/// percent-encoded (RFC 3986).
+[[nodiscard]] std::string kv_path(std::string_view key);
+
+/// Percent-encodes a query's value.
+[[nodiscard]] std::string query_value(std::string_view text);
+
+}  // namespace lictor::wire

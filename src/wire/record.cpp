@@ -1,0 +1,268 @@
+#include "wire/record.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "wire/json_text.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kFirstMilliseconds = 100'000'000'000;     // 10^11; below it, seconds
+constexpr std::int64_t kLastMilliseconds = 253'402'300'799'999;  // the end of the year 9999
+constexpr std::size_t kMaxErrorBytes = 2'000;
+
+constexpr std::array<std::string_view, 6> kStampFields{"taskTaken",   "taskAttempt", "taskLost",
+                                                       "taskRetryAt", "taskClaim",   "taskError"};
+
+bool is_stamp_field(std::string_view name) {
+  return std::find(kStampFields.begin(), kStampFields.end(), name) != kStampFields.end();
+}
+
+tl::unexpected<Error> expected(std::string_view what, std::string_view got) {
+  return fail(ErrorCode::kInvalid, "expected " + std::string{what} + ", got " + excerpt(got));
+}
+
+// The inside of a JSON string, or the text itself.
+std::string_view unquoted(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"') return text.substr(1, text.size() - 2);
+  return text;
+}
+
+Result<std::string> read_string(std::string_view text) {
+  if (!text.starts_with('"')) return expected("a string", text);
+  return parse_json(text)->get<std::string>();
+}
+
+Result<bool> read_taken(std::string_view text) {
+  if (text == "true" || text == "\"true\"") return true;
+  if (text == "false" || text == "\"false\"") return false;
+  return expected(R"(true, false, "true" or "false")", text);
+}
+
+Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < least) {
+    return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
+  }
+  return count;
+}
+
+Result<Duration> read_duration(std::string_view text) {
+  const auto duration =
+      text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
+  if (!duration) return expected(R"(a duration such as "90s", "10m" or "2h")", text);
+  return *duration;
+}
+
+Result<core::Backoff> read_backoff(std::string_view text) {
+  const auto members = split_object(text);
+  if (!members) return expected(R"(an object such as {"initial": "1s", "max": "5m"})", text);
+  core::Backoff backoff;
+  for (const Member& member : *members) {
+    if (member.name == "initial" || member.name == "max") {
+      const auto duration = read_duration(member.value_text);
+      if (!duration) return tl::unexpected(duration.error());
+      (member.name == "max" ? backoff.max : backoff.initial) = *duration;
+    } else if (member.name == "factor" || member.name == "jitter") {
+      const bool factor = member.name == "factor";
+      const auto value = parse_json(member.value_text);
+      const double number = value->is_number() ? value->get<double>() : -1.0;
+      if (number < (factor ? 1.0 : 0.0) || number > (factor ? 100.0 : 1.0)) {
+        return expected(
+            factor ? "factor to be a number from 1 to 100" : "jitter to be a number from 0 to 1",
+            member.value_text);
+      }
+      (factor ? backoff.factor : backoff.jitter) = number;
+    } else {
+      return expected("initial, max, factor or jitter", member.name_text);
+    }
+  }
+  return backoff;
+}
+
+// Only for showing and for telling our own claims; a claim in another form is somebody else's.
+std::optional<core::Claim> read_claim(std::string_view text) {
+  const auto value = parse_json(text);
+  if (!value || !value->is_object()) return std::nullopt;
+  const auto field = [&](const char* name) {
+    const auto it = value->find(name);
+    return it != value->end() && it->is_string() ? it->get<std::string>() : std::string{};
+  };
+  core::Claim claim{field("node"), field("session"), field("nonce"), {}};
+  claim.since = parse_rfc3339(field("since")).value_or(WallTime{});
+  return claim;
+}
+
+template <class T, class Target>
+Result<void> store(Result<T> value, Target& target) {
+  if (!value) return tl::unexpected(std::move(value.error()));
+  target = std::move(*value);
+  return {};
+}
+
+Result<void> read_field(const Member& member, core::Task& task) {
+  const std::string_view text = member.value_text;
+  const std::string& name = member.name;
+  if (text == "null" && name != "taskPara") return {};  // how many libraries write "not set"
+  if (name == "taskId") return store(read_string(text), task.id);
+  if (name == "taskType") return store(read_string(text), task.type);
+  if (name == "taskTime") return store(read_time(text, false), task.task_time);
+  if (name == "executeAt") return store(read_time(text, true), task.execute_at);
+  if (name == "expireAt") return store(read_time(text, true), task.expire_at);
+  if (name == "serialKey") return store(read_string(text), task.serial_key);
+  if (name == "maxAttempts") return store(read_count(text, 1), task.max_attempts);
+  if (name == "timeout") return store(read_duration(text), task.timeout);
+  if (name == "backoff") return store(read_backoff(text), task.backoff);
+  if (name == "taskTaken") return store(read_taken(text), task.stamp.taken);
+  if (name == "taskAttempt") return store(read_count(text, 0), task.stamp.attempt);
+  if (name == "taskLost") return store(read_count(text, 0), task.stamp.lost);
+  if (name == "taskRetryAt") return store(read_time(text, true), task.stamp.retry_at);
+  if (name == "taskClaim") task.stamp.claim = read_claim(text);
+  if (name == "taskError" && text.starts_with('"')) {
+    task.stamp.error = parse_json(text)->get<std::string>();
+  }
+  return {};
+}
+
+Result<void> read_fields(std::string_view record, core::Task& task) {
+  const auto members = split_object(record);
+  if (!members) return tl::unexpected(members.error());
+  for (const Member& member : *members) {
+    if (auto read = read_field(member, task); !read) {
+      return fail(ErrorCode::kInvalid, member.name + ": " + read.error().message);
+    }
+  }
+  if (task.type.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "taskType: expected a string that names the kind of task, got nothing");
+  }
+  return {};
+}
+
+std::string stamp_members(const core::Stamp& stamp) {
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += ",\"";
+    text += name;
+    text += "\":";
+    text += value;
+  };
+  if (stamp.attempt != 0) add("taskAttempt", std::to_string(stamp.attempt));
+  if (stamp.lost != 0) add("taskLost", std::to_string(stamp.lost));
+  if (stamp.retry_at) add("taskRetryAt", json_quoted(format_rfc3339(*stamp.retry_at)));
+  if (stamp.claim) {
+    const core::Claim& claim = *stamp.claim;
+    add("taskClaim", "{\"node\":" + json_quoted(claim.node) + ",\"session\":" +
+                         json_quoted(claim.session) + ",\"nonce\":" + json_quoted(claim.nonce) +
+                         ",\"since\":" + json_quoted(format_rfc3339(claim.since)) + "}");
+  }
+  if (!stamp.error.empty()) add("taskError", json_quoted(excerpt(stamp.error, kMaxErrorBytes)));
+  return text;
+}
+
+std::string rewrite(std::string_view record, const core::Stamp& stamp, bool add_taken) {
+  const auto members = split_object(record);
+  std::string text{'{'};
+  bool taken_written = false;
+  for (const Member& member : members.value_or(std::vector<Member>{})) {
+    const bool taken = member.name == "taskTaken";
+    if (is_stamp_field(member.name) && (!taken || taken_written)) continue;
+    if (text.size() > 1) text += ',';
+    text += member.name_text;
+    text += ':';
+    if (taken) {
+      const std::string_view quote = member.value_text.starts_with('"') ? "\"" : "";
+      text += quote;
+      text += stamp.taken ? "true" : "false";
+      text += quote;
+      taken_written = true;
+    } else {
+      text += member.value_text;
+    }
+  }
+  if (!taken_written && add_taken) {
+    if (text.size() > 1) text += ',';
+    text += stamp.taken ? "\"taskTaken\":true" : "\"taskTaken\":false";
+  }
+  text += stamp_members(stamp);
+  text += '}';
+  return text;
+}
+
+}  // namespace
+
+Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
+  const std::string_view text = unquoted(json_text);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size() && number >= 0) {
+    if (number < kFirstMilliseconds) return WallTime{std::chrono::seconds{number}};
+    if (number <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{number}};
+  }
+  if (rfc3339 && json_text.starts_with('"')) {
+    if (const auto time = parse_rfc3339(text)) return *time;
+  }
+  return expected(rfc3339 ? R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")"
+                          : "seconds since the epoch",
+                  json_text);
+}
+
+core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
+  core::Task task;
+  task.record = std::make_shared<const std::string>(std::move(entry.value));
+  auto read = is_utf8(*task.record)
+                  ? read_fields(*task.record, task)
+                  : Result<void>{fail(ErrorCode::kInvalid,
+                                      "expected a JSON object, got bytes that are not UTF-8")};
+  if (!read) {
+    return core::BadRecord{std::move(entry.key), entry.create_index, entry.modify_index,
+                           std::move(read.error().message), std::move(task.record)};
+  }
+  if (task.id.empty()) task.id = layout.task_id(entry.key).value_or(entry.key);
+  task.key = std::move(entry.key);
+  task.create_index = entry.create_index;
+  task.modify_index = entry.modify_index;
+  task.flags = entry.flags;
+  return task;
+}
+
+std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
+  return rewrite(record, stamp, true);
+}
+
+std::string unstamped_record(std::string_view record) { return rewrite(record, {}, false); }
+
+std::string dead_letter(const core::BuryOp& op, std::string_view node) {
+  std::string text;
+  if (op.readable) {
+    text = "{\"record\":" + unstamped_record(*op.record);
+  } else {
+    const std::string as_text = is_utf8(*op.record) ? json_quoted(*op.record) : std::string{};
+    const std::string as_base64 = base64_encode(*op.record);
+    // Escapes can make text six times as long; base64 never adds more than a third. What is short
+    // stays text, for people to read.
+    text = as_text.empty() || as_text.size() > as_base64.size() * 3 / 2 + 64
+               ? "{\"raw_base64\":\"" + as_base64 + '"'
+               : "{\"raw\":" + as_text;
+  }
+  text += ",\"reason\":" + json_quoted(op.reason) +
+          ",\"error\":" + json_quoted(excerpt(op.error, kMaxErrorBytes)) +
+          ",\"attempts\":" + std::to_string(op.stamp.attempt);
+  if (op.stamp.lost != 0) text += ",\"lost\":" + std::to_string(op.stamp.lost);
+  if (!op.output_tail.empty()) text += ",\"output_tail\":" + json_quoted(op.output_tail);
+  text += ",\"at\":" + json_quoted(format_rfc3339(op.at)) + ",\"node\":" + json_quoted(node) + "}";
+  return text;
+}
+
+}  // namespace lictor::wire

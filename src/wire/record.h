@@ -1,0 +1,47 @@
+#pragma once
+
+// Task records (DESIGN section 3): bytes of a KV value to a core::Task and back. Pure; never
+// throws; takes any bytes.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/task.h"
+#include "lictor/result.h"
+#include "wire/layout.h"
+
+namespace lictor::wire {
+
+/// One entry of the KV store.
+struct KvEntry {
+  std::string key;
+  std::string value;
+  std::string session;
+  std::uint64_t flags = 0;
+  std::uint64_t create_index = 0;
+  std::uint64_t modify_index = 0;
+};
+
+/// What `entry` says of a task. What cannot be read as one comes back as a BadRecord whose error
+/// names field, expectation and finding. `entry.key` must lie under the layout's tasks prefix.
+[[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry entry);
+
+/// The record with lictor's fields as in `stamp` and everything else as its producer wrote it;
+/// taskTaken keeps its place and its form (a string stays a string). `record` is one that
+/// read_record() took.
+[[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
+
+/// The record as its producer wrote it: taskTaken false, lictor's other fields gone.
+[[nodiscard]] std::string unstamped_record(std::string_view record);
+
+/// Seconds or milliseconds since the epoch, or RFC 3339, as producers write times. `text` is JSON.
+[[nodiscard]] Result<WallTime> read_time(std::string_view json_text, bool rfc3339);
+
+/// The value of dead/<id> for a task that is given up.
+[[nodiscard]] std::string dead_letter(const core::BuryOp& op, std::string_view node);
+
+}  // namespace lictor::wire
