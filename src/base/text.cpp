@@ -89,8 +89,8 @@ std::string excerpt(std::string_view text, std::size_t limit) {
   std::string line;
   while (!rest.empty()) {
     const std::size_t n = std::max<std::size_t>(1, sequence_length(rest));
-    if (line.size() + n > limit) break;
     const char c = rest.front();
+    if (line.size() + (c == '\n' ? 2 : n) > limit) break;
     if (c == '\n') {
       line += "\\n";
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {

@@ -102,21 +102,18 @@ std::optional<Duration> parse_duration(std::string_view text) {
 
 std::string format_duration(Duration duration) {
   const auto us = duration_cast<microseconds>(duration).count();
-  struct Step {
-    std::int64_t us;
-    const char* name;
-  };
-  static constexpr std::array<Step, 4> kSteps{
-      {{3'600'000'000, "h"}, {60'000'000, "m"}, {1'000'000, "s"}, {1'000, "ms"}}};
-  for (const Step& step : kSteps) {
-    if (us != 0 && us % step.us == 0) return std::to_string(us / step.us) + step.name;
-  }
   if (us == 0) return "0s";
-  std::array<char, 40> buffer{};
+  if (us < 0) return "-" + format_duration(-duration);
+  if (us % 3'600'000'000 == 0) return std::to_string(us / 3'600'000'000) + "h";
+  if (us % 60'000'000 == 0) return std::to_string(us / 60'000'000) + "m";
   const bool seconds_long = us >= 1'000'000;
-  std::snprintf(buffer.data(), buffer.size(), "%.6g",
-                static_cast<double>(us) / (seconds_long ? 1e6 : 1e3));
-  return std::string{buffer.data()} + (seconds_long ? "s" : "ms");
+  const std::int64_t unit = seconds_long ? 1'000'000 : 1'000;
+  std::string text = std::to_string(us / unit);
+  if (us % unit != 0) {
+    text += '.' + std::to_string(unit + us % unit).substr(1);  // with its leading zeros
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text + (seconds_long ? "s" : "ms");
 }
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {

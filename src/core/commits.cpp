@@ -202,6 +202,10 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       case OpFailure::kDenied:
       case OpFailure::kOther: {
         const bool denied = failure.why == OpFailure::kDenied;
+        if (of_one && batch.writes[failure.op].purpose == Purpose::kMark) {
+          fates[failure.op] = Fate::kDoubtful;  // nothing depends on it: let it go
+          break;
+        }
         if (of_one) {
           fates[failure.op] = Fate::kAside;
           aside_until_ = now + kDeniedRetry;

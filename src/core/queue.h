@@ -107,6 +107,7 @@ class Queue {
   void finish(Instant now, Attempt& attempt, Effects& out);
   void bury(Instant now, Attempt& attempt, std::string reason, std::string error, std::string tail,
             Effects& out);
+  void end_attempt(const Attempt& attempt);
   void restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp);
   [[nodiscard]] Instant backoff_end(Instant now, const Task& task, std::uint32_t failures);
 
@@ -131,9 +132,8 @@ class Queue {
   std::map<std::string, Tombstone, std::less<>> tombstones_;
   std::map<std::string, std::uint64_t, std::less<>> burying_;     // unreadable or expired, by key
   std::map<std::string, std::uint64_t, std::less<>> left_alone_;  // too large to be rewritten
-  std::uint64_t highest_index_ = 0;  // of what we wrote or read: explains Consul's index
+  std::uint64_t full_index_ = 0;  // Consul's index at the last reading of the whole list
   std::set<std::string> told_no_executor_;
-  bool vanished_since_listing_ = false;
 
   std::set<AttemptId> leftovers_;  // jobs of a lost term that still run
   Drain drain_ = Drain::kNone;

@@ -58,7 +58,7 @@ void Queue::claim_next(Instant now, Effects& out) {
   while (commits_.has_room(now)) {
     const auto task = schedule_.next(wall(now));
     if (!task || !may_claim(*task)) return;
-    schedule_.remove(task->key);
+    schedule_.take(task->key);
     const TypePolicy& policy = *policy_of(*task);
     const bool orphan = is_orphan(*task);
     const bool never_started =
@@ -159,7 +159,7 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
                           attempt->token,
                           {},
                           now - attempt->started_at});
-    attempts_.remove(*attempt);
+    end_attempt(*attempt);
     listing_.fetch(key);  // it may have been written anew while the job was being stopped
     return;
   }
@@ -281,22 +281,30 @@ void Queue::bury(Instant now, Attempt& attempt, std::string reason, std::string 
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 
+// The task has ended, or is not what it was: others of its serialKey may go on.
+void Queue::end_attempt(const Attempt& attempt) {
+  schedule_.release(*attempt.task);
+  attempts_.remove(attempt);
+}
+
 void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   const Purpose purpose = settled.write.purpose;
   if (purpose == Purpose::kMark) {
     if (std::get<MarkOp>(settled.write.op).what == MarkOp::What::kControl) {
-      marking_control_ = false;
-      if (settled.verdict == Commits::Verdict::kApplied) control_at_ = now;  // watch it from now on
+      // Without the right to make the key it is looked for every second; once a term is enough to
+      // find that out.
+      if (settled.verdict == Commits::Verdict::kApplied) {
+        marking_control_ = false;
+        control_at_ = now;  // watch it from now on
+      }
     }
     return;
   }
   const std::string key = key_of(settled.write.op);
-  highest_index_ = std::max(highest_index_, settled.modify_index);
 
   Attempt* attempt = attempts_.find(key);
   if (attempt == nullptr) {  // an unreadable or expired record on its way to the dead letters
     burying_.erase(key);
-    vanished_since_listing_ = true;
     if (settled.stored) {
       take_in(now, *settled.stored, out);
     } else {
@@ -333,8 +341,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
                           "before it was claimed",
                           {}});
   }
-  attempts_.remove(*attempt);
-  vanished_since_listing_ = true;
+  end_attempt(*attempt);
   if (settled.stored) {
     take_in(now, *settled.stored, out);
   } else {
@@ -353,11 +360,12 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
     case Purpose::kGiveBack: {
       const auto& op = std::get<RestampOp>(settled.write.op);
       auto task = std::make_shared<Task>(*attempt.task);
-      attempts_.remove(attempt);
       if (op.record != task->record) {  // somebody wrote beside our claim: read what it is now
+        end_attempt(attempt);
         listing_.fetch(key);
         break;
       }
+      attempts_.remove(attempt);
       task->stamp = op.stamp;
       task->modify_index = settled.modify_index;
       schedule_.put(std::move(task), true);
@@ -365,8 +373,7 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
     }
     default:
       tombstones_[key] = {attempt.task->modify_index, now};
-      vanished_since_listing_ = true;
-      attempts_.remove(attempt);
+      end_attempt(attempt);
       break;
   }
   if (look_again) listing_.fetch(key);
@@ -375,6 +382,7 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
 void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled,
                        Effects& out) {
   const Task& claimed = settled.stored ? std::get<Task>(*settled.stored) : *attempt.task;
+  if (claimed.serial_key != attempt.task->serial_key) schedule_.release(*attempt.task);
   auto task = std::make_shared<Task>(claimed);
   task->stamp = std::get<RestampOp>(settled.write.op).stamp;
   task->modify_index = settled.modify_index;

@@ -33,7 +33,6 @@ const TypePolicy* Queue::policy_of(const Task& task) const {
 void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
   const std::string& key = key_of_record(record);
   const std::uint64_t index = index_of_record(record);
-  highest_index_ = std::max(highest_index_, index);
 
   if (Attempt* attempt = attempts_.find(key)) {
     // While it is ours our own writes settle what it is. Only a version that comes after the one
@@ -105,7 +104,6 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   } else {
     compare_names(now, event, out);
   }
-  vanished_since_listing_ = false;
   if (event.marker) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
@@ -114,6 +112,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
 }
 
 void Queue::compare_full(Instant now, const TasksListed& listed, Effects& out) {
+  full_index_ = listed.consul_index;
   std::set<std::string_view> names;
   for (const StoredRecord& record : listed.records) {
     names.insert(key_of_record(record));
@@ -124,7 +123,6 @@ void Queue::compare_full(Instant now, const TasksListed& listed, Effects& out) {
 
 void Queue::compare_names(Instant now, const TasksListed& listed, Effects& out) {
   std::set<std::string_view> names;
-  bool explained = vanished_since_listing_ || listed.consul_index <= highest_index_;
   for (const std::string& key : listed.keys) {
     names.insert(key);
     if (Attempt* attempt = attempts_.find(key)) {
@@ -132,12 +130,12 @@ void Queue::compare_names(Instant now, const TasksListed& listed, Effects& out) 
       if (attempt->state == Attempt::State::kSettling) attempt->look_again = true;
     } else if (!schedule_.find(key) && !burying_.contains(key) && !left_alone_.contains(key)) {
       listing_.fetch(key);
-      explained = true;
     }
   }
-  const std::size_t before = schedule_.size();
   if (listed.marker) withdraw_unlisted(now, names, listed.consul_index, out);
-  if (!explained && schedule_.size() == before) listing_.want_full();
+  // Names do not show what was rewritten, and nothing else that moved the index proves that nothing
+  // was: not a new name, not a write of our own.
+  if (listed.consul_index > full_index_) listing_.want_full();
 }
 
 // A key that we know from before the listing and that the listing does not show is gone. One whose
@@ -179,7 +177,7 @@ void Queue::withdraw(Attempt& attempt, Effects& out) {
                           attempt.token,
                           {},
                           {}});
-    attempts_.remove(attempt);
+    end_attempt(attempt);
     return;
   }
   if (attempt.stop != Attempt::StopReason::kWithdrawn) {

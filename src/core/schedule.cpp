@@ -21,9 +21,18 @@ bool Schedule::ByOrder::operator()(const Task* a, const Task* b) const {
 }
 
 void Schedule::put(std::shared_ptr<const Task> task, bool startable) {
-  remove(task->key);
+  if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
+    const auto known = it->second.task;
+    erase(it);
+    if (known->serial_key != task->serial_key) release(*known);
+  }
   const Task* raw = task.get();
-  Waiting waiting{std::move(task), startable, false};
+  Waiting waiting{std::move(task), startable};
+  // Begun, by whomever, and not ended: the others of its serialKey come after it.
+  if (startable && !raw->serial_key.empty() && raw->stamp.attempt != 0) {
+    Lane& lane = lanes_[raw->serial_key];
+    if (lane.holder.empty()) lane.holder = raw->key;
+  }
   if (startable) {
     const auto due = due_of(*raw);
     if (due) {
@@ -40,16 +49,60 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable) {
 bool Schedule::remove(std::string_view key) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return false;
+  const auto task = it->second.task;
+  erase(it);
+  release(*task);
+  return true;
+}
+
+void Schedule::take(std::string_view key) {
+  const auto it = tasks_.find(key);
+  if (it == tasks_.end()) return;
+  const auto task = it->second.task;
+  if (!task->serial_key.empty()) lanes_[task->serial_key].holder = task->key;
+  erase(it);
+}
+
+void Schedule::release(const Task& task) {
+  if (task.serial_key.empty()) return;
+  const auto lane = lanes_.find(task.serial_key);
+  if (lane == lanes_.end()) return;
+  if (lane->second.holder == task.key) lane->second.holder.clear();
+  unpark(task.serial_key);
+}
+
+// Offers the first of those that wait for a lane that nobody holds. Only the first: to offer ten
+// thousand in order to park all but one of them again would be done for each that ends.
+void Schedule::unpark(const std::string& serial_key) {
+  const auto it = lanes_.find(serial_key);
+  if (it == lanes_.end() || !it->second.holder.empty()) return;
+  auto& parked = it->second.parked;
+  if (!parked.empty()) {
+    const Task* first = *parked.begin();
+    parked.erase(parked.begin());
+    --parked_;
+    Waiting& waiting = tasks_.find(first->key)->second;
+    waiting.parked = false;
+    waiting.ready = true;
+    ready_.insert(first);
+  }
+  if (parked.empty()) lanes_.erase(it);
+}
+
+void Schedule::erase(std::map<std::string_view, Waiting>::iterator it) {
   const Waiting waiting = it->second;  // keeps the key's bytes alive until all orders let it go
   tasks_.erase(it);
   drop_from_orders(waiting);
-  return true;
 }
 
 void Schedule::drop_from_orders(const Waiting& waiting) {
   const Task& task = *waiting.task;
-  if (waiting.ready) {
+  if (waiting.parked) {
+    parked_ -= lanes_.find(task.serial_key)->second.parked.erase(&task);
+  } else if (waiting.ready) {
     ready_.erase(&task);
+    // It may have been the one that was offered for its lane.
+    if (!task.serial_key.empty()) unpark(task.serial_key);
   } else if (const auto due = due_of(task); due && waiting.startable) {
     delayed_.erase({*due, task.key});
   }
@@ -60,6 +113,8 @@ void Schedule::clear() {
   ready_.clear();
   delayed_.clear();
   expiring_.clear();
+  lanes_.clear();
+  parked_ = 0;
   tasks_.clear();
 }
 
@@ -79,8 +134,20 @@ void Schedule::advance(WallTime wall) {
 
 std::shared_ptr<const Task> Schedule::next(WallTime wall) {
   advance(wall);
-  if (ready_.empty()) return nullptr;
-  return tasks_.find((*ready_.begin())->key)->second.task;
+  while (!ready_.empty()) {
+    const Task* first = *ready_.begin();
+    Waiting& waiting = tasks_.find(first->key)->second;
+    const auto lane = first->serial_key.empty() ? lanes_.end() : lanes_.find(first->serial_key);
+    if (lane == lanes_.end() || lane->second.holder.empty() || lane->second.holder == first->key) {
+      return waiting.task;
+    }
+    ready_.erase(ready_.begin());
+    waiting.ready = false;
+    waiting.parked = true;
+    lane->second.parked.insert(first);
+    ++parked_;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const Task> Schedule::next_expired(WallTime wall) const {

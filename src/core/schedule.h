@@ -7,6 +7,10 @@
 //        +--- expiring, by expireAt ---+--take_expired()--> a dead letter
 //
 // What has no executor here stays known and is not offered.
+//
+// Tasks of one serialKey share a lane, which one task at a time holds: from its claim to its end,
+// over retries too, so that order is kept. Ready tasks of a held lane are parked, and come back to
+// the ready ones one by one.
 
 #include <cstdint>
 #include <map>
@@ -24,8 +28,13 @@ class Schedule {
  public:
   /// Takes in `task` in place of what was known of its key. `startable`: it has an executor.
   void put(std::shared_ptr<const Task> task, bool startable);
-  /// Returns whether the key was known.
+  /// The task is gone, and whatever it held. Returns whether the key was known.
   bool remove(std::string_view key);
+  /// The task is claimed: it leaves the schedule, and holds its lane until release() or until it
+  /// was put back and removed.
+  void take(std::string_view key);
+  /// A task that was taken has ended.
+  void release(const Task& task);
   void clear();
 
   [[nodiscard]] std::shared_ptr<const Task> find(std::string_view key) const;
@@ -42,7 +51,8 @@ class Schedule {
   [[nodiscard]] std::optional<WallTime> next_expiry() const;
 
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
-  [[nodiscard]] std::size_t ready_size() const { return ready_.size(); }
+  /// Of what is due, what waits for its lane included.
+  [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_; }
 
   /// Calls `visit(key, modify_index)` for every key, in the order of the keys.
   template <class Visit>
@@ -55,16 +65,26 @@ class Schedule {
     std::shared_ptr<const Task> task;
     bool startable = true;
     bool ready = false;
+    bool parked = false;
   };
   struct ByOrder {
     bool operator()(const Task* a, const Task* b) const;
   };
+  struct Lane {
+    std::string holder;  // a task's key; empty: nobody's
+    std::set<const Task*, ByOrder> parked;
+  };
+
+  void erase(std::map<std::string_view, Waiting>::iterator it);
   void drop_from_orders(const Waiting& waiting);
+  void unpark(const std::string& serial_key);
 
   std::map<std::string_view, Waiting> tasks_;  // the key's bytes are the task's
   std::set<const Task*, ByOrder> ready_;
   std::set<std::pair<WallTime, std::string_view>> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;
+  std::map<std::string, Lane, std::less<>> lanes_;  // by serialKey
+  std::size_t parked_ = 0;
 };
 
 }  // namespace lictor::core

@@ -122,8 +122,8 @@ http::Request encode(const Binding& binding, const core::CreateSession&) {
   return request(binding, "PUT", "/v1/session/create",
                  R"({"Name":)" + json_quoted("lictor " + binding.queue + " " + binding.node) +
                      R"(,"TTL":")" + format_duration(binding.session_ttl) + R"(","LockDelay":")" +
-                     format_duration(binding.lock_delay) + R"(","Behavior":"release","NodeChecks":[)" +
-                     checks + "]}");
+                     format_duration(binding.lock_delay) +
+                     R"(","Behavior":"release","NodeChecks":[)" + checks + "]}");
 }
 
 http::Request encode(const Binding& binding, const core::RenewSession& effect) {

@@ -7,7 +7,8 @@
 
 namespace lictor::wire {
 
-/// Where a queue's keys lie (DESIGN section 2). Prefixes end in '/'.
+/// Where a queue's keys lie (DESIGN section 2), and what they are to be read by. Prefixes end in
+/// '/'.
 struct Layout {
   std::string tasks_prefix;
   std::string leader_key;
@@ -15,6 +16,10 @@ struct Layout {
   std::string done_prefix;
   std::string control_key;
   std::string members_prefix;
+
+  /// A JSON pointer (RFC 6901) into the record to what serves as serialKey where a task has none;
+  /// empty: nothing does.
+  std::string serialize_by{};
 
   /// The default: everything under `<root><queue>/`.
   [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);

@@ -218,6 +218,21 @@ Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
                   json_text);
 }
 
+namespace {
+
+// What the queue's JSON pointer shows of the record, as text; empty when it shows nothing scalar.
+std::string serial_key_by(const std::string& pointer, std::string_view record) {
+  const auto parsed = parse_json(record);
+  if (!parsed) return {};
+  const json::json_pointer where{pointer};
+  if (!parsed->contains(where)) return {};
+  const json& value = (*parsed)[where];
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
+}
+
+}  // namespace
+
 core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
   core::Task task;
   task.record = std::make_shared<const std::string>(std::move(entry.value));
@@ -228,6 +243,9 @@ core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
   if (!read) {
     return core::BadRecord{std::move(entry.key), entry.create_index, entry.modify_index,
                            std::move(read.error().message), std::move(task.record)};
+  }
+  if (task.serial_key.empty() && !layout.serialize_by.empty()) {
+    task.serial_key = serial_key_by(layout.serialize_by, *task.record);
   }
   if (task.id.empty()) task.id = layout.task_id(entry.key).value_or(entry.key);
   task.key = std::move(entry.key);
