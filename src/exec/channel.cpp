@@ -1,0 +1,174 @@
+#include "exec/channel.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/assert.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
+#endif
+
+namespace lictor::exec {
+namespace {
+
+// A packet is one allocation in the kernel, and SO_SNDBUF is 208 KiB by default: well below both.
+constexpr std::size_t kInlineBytes = 32768;
+
+// The first byte of a packet: the message follows, or its head does and the first descriptor holds
+// it whole.
+constexpr char kInline = 'i';
+constexpr char kInFile = 'f';
+constexpr std::size_t kHeadBytes = 16;
+
+std::string errno_text() { return std::generic_category().message(errno); }
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+std::optional<std::string> read_file(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return std::nullopt;
+  std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n = pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+    if (n == 0 || (n < 0 && errno != EINTR)) return std::nullopt;
+    if (n > 0) have += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<UniqueFd> sealed_file(const char* name, std::string_view bytes) {
+  UniqueFd file{memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)};
+  if (!file && errno == EINVAL) file.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || !write_all(file.get(), bytes) || lseek(file.get(), 0, SEEK_SET) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) !=
+          0) {
+    return fail(ErrorCode::kFailed, "cannot make a file in memory: " + errno_text());
+  }
+  return file;
+}
+
+Result<std::pair<Channel, Channel>> Channel::create() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+    return fail(ErrorCode::kFailed, "cannot make a socket for the warden: " + errno_text());
+  }
+  return std::pair{Channel{UniqueFd{ends[0]}}, Channel{UniqueFd{ends[1]}}};
+}
+
+bool Channel::send(Packet& packet) {
+  LICTOR_ASSERT(packet.fds.size() <= kMaxFds);
+  if (packet.bytes.size() > kInlineBytes) {
+    auto file = sealed_file("lictor-message", packet.bytes);
+    if (!file) return false;
+    packet.bytes = kInFile + packet.bytes.substr(0, kHeadBytes);
+    packet.fds.insert(packet.fds.begin(), std::move(*file));
+  } else {
+    packet.bytes.insert(packet.bytes.begin(), kInline);
+  }
+  if (kept_.empty()) {
+    const Sent sent = send_now(packet);
+    if (sent != Sent::kFull) return sent == Sent::kSent;
+  }
+  kept_.push_back(std::move(packet));
+  return true;
+}
+
+bool Channel::flush() {
+  while (!kept_.empty()) {
+    const Sent sent = send_now(kept_.front());
+    if (sent == Sent::kFull) return true;
+    if (sent == Sent::kGone) {
+      kept_.clear();
+      return false;
+    }
+    kept_.pop_front();
+  }
+  return true;
+}
+
+Channel::Sent Channel::send_now(const Packet& packet) {
+  iovec part{const_cast<char*>(packet.bytes.data()), packet.bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * (kMaxFds + 1))> control{};
+  if (!packet.fds.empty()) {
+    std::array<int, kMaxFds + 1> numbers{};
+    for (std::size_t i = 0; i < packet.fds.size(); ++i) numbers[i] = packet.fds[i].get();
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * packet.fds.size());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * packet.fds.size());
+    std::memcpy(CMSG_DATA(header), numbers.data(), sizeof(int) * packet.fds.size());
+  }
+  while (sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Sent::kFull;
+    return Sent::kGone;
+  }
+  return Sent::kSent;
+}
+
+Channel::Received Channel::receive(Packet& packet) {
+  packet.bytes.resize(kInlineBytes + 1);
+  packet.fds.clear();
+  iovec part{packet.bytes.data(), packet.bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * (kMaxFds + 1))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+
+  ssize_t n = 0;
+  while ((n = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC)) < 0) {
+    if (errno == EINTR) continue;
+    return errno == EAGAIN ? Received::kNothing : Received::kGone;
+  }
+  if (n == 0) return Received::kGone;  // Every packet has a first byte.
+
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      packet.fds.emplace_back(fd);
+    }
+  }
+
+  const bool in_file = packet.bytes.front() == kInFile;
+  packet.bytes.resize(static_cast<std::size_t>(n));
+  packet.bytes.erase(0, 1);
+  if (in_file && !packet.fds.empty()) {
+    if (auto bytes = read_file(packet.fds.front().get())) packet.bytes = std::move(*bytes);
+    packet.fds.erase(packet.fds.begin());
+  }
+  return Received::kPacket;
+}
+
+void Channel::finish_sending() { shutdown(socket_.get(), SHUT_WR); }
+
+}  // namespace lictor::exec

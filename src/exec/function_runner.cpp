@@ -1,0 +1,118 @@
+#include "exec/function_runner.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace lictor::exec {
+namespace {
+
+Exit not_started() {
+  Exit exit{};
+  exit.ending = Ending::kStopped;
+  exit.error = "stopped before it started";
+  return exit;
+}
+
+}  // namespace
+
+FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, Options options)
+    : function_(std::move(function)),
+      board_(board),
+      counted_slot_(options.ends_with_lease ? options.slot : kNoLease) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i) {
+    threads_.emplace_back([this] { work(); });
+  }
+}
+
+FunctionRunner::~FunctionRunner() {
+  {
+    const std::lock_guard lock{mutex_};
+    closing_ = true;
+    for (const auto& [id, job] : jobs_) job->stop.request_stop();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Result<void> FunctionRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
+  auto job = std::make_shared<Job>(Job{attempt, deadline, std::move(on_exit), {}});
+  if (counted_slot_ != kNoLease) {
+    // Counted before the look at the lease: the warden looks the other way round, so one of the two
+    // sees the other.
+    board_.add_in_process_job(counted_slot_);
+    if (!board_.holds(counted_slot_, boot_now())) {
+      board_.remove_in_process_job(counted_slot_);
+      return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
+    }
+  }
+  {
+    const std::lock_guard lock{mutex_};
+    jobs_[attempt.id] = job;
+    waiting_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+  return {};
+}
+
+void FunctionRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
+  std::shared_ptr<Job> job;
+  bool waits = false;
+  {
+    const std::lock_guard lock{mutex_};
+    const auto found = jobs_.find(attempt);
+    if (found == jobs_.end()) return;
+    job = found->second;
+    waits = std::erase(waiting_, job) > 0;
+  }
+  // Unlocked: both run what is not ours.
+  if (waits) {
+    finish(*job, not_started());
+  } else {
+    job->stop.request_stop();
+  }
+}
+
+void FunctionRunner::work() {
+  while (true) {
+    std::shared_ptr<Job> job;
+    {
+      std::unique_lock lock{mutex_};
+      wake_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      job = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    run(*job);
+  }
+}
+
+void FunctionRunner::run(Job& job) {
+  if (job.stop.stop_requested()) return finish(job, not_started());
+  Exit exit{};
+  try {
+    exit = function_(job.attempt, job.stop.get_token(), job.deadline);
+  } catch (const std::exception& thrown) {
+    exit.ending = Ending::kRetry;
+    exit.error = thrown.what();
+  } catch (...) {
+    exit.ending = Ending::kRetry;
+    exit.error = "an exception that is no std::exception";
+  }
+  finish(job, std::move(exit));
+}
+
+void FunctionRunner::finish(Job& job, Exit exit) {
+  {
+    const std::lock_guard lock{mutex_};
+    jobs_.erase(job.attempt.id);
+  }
+  if (counted_slot_ != kNoLease) board_.remove_in_process_job(counted_slot_);
+  exit.attempt = job.attempt.id;
+  job.on_exit(std::move(exit));
+}
+
+}  // namespace lictor::exec

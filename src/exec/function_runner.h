@@ -1,0 +1,73 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/lease_board.h"
+#include "exec/runner.h"
+
+namespace lictor::exec {
+
+/// A job inside the daemon. `stop` is set on stop(), `deadline` is when the attempt times out. The
+/// Exit's `attempt` need not be filled in. An exception is a failure to be tried again.
+using JobFunction =
+    std::function<Exit(const Attempt& attempt, std::stop_token stop, Instant deadline)>;
+
+/// Runs a function for each attempt, on threads of its own.
+///
+/// A function cannot be ended by force. So stop() only asks, its grace means nothing; a function
+/// that still runs when the lease's grace is over makes the warden kill the daemon.
+class FunctionRunner : public Runner {
+ public:
+  struct Options {
+    std::size_t threads = 1;  ///< as many as may run at once; more attempts wait
+    LeaseSlot slot = kNoLease;
+    bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
+  };
+
+  /// `board` must outlive the runner.
+  FunctionRunner(JobFunction function, LeaseBoard& board, Options options);
+
+  /// Asks all to end and waits for them, however long they take.
+  ~FunctionRunner() override;
+  FunctionRunner(const FunctionRunner&) = delete;
+  FunctionRunner& operator=(const FunctionRunner&) = delete;
+
+  /// Errors: kUnavailable when the lease has run out.
+  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+                                   ExitCallback on_exit) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+
+ private:
+  struct Job {
+    Attempt attempt;
+    Instant deadline;
+    ExitCallback on_exit;
+    std::stop_source stop;
+  };
+
+  void work();
+  void run(Job& job);
+  void finish(Job& job, Exit exit);
+
+  const JobFunction function_;
+  LeaseBoard& board_;
+  const LeaseSlot counted_slot_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Job>> waiting_;
+  std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lictor::exec

@@ -1,0 +1,77 @@
+#include "exec/lease_board.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+namespace lictor::exec {
+namespace {
+
+// A deadline this near may pass before the warden can see that it was moved.
+constexpr Duration kTooNear = std::chrono::milliseconds{1};
+
+}  // namespace
+
+Result<LeaseBoard> LeaseBoard::create() {
+  void* memory = mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return fail(ErrorCode::kFailed,
+                "cannot share memory with the warden: " + std::generic_category().message(errno));
+  }
+  return LeaseBoard{new (memory) Slot[kSlots]{}};
+}
+
+LeaseBoard::LeaseBoard(LeaseBoard&& other) noexcept
+    : slots_(std::exchange(other.slots_, nullptr)) {}
+
+LeaseBoard::~LeaseBoard() {
+  if (slots_ != nullptr) munmap(slots_, sizeof(Slot) * kSlots);
+}
+
+LeaseBoard::Slot& LeaseBoard::at(LeaseSlot slot) const noexcept {
+  LICTOR_ASSERT(slot < kSlots);
+  return slots_[slot];
+}
+
+bool LeaseBoard::extend(LeaseSlot slot, Instant deadline, Duration grace) noexcept {
+  const std::int64_t deadline_ns = deadline.time_since_epoch().count();
+  at(slot).grace_ns.store(grace.count());
+  const std::int64_t previous_ns = at(slot).deadline_ns.exchange(deadline_ns);
+  at(slot).given_up.store(false);
+
+  // The warden sleeps until the deadline it last read and then reads again. The clock is read after
+  // the store, so if the old deadline is still ahead the warden will read the new one by itself.
+  if (previous_ns == 0 || deadline_ns < previous_ns) return true;
+  return (boot_now() + kTooNear).time_since_epoch().count() >= previous_ns;
+}
+
+void LeaseBoard::clear(LeaseSlot slot) noexcept { at(slot).given_up.store(true); }
+
+Instant LeaseBoard::deadline(LeaseSlot slot) const noexcept {
+  return Instant{Duration{at(slot).deadline_ns.load()}};
+}
+
+Duration LeaseBoard::grace(LeaseSlot slot) const noexcept {
+  return Duration{at(slot).grace_ns.load()};
+}
+
+bool LeaseBoard::holds(LeaseSlot slot, Instant now) const noexcept {
+  return slot == kNoLease || (now < deadline(slot) && !at(slot).given_up.load());
+}
+
+void LeaseBoard::add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
+
+void LeaseBoard::remove_in_process_job(LeaseSlot slot) noexcept { --at(slot).in_process_jobs; }
+
+std::uint32_t LeaseBoard::in_process_jobs(LeaseSlot slot) const noexcept {
+  return at(slot).in_process_jobs.load();
+}
+
+}  // namespace lictor::exec

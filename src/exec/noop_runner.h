@@ -1,0 +1,47 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "exec/runner.h"
+
+namespace lictor::exec {
+
+/// Does nothing, or waits: for trying out and for measuring. One thread, however many wait.
+class NoopRunner : public Runner {
+ public:
+  /// Without a `sleep` there is no thread, and on_exit runs inside start().
+  explicit NoopRunner(Duration sleep);
+
+  /// Ends what still waits, as stop() does.
+  ~NoopRunner() override;
+  NoopRunner(const NoopRunner&) = delete;
+  NoopRunner& operator=(const NoopRunner&) = delete;
+
+  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+                                   ExitCallback on_exit) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+
+ private:
+  struct Sleeper {
+    AttemptId attempt;
+    ExitCallback on_exit;
+  };
+  using Queue = std::multimap<Instant, Sleeper>;  // by when they wake
+
+  void work();
+
+  const Duration sleep_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Queue sleepers_;
+  std::unordered_map<AttemptId, Queue::iterator> by_attempt_;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lictor::exec

@@ -1,0 +1,314 @@
+#include "exec/process_host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "exec/children.h"
+
+namespace lictor::exec {
+namespace {
+
+// What an event is about; from kFirstAttempt on, an attempt's output.
+enum : std::uint64_t { kChannel, kWake, kFirstAttempt };
+
+// A pipe's usual capacity: one read empties it.
+constexpr std::size_t kReadBytes = 65536;
+
+// A pipe holds 1 MiB at most (fs.pipe-max-size); what is beyond was written after the end, by
+// something that is none of the attempt's any more.
+constexpr std::size_t kReadsAfterEnd = 32;
+
+// Jobs by the thousand may find the same disk full.
+constexpr Duration kWarningPause = std::chrono::seconds{10};
+
+// What a killed process may take to become a zombie. The daemon is about to exit anyway.
+constexpr int kOrphanRounds = 200;
+constexpr int kOrphanRoundMs = 10;
+
+std::string errno_text() { return std::generic_category().message(errno); }
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessHost>> ProcessHost::create(Warden warden, LeaseBoard& board,
+                                                         Hooks hooks) {
+  UniqueFd epoll{epoll_create1(EPOLL_CLOEXEC)};
+  UniqueFd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!epoll || !wake) {
+    return fail(ErrorCode::kFailed, "cannot watch the warden: " + errno_text());
+  }
+  return std::unique_ptr<ProcessHost>{new ProcessHost{std::move(warden), board, std::move(hooks),
+                                                      std::move(epoll), std::move(wake)}};
+}
+
+ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll,
+                         UniqueFd wake)
+    : board_(board),
+      hooks_(std::move(hooks)),
+      warden_pid_(warden.pid),
+      warden_pidfd_(std::move(warden.pidfd)),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      channel_(std::move(warden.channel)),
+      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWake;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  watch_channel();
+  thread_ = std::thread{[this] { run(); }};
+}
+
+ProcessHost::~ProcessHost() {
+  {
+    const std::lock_guard lock{mutex_};
+    closing_ = true;
+    // What is still to be sent is for programs that are not to run any more.
+    channel_.finish_sending();
+  }
+  const std::uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof(one));
+  thread_.join();
+  while (waitpid(warden_pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// --- From any thread
+
+Result<void> ProcessHost::start(Launch launch) {
+  const AttemptId id = launch.spawn.attempt;
+  auto input = sealed_file("lictor-task", launch.input ? std::string_view{*launch.input} : "");
+  if (!input) return tl::unexpected(input.error());
+  std::array<int, 2> pipe{};
+  if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
+  }
+  auto job = std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
+                                       UniqueFd{pipe[0]}, std::move(launch.on_end), 0});
+  const int output = job->output.get();
+  Packet packet;
+  packet.fds.push_back(std::move(*input));
+  packet.fds.emplace_back(pipe[1]);
+  packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
+  // Our end alone: the job's writes are to block, as it expects.
+  fcntl(output, F_SETFL, O_NONBLOCK);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kFirstAttempt + id.value;
+  if (!packet.fds.back() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, output, &event) != 0) {
+    return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
+  }
+  packet.bytes = encode(Order{std::move(launch.spawn)});
+
+  // No event can come of the output before the warden has the other end.
+  const std::lock_guard lock{mutex_};
+  LICTOR_ASSERT(!jobs_.contains(id));
+  if (closing_ || !send(packet)) {
+    close_output(*job);
+    return fail(ErrorCode::kUnavailable, "the warden is gone");
+  }
+  jobs_[id] = std::move(job);
+  return {};
+}
+
+void ProcessHost::stop(AttemptId attempt, Duration grace) {
+  Packet packet{encode(Order{Stop{attempt, grace}}), {}};
+  const std::lock_guard lock{mutex_};
+  if (jobs_.contains(attempt)) (void)send(packet);  // Without a warden nothing runs.
+}
+
+void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
+  if (!board_.extend(slot, deadline, grace)) return;
+  Packet packet{encode(Order{LeaseChanged{}}), {}};
+  const std::lock_guard lock{mutex_};
+  (void)send(packet);
+}
+
+void ProcessHost::clear_lease(LeaseSlot slot) { board_.clear(slot); }
+
+bool ProcessHost::send(Packet& packet) {
+  if (warden_gone_ || !channel_.send(packet)) return false;
+  watch_channel();
+  return true;
+}
+
+void ProcessHost::watch_channel() {
+  const std::uint32_t events = EPOLLIN | (channel_.backed_up() ? EPOLLOUT : 0U);
+  if (events == watched_events_) return;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = kChannel;
+  epoll_ctl(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(),
+            &event);
+  watched_events_ = events;
+}
+
+// --- The host's thread
+
+void ProcessHost::run() {
+  std::array<epoll_event, 64> events{};
+  while (!warden_gone_) {
+    const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    LICTOR_ASSERT(count >= 0 || errno == EINTR);
+    bool reports = false;
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.u64 >= kFirstAttempt) {
+        read_output(AttemptId{event.data.u64 - kFirstAttempt});
+      } else if (event.data.u64 == kWake) {
+        std::uint64_t ignored = 0;
+        (void)!read(wake_.get(), &ignored, sizeof(ignored));
+      } else {
+        if ((event.events & EPOLLOUT) != 0) {
+          const std::lock_guard lock{mutex_};
+          (void)channel_.flush();  // That the warden is gone is seen by reading.
+          watch_channel();
+        }
+        reports = true;
+      }
+    }
+    // After the outputs of this round: an end erases its job.
+    if (reports) read_reports();
+  }
+}
+
+void ProcessHost::read_reports() {
+  Packet packet;
+  while (true) {
+    // Only this thread receives; sending and receiving share nothing but the socket.
+    switch (channel_.receive(packet)) {
+      case Channel::Received::kNothing:
+        return;
+      case Channel::Received::kGone:
+        return lose_warden();
+      case Channel::Received::kPacket:
+        if (const auto report = decode_report(packet.bytes)) handle(*report);
+        break;
+    }
+  }
+}
+
+void ProcessHost::handle(const Report& report) {
+  if (const auto* started = std::get_if<Started>(&report)) {
+    if (Job* job = find(started->attempt)) job->pid = started->pid;
+  } else if (const auto* failed = std::get_if<SpawnFailed>(&report)) {
+    end(failed->attempt, *failed);
+  } else if (const auto* exited = std::get_if<Exited>(&report)) {
+    end(exited->attempt, *exited);
+  }
+}
+
+ProcessHost::Job* ProcessHost::find(AttemptId id) {
+  const std::lock_guard lock{mutex_};
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+void ProcessHost::read_output(AttemptId id) {
+  Job* job = find(id);
+  // One read a round, so that a flood from one job does not starve the others.
+  if (job != nullptr && job->output) (void)read_once(*job);
+}
+
+// False when there is nothing to read now, or ever.
+bool ProcessHost::read_once(Job& job) {
+  const ssize_t n = read(job.output.get(), buffer_.get(), kReadBytes);
+  if (n > 0) {
+    warn(job.log.write({buffer_.get(), static_cast<std::size_t>(n)}));
+    return true;
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  close_output(job);
+  return false;
+}
+
+// The warden has a copy, so that closing ours would not take it out of the epoll set.
+void ProcessHost::close_output(Job& job) {
+  if (!job.output) return;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, job.output.get(), nullptr);
+  job.output.reset();
+}
+
+void ProcessHost::warn(std::string problem) {
+  if (problem.empty() || !hooks_.on_warning) return;
+  const Instant now = boot_now();
+  if (last_warning_ != Instant{} && now - last_warning_ < kWarningPause) return;
+  last_warning_ = now;
+  hooks_.on_warning(std::move(problem));
+}
+
+void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how) {
+  std::unique_ptr<Job> job;
+  {
+    const std::lock_guard lock{mutex_};
+    auto node = jobs_.extract(id);
+    if (node.empty()) return;
+    job = std::move(node.mapped());
+  }
+  for (std::size_t i = 0; i < kReadsAfterEnd && job->output && read_once(*job); ++i) {
+  }
+  close_output(*job);
+  warn(job->log.finish());
+  job->on_end(ProcessEnd{how, job->log.tail()});
+}
+
+void ProcessHost::lose_warden() {
+  std::vector<AttemptId> left;
+  bool expected = false;
+  {
+    const std::lock_guard lock{mutex_};
+    warden_gone_ = true;
+    expected = closing_;
+    for (const auto& [id, job] : jobs_) left.push_back(id);
+  }
+  // Also when it was told to end: it may have died of something else first.
+  if (!left.empty() || !expected) kill_orphans();
+  for (const AttemptId id : left) end(id, WardenDied{});
+  if (!expected && hooks_.on_warden_death) hooks_.on_warden_death();
+}
+
+// The programs themselves die with the warden (PR_SET_PDEATHSIG). What they started became ours,
+// since we are a subreaper, and is told from other children by group, session or mark.
+void ProcessHost::kill_orphans() {
+  // The channel's end may come a moment before the warden's, and only then are they ours.
+  pollfd warden{warden_pidfd_.get(), POLLIN, 0};
+  while (poll(&warden, 1, kOrphanRounds * kOrphanRoundMs) < 0 && errno == EINTR) {
+  }
+  std::vector<pid_t> leaders;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& [id, job] : jobs_) {
+      if (job->pid > 0) leaders.push_back(job->pid);
+    }
+  }
+  const auto is_leader = [&](pid_t pid) {
+    return std::find(leaders.begin(), leaders.end(), pid) != leaders.end();
+  };
+  for (int round = 0; round < kOrphanRounds; ++round) {
+    bool left = false;
+    for (const pid_t pid : scan_children()) {
+      if (pid == warden_pid_) continue;
+      if (!is_leader(getpgid(pid)) && !is_leader(getsid(pid)) &&
+          !marked_attempt(pid, warden_pid_)) {
+        continue;
+      }
+      kill_with_group(pid);
+      left = !reap(pid) || left;
+    }
+    if (!left) return;
+    poll(nullptr, 0, kOrphanRoundMs);
+  }
+}
+
+}  // namespace lictor::exec

@@ -1,0 +1,172 @@
+#include "exec/process_runner.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/clock.h"
+
+namespace lictor::exec {
+namespace {
+
+std::string errno_text() { return std::generic_category().message(errno); }
+
+// The files by which a job hands over what it wants to be written with its finish.
+struct Handover {
+  std::string commit_path;  // "" when there are none
+  std::string result_path;
+  uid_t owner = 0;
+
+  // An attempt of an earlier daemon may have had the same names.
+  void clean() const {
+    if (commit_path.empty()) return;
+    unlink(commit_path.c_str());
+    unlink(result_path.c_str());
+  }
+};
+
+// Nothing when there is no such file. The directory is the job's, so what lies there may be
+// anything: a link to a file that only we may read, or a FIFO that blocks whoever opens it.
+Result<std::optional<std::string>> take_file(const std::string& path, uid_t owner) {
+  const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+  if (!file && errno == ENOENT) return std::nullopt;
+  if (!file) return fail(ErrorCode::kFailed, errno_text());
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner) {
+    return fail(ErrorCode::kFailed, "expected a file of the job's own user");
+  }
+  std::string bytes(kMaxHandedBytes + 1, '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n = read(file.get(), bytes.data() + have, bytes.size() - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(ErrorCode::kFailed, errno_text());
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  if (have > kMaxHandedBytes) {
+    return fail(ErrorCode::kFailed,
+                "expected at most " + std::to_string(kMaxHandedBytes) + " bytes, got more");
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+void take_handover(const Handover& handover, Exit& exit) {
+  if (handover.commit_path.empty()) return;
+  if (exit.ending == Ending::kDone) {
+    auto commit = take_file(handover.commit_path, handover.owner);
+    auto result = take_file(handover.result_path, handover.owner);
+    if (commit && result) {
+      exit.commit = std::move(*commit);
+      exit.result = std::move(*result);
+    } else {
+      exit.ending = Ending::kRetry;
+      exit.error = commit ? "cannot take over the file LICTOR_RESULT: " + result.error().message
+                          : "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
+    }
+  }
+  handover.clean();
+}
+
+Result<std::string> make_scratch(const std::string& directory, const std::optional<User>& user) {
+  const uid_t uid = user ? user->credentials.uid : geteuid();
+  const gid_t gid = user ? user->credentials.gid : getegid();
+  const std::string own = directory + "/" + std::to_string(uid);
+  mkdir(directory.c_str(), 0755);  // What could not be made fails the next.
+  if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) {
+    return fail(ErrorCode::kFailed, "cannot make the directory " + own + ": " + errno_text());
+  }
+  if (user && chown(own.c_str(), uid, gid) != 0) {
+    return fail(ErrorCode::kFailed,
+                "cannot give the directory " + own + " to " + user->name + ": " + errno_text());
+  }
+  return own;
+}
+
+std::optional<WallTime> as_wall_time(Instant deadline) {
+  if (deadline == Instant::max()) return std::nullopt;
+  return wall_now() + std::chrono::round<std::chrono::milliseconds>(deadline - boot_now());
+}
+
+}  // namespace
+
+struct ProcessRunner::Settings {
+  ProcessOptions options;
+  Program program;  // but for the environment
+  Environment base;
+  std::string scratch;
+};
+
+Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
+                                                             ProcessOptions options) {
+  if (options.argv.empty() || options.argv.front().empty()) {
+    return fail(ErrorCode::kInvalid, "exec: expected a program and its arguments, got nothing");
+  }
+  auto settings = std::make_shared<Settings>();
+  if (!options.scratch_directory.empty()) {
+    auto scratch = make_scratch(options.scratch_directory, options.user);
+    if (!scratch) return tl::unexpected(scratch.error());
+    settings->scratch = std::move(*scratch);
+  }
+  settings->program.argv = options.argv;
+  settings->program.directory = options.directory;
+  if (options.directory.empty()) {
+    std::error_code error;  // Then it is "/".
+    settings->program.directory = std::filesystem::current_path(error).string();
+  }
+  if (options.user) settings->program.user = options.user->credentials;
+  settings->program.limits = options.limits;
+  settings->base = base_environment(own_environment(), options.user ? &*options.user : nullptr);
+  settings->options = std::move(options);
+  return std::unique_ptr<ProcessRunner>{new ProcessRunner{host, std::move(settings)}};
+}
+
+Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
+  const ProcessOptions& options = settings_->options;
+
+  Launch launch;
+  launch.spawn.attempt = attempt.id;
+  launch.spawn.slot = options.slot;
+  launch.spawn.ends_with_lease = options.ends_with_lease;
+  launch.spawn.grace = options.grace;
+  launch.spawn.program = settings_->program;
+  launch.spawn.program.environment =
+      job_environment(settings_->base, options.environment, attempt, as_wall_time(deadline));
+  launch.input = attempt.record;
+  launch.log_cap = options.log_cap;
+  if (!options.log_directory.empty()) {
+    launch.log_path = output_log_path(options.log_directory, attempt.queue, attempt.task_id,
+                                      attempt.number, attempt.fencing_token);
+  }
+
+  Handover handover;
+  if (!settings_->scratch.empty()) {
+    const std::string stem = settings_->scratch + "/" + std::to_string(attempt.fencing_token) +
+                             "-" + std::to_string(attempt.id.value);
+    handover.commit_path = stem + ".commit";
+    handover.result_path = stem + ".result";
+    handover.owner = options.user ? options.user->credentials.uid : geteuid();
+    handover.clean();
+    launch.spawn.program.environment.push_back("LICTOR_COMMIT=" + handover.commit_path);
+    launch.spawn.program.environment.push_back("LICTOR_RESULT=" + handover.result_path);
+  }
+
+  launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover),
+                   on_exit = std::move(on_exit)](ProcessEnd end) {
+    Exit exit = judge(id, settings->program, std::move(end));
+    take_handover(handover, exit);
+    on_exit(std::move(exit));
+  };
+  return host_.start(std::move(launch));
+}
+
+void ProcessRunner::stop(AttemptId attempt, std::chrono::milliseconds grace) {
+  host_.stop(attempt, grace);
+}
+
+}  // namespace lictor::exec

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/id.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::exec {
+
+/// One run of one task.
+struct Attempt {
+  AttemptId id;
+  std::string queue;
+  std::string task_id;
+  std::string task_key;  ///< the whole KV key
+  std::string task_type;
+  std::uint32_t number = 1;                   ///< attempts begun, this one included
+  std::uint64_t fencing_token = 0;            ///< ModifyIndex of the claim
+  std::shared_ptr<const std::string> record;  ///< the task's JSON object, as text
+};
+
+enum class Ending {
+  kDone,       ///< finish the task
+  kRetry,      ///< it failed; try again while attempts are left
+  kPermanent,  ///< it failed; trying again cannot help
+  kStopped,    ///< it ended because stop() was called or the lease ran out
+};
+
+/// How an attempt ended. `error` is one line for a person ("exit status 3", "killed by signal 9
+/// (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` are
+/// what a job that is done left for the finish, as it wrote them and not looked at yet.
+struct Exit {
+  AttemptId attempt;
+  Ending ending = Ending::kDone;
+  std::string error;
+  std::string output_tail;
+  std::optional<std::string> commit;  ///< KV writes, as JSON
+  std::optional<std::string> result;  ///< a JSON value
+};
+
+using ExitCallback = std::function<void(Exit)>;
+
+/// Runs attempts of one kind of task. start() and stop() are called from one thread only.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  /// Begins `attempt` and returns without waiting for it. `deadline` is when the attempt times out
+  /// and will be stopped by the caller; Instant::max() means never.
+  /// On success `on_exit` runs exactly once, from any thread, also after stop(); by then nothing of
+  /// the attempt runs any more. On an error nothing was started and `on_exit` never runs.
+  [[nodiscard]] virtual Result<void> start(const Attempt& attempt, Instant deadline,
+                                           ExitCallback on_exit) = 0;
+
+  /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an
+  /// attempt that is not running is ignored.
+  virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
+};
+
+}  // namespace lictor::exec

@@ -1,0 +1,254 @@
+#include "exec/spawn.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+// A sanitizer's instrumentation would use the thread-local state of the parent.
+#define LICTOR_BARE __attribute__((no_sanitize("address", "undefined", "thread")))
+
+// ThreadSanitizer takes clone() over, to run code of its own in the child; the C library's own name
+// for it is left alone.
+#if defined(__SANITIZE_THREAD__)
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
+#define LICTOR_CLONE __clone
+#else
+#define LICTOR_CLONE clone
+#endif
+
+namespace lictor::exec {
+namespace {
+
+// A system call that leaves errno alone, which a child that shares our memory would share too.
+// The result is -errno.
+#if defined(__x86_64__)
+constexpr int kWaitForExec = 0;
+
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  register long r10 asm("r10") = d;
+  long result = number;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(a), "S"(b), "d"(c), "r"(r10)
+               : "rcx", "r11", "memory");
+  return result;
+}
+#elif defined(__aarch64__)
+constexpr int kWaitForExec = 0;
+
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+  return x0;
+}
+#else
+// Elsewhere the parent stands still until the execve, as in vfork, and errno may be shared.
+constexpr int kWaitForExec = CLONE_VFORK;
+
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  const long result = syscall(number, a, b, c, d);
+  return result < 0 ? -errno : result;
+}
+#endif
+
+LICTOR_BARE inline long as_long(const void* pointer) { return reinterpret_cast<long>(pointer); }
+
+// The kernel's sigset_t has 64 bits, whatever glibc's has.
+constexpr std::uint64_t kNoSignals = 0;
+
+// execve needs two pages of stack at most; the rest is for whoever adds a step.
+constexpr std::size_t kStackBytes = 16384;
+
+constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+std::vector<std::string> candidates(const std::string& name, std::string_view path) {
+  if (name.find('/') != std::string::npos) return {name};
+  if (path.empty()) path = kDefaultPath;
+  std::vector<std::string> found;
+  while (true) {
+    const std::size_t end = path.find(':');
+    const std::string_view directory = path.substr(0, end);
+    std::string& candidate = found.emplace_back(directory.empty() ? "." : directory);
+    candidate.append("/").append(name);
+    if (end == std::string_view::npos) return found;
+    path.remove_prefix(end + 1);
+  }
+}
+
+std::vector<const char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<const char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (const std::string& string : strings) pointers.push_back(string.c_str());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+// Everything the child reads, made before it exists.
+struct Spawning::Block {
+  Program program;
+  std::vector<std::string> paths;
+  std::vector<const char*> argv;
+  std::vector<const char*> environment;
+  std::unique_ptr<std::byte[]> stack;
+
+  struct Plan {
+    int input = -1;
+    int output = -1;
+    pid_t parent = 0;
+    const Limit* limits = nullptr;
+    std::size_t limit_count = 0;
+    bool other_user = false;
+    uid_t uid = 0;
+    gid_t gid = 0;
+    const gid_t* groups = nullptr;
+    std::size_t group_count = 0;
+    const char* directory = nullptr;
+    bool looked_up = false;
+    const char* const* paths = nullptr;
+    const char* const* argv = nullptr;
+    const char* const* environment = nullptr;
+    // Written by the child alone.
+    Step step = Step::kNone;
+    int error = 0;
+  } plan;
+  std::vector<const char*> path_pointers;
+};
+
+namespace {
+
+template <class Plan>
+[[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
+  plan->error = static_cast<int>(-result);
+  plan->step = step;
+  while (true) call(SYS_exit_group, 127);
+}
+
+// Runs in the child, on its own stack, in the parent's memory.
+template <class Plan>
+LICTOR_BARE int run_child(void* argument) {
+  auto* plan = static_cast<Plan*>(argument);
+  long result = call(SYS_setsid);
+  if (result < 0) give_up(plan, Step::kSession, result);
+
+  // Neither is below 3: the warden keeps 0, 1 and 2 open.
+  if ((result = call(SYS_dup3, plan->input, 0, 0)) < 0) give_up(plan, Step::kInputOutput, result);
+  if ((result = call(SYS_dup3, plan->output, 1, 0)) < 0) give_up(plan, Step::kInputOutput, result);
+  if ((result = call(SYS_dup3, plan->output, 2, 0)) < 0) give_up(plan, Step::kInputOutput, result);
+  call(SYS_close_range, 3, ~0U, 0);  // Before Linux 5.9 close-on-exec has to do.
+
+  for (std::size_t i = 0; i < plan->limit_count; ++i) {
+    const Limit& limit = plan->limits[i];
+    struct {
+      std::uint64_t soft, hard;
+    } value{limit.soft, limit.hard};
+    if ((result = call(SYS_prlimit64, 0, limit.resource, as_long(&value), 0)) < 0) {
+      give_up(plan, Step::kLimits, result);
+    }
+  }
+  if (plan->other_user) {
+    const auto uid = static_cast<long>(plan->uid);
+    const auto gid = static_cast<long>(plan->gid);
+    result = call(SYS_setgroups, static_cast<long>(plan->group_count), as_long(plan->groups));
+    if (result < 0) give_up(plan, Step::kGroups, result);
+    if ((result = call(SYS_setresgid, gid, gid, gid)) < 0) give_up(plan, Step::kGroups, result);
+    if ((result = call(SYS_setresuid, uid, uid, uid)) < 0) give_up(plan, Step::kUser, result);
+  }
+  if ((result = call(SYS_chdir, as_long(plan->directory))) < 0)
+    give_up(plan, Step::kDirectory, result);
+
+  // After the change of user, which would take it back.
+  call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  if (call(SYS_getppid) != plan->parent) give_up(plan, Step::kClone, -ESRCH);
+
+  call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&kNoSignals), 0, sizeof(kNoSignals));
+  long error = -ENOENT;
+  for (const char* const* path = plan->paths; *path != nullptr; ++path) {
+    result = call(SYS_execve, as_long(*path), as_long(plan->argv), as_long(plan->environment));
+    const bool absent = result == -ENOENT || result == -ENOTDIR;
+    if (!plan->looked_up || (!absent && result != -EACCES)) {
+      error = result;
+      break;
+    }
+    // As a shell does: go on looking, but tell of a program that was there and may not be run. One
+    // in a directory that may not be searched is not there.
+    if (!absent && call(SYS_faccessat, AT_FDCWD, as_long(*path), F_OK) == 0) error = result;
+  }
+  give_up(plan, Step::kRun, error);
+}
+
+}  // namespace
+
+Spawning::Spawning(Program program, std::string_view path) : block_(std::make_unique<Block>()) {
+  Block& block = *block_;
+  block.program = std::move(program);
+  block.paths = candidates(block.program.argv.empty() ? "" : block.program.argv.front(), path);
+  block.path_pointers = pointers(block.paths);
+  block.argv = pointers(block.program.argv);
+  block.environment = pointers(block.program.environment);
+
+  Block::Plan& plan = block.plan;
+  plan.parent = getpid();
+  plan.limits = block.program.limits.data();
+  plan.limit_count = block.program.limits.size();
+  if (block.program.user) {
+    plan.other_user = true;
+    plan.uid = block.program.user->uid;
+    plan.gid = block.program.user->gid;
+    plan.groups = block.program.user->groups.data();
+    plan.group_count = block.program.user->groups.size();
+  }
+  if (block.program.directory.empty()) block.program.directory.push_back('/');
+  plan.directory = block.program.directory.c_str();
+  plan.looked_up =
+      block.program.argv.empty() || block.program.argv.front().find('/') == std::string::npos;
+  plan.paths = block.path_pointers.data();
+  plan.argv = block.argv.data();
+  plan.environment = block.environment.data();
+}
+
+Spawning::Child Spawning::start(int input, int output) {
+  Block& block = *block_;
+  block.plan.input = input;
+  block.plan.output = output;
+  block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+
+  // A pipe belongs to the daemon's user: a job that opens /dev/stdout by name would be refused.
+  if (block.plan.other_user && fchown(output, block.plan.uid, block.plan.gid) != 0) {
+    // Then it is refused; the pipe itself works.
+  }
+
+  Child child;
+  int pidfd = -1;
+  child.pid = LICTOR_CLONE(run_child<Block::Plan>, block.stack.get() + kStackBytes,
+                           CLONE_VM | CLONE_PIDFD | kWaitForExec | SIGCHLD, &block.plan, &pidfd);
+  if (child.pid < 0) {
+    child.error = errno;
+  } else {
+    child.pidfd.reset(pidfd);
+  }
+  return child;
+}
+
+Step Spawning::failed_step() const { return block_->plan.step; }
+int Spawning::error() const { return block_->plan.error; }
+
+Spawning::Spawning(Spawning&&) noexcept = default;
+Spawning& Spawning::operator=(Spawning&&) noexcept = default;
+Spawning::~Spawning() = default;
+
+}  // namespace lictor::exec

@@ -1,0 +1,119 @@
+#include "exec/warden.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <initializer_list>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "exec/warden_loop.h"
+
+namespace lictor::exec {
+namespace {
+
+std::string errno_text() { return std::generic_category().message(errno); }
+
+// All that a daemon may have open by now, like the sockets that systemd passed to it, would stay
+// open for as long as a job of a dead daemon runs.
+void close_all_but(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned first = 0;
+  for (const int fd : kept) {
+    if (fd < 0) continue;
+    const auto number = static_cast<unsigned>(fd);
+    if (number > first) syscall(SYS_close_range, first, number - 1, 0);
+    first = number + 1;
+  }
+  syscall(SYS_close_range, first, ~0U, 0);
+}
+
+// All but what a fault of our own raises.
+sigset_t common_signals() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (const int fault : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
+    sigdelset(&signals, fault);
+  }
+  return signals;
+}
+
+// An ignored signal would be ignored by every program, too, and a handler would run in a child that
+// shares our memory.
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number) {
+    if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
+  }
+}
+
+[[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, UniqueFd daemon,
+                             int lock_fd) {
+  reset_signals();
+  setsid();
+  prctl(PR_SET_NAME, "lictor-warden");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // The environment may hold Consul's token: not to be read, nor we traced, by jobs of our own
+  // user.
+  prctl(PR_SET_DUMPABLE, 0);
+  // What systemd's AmbientCapabilities= gives the daemon, to change users for instance, would pass
+  // through execve to every program. The warden itself keeps what it has.
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  if (chdir("/") != 0) _exit(EXIT_FAILURE);
+
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) _exit(EXIT_FAILURE);
+  if (fcntl(2, F_GETFD) < 0 && dup2(null, 2) < 0) _exit(EXIT_FAILURE);
+  close_all_but({0, 1, 2, channel.fd(), daemon.get(), lock_fd});
+
+  const char* path = std::getenv("PATH");
+  WardenLoop loop{board, std::move(channel), std::move(daemon), path == nullptr ? "" : path};
+  loop.run();
+  _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
+}
+
+}  // namespace
+
+Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
+  auto ends = Channel::create();
+  if (!ends) return tl::unexpected(ends.error());
+  UniqueFd daemon{static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))};
+  if (!daemon) {
+    return fail(ErrorCode::kFailed,
+                "cannot watch a process (pidfd_open, Linux 5.3): " + errno_text());
+  }
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+    return fail(ErrorCode::kFailed, "cannot become a child subreaper: " + errno_text());
+  }
+
+  // Blocked before it exists, or what is sent to all could end it at its very start.
+  const sigset_t blocked = common_signals();
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const pid_t pid = fork();
+  const int fork_error = errno;
+  if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) {
+    return fail(ErrorCode::kFailed,
+                "cannot fork the warden: " + std::generic_category().message(fork_error));
+  }
+  if (pid == 0) {
+    { const Channel daemons_end = std::move(ends->first); }
+    run_warden(board, std::move(ends->second), std::move(daemon), lock_fd);
+  }
+
+  UniqueFd pidfd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
+  if (!pidfd) {
+    return fail(ErrorCode::kFailed, "cannot watch the warden (pidfd_open): " + errno_text());
+  }
+  return Warden{std::move(ends->first), pid, std::move(pidfd)};
+}
+
+}  // namespace lictor::exec

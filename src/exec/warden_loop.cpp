@@ -1,0 +1,375 @@
+#include "exec/warden_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+namespace lictor::exec {
+namespace {
+
+// What an event is about; from kFirstAttempt on, an attempt's end, and with kOutput its output.
+enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kFirstAttempt };
+constexpr std::uint64_t kOutput = std::uint64_t{1} << 63U;
+
+// Orders read in one go, so that a burst of them does not hold up a deadline.
+constexpr int kOrdersAtOnce = 64;
+
+Instant after(Instant start, Duration wait) {
+  return wait < Instant::max() - start ? start + wait : Instant::max();
+}
+
+void watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = about;
+  LICTOR_ASSERT(epoll_ctl(epoll, operation, fd, &event) == 0);
+}
+
+// A child that has not come to its execve yet has copies of all that we have open, so that closing
+// ours would not take it out of the epoll set.
+void unwatch(int epoll, UniqueFd& fd) {
+  if (!fd) return;
+  epoll_ctl(epoll, EPOLL_CTL_DEL, fd.get(), nullptr);
+  fd.reset();
+}
+
+}  // namespace
+
+WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, UniqueFd daemon, std::string path)
+    : board_(board),
+      channel_(std::move(channel)),
+      daemon_(std::move(daemon)),
+      path_(std::move(path)),
+      self_(getpid()),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  LICTOR_ASSERT(epoll_ && timer_ && signals_);
+  watch_channel();
+  watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
+  watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
+  watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
+}
+
+void WardenLoop::run() {
+  std::array<epoll_event, 64> events{};
+  while (!daemon_gone_ || !attempts_.empty() || !strays_.empty() || channel_.backed_up()) {
+    const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    LICTOR_ASSERT(count >= 0 || errno == EINTR);
+
+    bool timer_fired = false;
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      switch (event.data.u64) {
+        case kChannel:
+          if ((event.events & EPOLLOUT) != 0 && !channel_.flush()) lose_daemon();
+          if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !daemon_gone_) read_orders();
+          break;
+        case kDaemon:
+          unwatch(epoll_.get(), daemon_);
+          lose_daemon();
+          discard_outputs();
+          break;
+        case kTimer:
+          timer_fired = true;
+          break;
+        case kSignals: {
+          std::array<signalfd_siginfo, 16> ignored{};
+          while (read(signals_.get(), ignored.data(), sizeof(ignored)) > 0) {
+          }
+          sweep_due_ = true;
+          break;
+        }
+        default:
+          if ((event.data.u64 & kOutput) != 0) {
+            discard_output(AttemptId{(event.data.u64 & ~kOutput) - kFirstAttempt});
+          } else {
+            program_ended(AttemptId{event.data.u64 - kFirstAttempt});
+          }
+      }
+    }
+
+    if (timer_fired) {
+      std::uint64_t ignored = 0;
+      if (read(timer_.get(), &ignored, sizeof(ignored)) > 0) armed_ = Instant::max();
+    }
+    if (timer_fired || leases_changed_) {
+      const Instant now = boot_now();
+      check_leases(now);
+      kill_what_is_due(now);
+      arm_timer();
+      leases_changed_ = false;
+    }
+    if (sweep_due_) sweep();
+    watch_channel();
+  }
+}
+
+// --- Orders
+
+void WardenLoop::read_orders() {
+  Packet packet;
+  for (int i = 0; i < kOrdersAtOnce; ++i) {
+    switch (channel_.receive(packet)) {
+      case Channel::Received::kNothing:
+        return;
+      case Channel::Received::kGone:
+        return lose_daemon();
+      case Channel::Received::kPacket:
+        break;
+    }
+    if (auto order = decode_order(packet.bytes)) {
+      std::visit([&](auto& one) { obey(one, packet); }, *order);
+    } else if (const AttemptId id = spawn_head(packet.bytes)) {
+      send(SpawnFailed{id, Step::kInputOutput,
+                       EMFILE});  // A long order that had no descriptor left.
+    }
+  }
+}
+
+void WardenLoop::obey(Spawn& spawn, Packet& packet) {
+  if (packet.fds.size() != 3) {
+    return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
+  }
+  // The daemon may have hung between its decision and now.
+  if (spawn.ends_with_lease && !board_.holds(spawn.slot, boot_now())) {
+    return send(SpawnFailed{spawn.attempt, Step::kLease, 0});
+  }
+
+  spawn.program.environment.push_back(mark(self_, spawn.attempt));
+  Spawning spawning{std::move(spawn.program), path_};
+  Spawning::Child child = spawning.start(packet.fds[0].get(), packet.fds[1].get());
+  if (child.pid < 0) return send(SpawnFailed{spawn.attempt, Step::kClone, child.error});
+
+  Attempt attempt{std::move(spawning)};
+  attempt.pid = child.pid;
+  attempt.pidfd = std::move(child.pidfd);
+  attempt.output = std::move(packet.fds[2]);
+  attempt.slot = spawn.slot;
+  attempt.ends_with_lease = spawn.ends_with_lease;
+  attempt.grace = spawn.grace;
+  watch(epoll_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN,
+        kFirstAttempt + spawn.attempt.value);
+  attempt_of_[child.pid] = spawn.attempt;
+  const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
+  LICTOR_ASSERT(fresh);
+  if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {
+    leases_changed_ = true;
+  }
+  send(Started{spawn.attempt, child.pid});
+}
+
+void WardenLoop::obey(const Stop& order, Packet&) {
+  const auto found = attempts_.find(order.attempt);
+  if (found == attempts_.end()) return;  // It ended meanwhile.
+  stop(found->second, StopCause::kStop, after(boot_now(), order.grace));
+  leases_changed_ = true;
+}
+
+void WardenLoop::obey(const LeaseChanged&, Packet&) { leases_changed_ = true; }
+
+// --- Ends
+
+void WardenLoop::check_leases(Instant now) {
+  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+    const Instant deadline = board_.deadline(number);
+    if (deadline == Instant{} || now < deadline) continue;
+
+    const Instant kill_at = after(deadline, board_.grace(number));
+    for (auto& [id, attempt] : attempts_) {
+      if (attempt.slot != number || !attempt.ends_with_lease) continue;
+      stop(attempt, StopCause::kLease, kill_at);
+      kill_strays_of_nobody_ = true;
+      sweep_due_ = true;
+    }
+    if (now < kill_at) continue;
+    if (board_.in_process_jobs(number) > 0) {
+      syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0);
+    }
+  }
+}
+
+void WardenLoop::lose_daemon() {
+  if (std::exchange(daemon_gone_, true)) return;
+  const Instant now = boot_now();
+  for (auto& [id, attempt] : attempts_) {
+    stop(attempt, StopCause::kDaemonGone, after(now, attempt.grace));
+  }
+  kill_strays_of_nobody_ = true;
+  sweep_due_ = true;
+  leases_changed_ = true;
+}
+
+// The first cause counts, and the earliest end.
+void WardenLoop::stop(Attempt& attempt, StopCause cause, Instant kill_at) {
+  attempt.kill_at = std::min(attempt.kill_at, kill_at);
+  if (attempt.ended || attempt.cause != StopCause::kNone) return;
+  attempt.cause = cause;
+  // Until the child has made its group there is but the child, which dies when it unblocks signals.
+  if (kill(-attempt.pid, SIGTERM) != 0) kill(attempt.pid, SIGTERM);
+  kill(-attempt.pid, SIGCONT);  // What was stopped could not end.
+}
+
+void WardenLoop::kill_what_is_due(Instant now) {
+  for (auto& [id, attempt] : attempts_) {
+    if (attempt.ended || now < attempt.kill_at) continue;
+    kill(-attempt.pid, SIGKILL);
+    kill(attempt.pid, SIGKILL);
+    attempt.kill_at = Instant::max();
+  }
+}
+
+void WardenLoop::program_ended(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second.ended) return;
+  found->second.ended = true;
+  // At one blow, where the sweep would go from generation to generation. The zombie keeps the
+  // group's number from becoming another's.
+  kill(-found->second.pid, SIGKILL);
+  if (found->second.cause == StopCause::kLease) kill_strays_of_nobody_ = true;
+  unwatch(epoll_.get(), found->second.pidfd);
+  ++unswept_;
+  sweep_due_ = true;
+}
+
+// A daemon that only closed the channel still reads them.
+void WardenLoop::discard_outputs() {
+  for (const auto& [id, attempt] : attempts_) {
+    watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN,
+          kOutput | (kFirstAttempt + id.value));
+  }
+}
+
+void WardenLoop::discard_output(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) return;
+  std::array<char, 4096> ignored{};
+  const ssize_t n = read(found->second.output.get(), ignored.data(), ignored.size());
+  if (n == 0) unwatch(epoll_.get(), found->second.output);
+}
+
+// --- What attempts leave behind
+
+// Whatever loses its parent becomes our child, since we are a subreaper, with its own children
+// after it when it dies. So an attempt is gone once its program is a zombie and none of our other
+// children is of the attempt; until then they are killed, and each death brings a SIGCHLD and the
+// next sweep.
+void WardenLoop::sweep() {
+  sweep_due_ = false;
+  std::unordered_map<pid_t, AttemptId> strays;
+  for (const pid_t pid : children_.list()) {
+    if (attempt_of_.contains(pid) || reap(pid)) continue;
+    const auto known = strays_.find(pid);
+    strays[pid] = known != strays_.end() && known->second ? known->second : owner_of(pid);
+  }
+  strays_ = std::move(strays);
+
+  // One that hid its attempt may be of any, so it ends with any whose lease ran out, or the last.
+  const bool nobodys_end = kill_strays_of_nobody_ || daemon_gone_ || attempts_.size() == unswept_;
+  bool nobodys_left = false;
+  std::vector<AttemptId> held;
+  for (const auto& [pid, owner] : strays_) {
+    const auto found = attempts_.find(owner);
+    const bool nobodys = found == attempts_.end();
+    if (nobodys ? nobodys_end : found->second.ended) kill_with_group(pid);
+    if (nobodys) nobodys_left = true;
+    if (!nobodys) held.push_back(owner);
+  }
+  kill_strays_of_nobody_ = kill_strays_of_nobody_ && nobodys_left;
+  if (unswept_ == 0) return;
+
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    auto& [id, attempt] = *it;
+    const bool gone = attempt.ended && std::find(held.begin(), held.end(), id) == held.end();
+    if (gone) {
+      report_exit(id, attempt);
+      if (daemon_gone_) unwatch(epoll_.get(), attempt.output);
+      attempt_of_.erase(attempt.pid);
+      --unswept_;
+    }
+    it = gone ? attempts_.erase(it) : std::next(it);
+  }
+}
+
+AttemptId WardenLoop::owner_of(pid_t stray) const {
+  for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
+    const auto found = attempt_of_.find(leader);
+    if (found != attempt_of_.end()) return found->second;
+  }
+  return marked_attempt(stray, self_).value_or(AttemptId{});
+}
+
+void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
+    LICTOR_ASSERT(errno == EINTR);
+  }
+  if (attempt.spawning.failed_step() != Step::kNone) {
+    return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});
+  }
+  send(Exited{id, info.si_code, info.si_status, attempt.cause});
+}
+
+void WardenLoop::send(const Report& report) {
+  Packet packet{encode(report), {}};
+  if (!channel_.send(packet)) lose_daemon();
+}
+
+// --- Waiting
+
+void WardenLoop::arm_timer() {
+  const Instant now = boot_now();
+  Instant next = Instant::max();
+  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+    const Instant deadline = board_.deadline(number);
+    if (deadline == Instant{}) continue;
+    for (const Instant wake : {deadline, after(deadline, board_.grace(number))}) {
+      if (wake > now) next = std::min(next, wake);
+    }
+  }
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt.ended) next = std::min(next, attempt.kill_at);
+  }
+  if (next == armed_) return;
+
+  armed_ = next;
+  itimerspec when{};
+  if (next != Instant::max()) {
+    const auto since_boot = next.time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_boot);
+    when.it_value.tv_sec = seconds.count();
+    when.it_value.tv_nsec = (since_boot - seconds).count();
+  }
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void WardenLoop::watch_channel() {
+  const std::uint32_t events =
+      (daemon_gone_ ? 0U : EPOLLIN) | (channel_.backed_up() ? EPOLLOUT : 0U);
+  if (events == watched_events_) return;
+  if (events == 0) {  // Not merely no event: a hang-up is always told, and would be without end.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_.fd(), nullptr);
+  } else {
+    watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(), events,
+          kChannel);
+  }
+  watched_events_ = events;
+}
+
+}  // namespace lictor::exec

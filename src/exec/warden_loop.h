@@ -1,0 +1,92 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/id.h"
+#include "exec/channel.h"
+#include "exec/children.h"
+#include "exec/lease_board.h"
+#include "exec/spawn.h"
+#include "exec/unique_fd.h"
+#include "exec/warden_protocol.h"
+#include "lictor/time.h"
+
+namespace lictor::exec {
+
+/// What the warden does (warden.h), in one thread that never blocks but in epoll_wait(2).
+class WardenLoop {
+ public:
+  /// `daemon` is its pidfd; `path` is where programs without '/' are looked up. All signals are
+  /// blocked, and 0, 1 and 2 open. `board` must outlive the loop.
+  WardenLoop(const LeaseBoard& board, Channel channel, UniqueFd daemon, std::string path);
+
+  /// Returns when the daemon is gone and nothing that it started is left.
+  void run();
+
+ private:
+  struct Attempt {
+    explicit Attempt(Spawning started) : spawning(std::move(started)) {}
+
+    Spawning spawning;
+    pid_t pid = -1;
+    UniqueFd pidfd;
+    UniqueFd output;  ///< to be read by the daemon, and by nobody else while there is one
+    LeaseSlot slot = kNoLease;
+    bool ends_with_lease = true;
+    Duration grace{};
+    StopCause cause = StopCause::kNone;
+    Instant kill_at = Instant::max();
+    bool ended = false;  ///< its program is a zombie, which keeps the number of its group
+  };
+
+  void read_orders();
+  void obey(Spawn& spawn, Packet& packet);
+  void obey(const Stop& stop, Packet& packet);
+  void obey(const LeaseChanged& changed, Packet& packet);
+
+  void check_leases(Instant now);
+  void kill_what_is_due(Instant now);
+  void lose_daemon();
+  void stop(Attempt& attempt, StopCause cause, Instant kill_at);
+  void program_ended(AttemptId id);
+  void discard_outputs();
+  void discard_output(AttemptId id);
+
+  void sweep();
+  [[nodiscard]] AttemptId owner_of(pid_t stray) const;
+  void report_exit(AttemptId id, Attempt& attempt);
+  void send(const Report& report);
+
+  void arm_timer();
+  void watch_channel();
+
+  const LeaseBoard& board_;
+  Channel channel_;
+  UniqueFd daemon_;
+  std::string path_;
+  pid_t self_;
+
+  UniqueFd epoll_;
+  UniqueFd timer_;
+  UniqueFd signals_;
+  Children children_;
+
+  std::unordered_map<AttemptId, Attempt> attempts_;
+  std::unordered_map<pid_t, AttemptId> attempt_of_;
+  std::unordered_map<pid_t, AttemptId> strays_;  ///< adopted children; no id when nobody's
+  std::size_t unswept_ = 0;                      ///< attempts that ended and were not reported yet
+  Instant armed_ = Instant::max();
+  bool daemon_gone_ = false;
+  bool leases_changed_ = false;
+  bool kill_strays_of_nobody_ = false;
+  bool sweep_due_ = false;
+  std::uint32_t watched_events_ = 0;
+};
+
+}  // namespace lictor::exec
