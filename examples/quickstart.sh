@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# lictor's main job, from nothing to done, in a few minutes:
+#
+#   examples/quickstart.sh            shows it, and leaves nothing behind but build/ and a cache
+#   examples/quickstart.sh --keep     leaves Consul and the daemons running, to play with
+#
+# Installs what is missing, builds lictor, starts a Consul agent and two daemons on free ports of
+# the loopback interface, writes tasks with curl, and kills the leader in mid-job. All that it
+# starts and writes lies in one temporary folder, but for the build.
+#
+# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once.
+set -euo pipefail
+
+keep=no
+case "${1-}" in
+  "") ;;
+  --keep) keep=yes ;;
+  -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+  *) echo "quickstart: expected --keep or nothing, got \"$1\"; see --help" >&2; exit 2 ;;
+esac
+
+cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+source_dir=$PWD
+
+if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
+say() { printf '   %s\n' "$*"; }
+give_up() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
+
+# Prints the command as a user would type it, and runs it.
+run() { printf '   $ %s\n' "$*"; "$@" | sed 's/^/   /'; }
+
+# wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds.
+wait_for() {
+  local limit=$((SECONDS + $1)) what=$2; shift 2
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$limit" ] || give_up "waited too long for $what; see the logs in $dir"
+    sleep 0.1
+  done
+}
+
+# ------------------------------------------------------------------------------------------------
+step "Installing what is missing, building, finding Consul"
+[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh test
+consul=$(consul/get-consul.sh)
+fresh=()
+if [ -f build/release/CMakeCache.txt ] &&
+  ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/release/CMakeCache.txt; then
+  fresh=(--fresh)
+fi
+cmake --preset release "${fresh[@]}" >/dev/null
+cmake --build --preset release --parallel "${JOBS:-$(nproc)}" | tail -n 1
+lictor=$source_dir/build/release/src/lictor
+say "$("$lictor" version | head -n 1)"
+
+# ------------------------------------------------------------------------------------------------
+dir=$(mktemp -d "${TMPDIR:-/tmp}/lictor-quickstart.XXXXXX")
+pids=()
+stop_all() {
+  local pid
+  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+}
+finish() {
+  local status=$?
+  if [ "$keep" = yes ] && [ "$status" -eq 0 ]; then return; fi
+  # The daemons first, while Consul is there to take their leave.
+  local pid
+  for pid in "${pids[@]:1}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]:1}"; do wait "$pid" 2>/dev/null || true; done
+  stop_all
+  if [ "$status" -eq 0 ]; then rm -rf -- "$dir"; else say "what was logged is in $dir"; fi
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+free_port() {  # below the range that the kernel hands out to clients
+  local port
+  while :; do
+    port=$((20000 + RANDOM % 12000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+}
+
+step "Starting a Consul agent"
+http=$(free_port)
+"$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
+  -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" \
+  -serf-wan-port=-1 -dns-port=-1 -grpc-port=-1 >"$dir/consul.log" 2>&1 &
+pids+=($!)
+export CONSUL_HTTP_ADDR=127.0.0.1:$http
+kv=http://$CONSUL_HTTP_ADDR/v1/kv
+consul_is_up() { [ "$(curl -fs -X PUT "$kv/up" -d yes)" = true ] && curl -fs -X DELETE "$kv/up"; }
+wait_for 60 "the Consul agent" consul_is_up
+say "it answers on $CONSUL_HTTP_ADDR"
+
+# ------------------------------------------------------------------------------------------------
+step "Writing tasks with curl, before anybody is there to run them"
+put() {  # put ID TIME TYPE PARA
+  local record
+  record=$(printf '{"taskId": "%s", "taskTime": "%s", "taskTaken": "false", "taskType": "%s", "taskPara": %s}' "$@")
+  printf "   \$ curl -X PUT %s/lictor/default/tasks/%s -d '%s'\n" "$kv" "$1" "$record"
+  [ "$(curl -fsS -X PUT "$kv/lictor/default/tasks/$1" -d "$record")" = true ] ||
+    give_up "Consul refused task $1"
+}
+put third 1445599890 Say '{"text": "I am the youngest"}'
+put first 1445599880 Say '{"text": "I am the oldest"}'
+put second 1445599885 Say '{"text": "I am in between"}'
+put 42 1445599887 CreateTableSpace \
+  '{"instanceId": "db7", "initSize": "8000", "maxSize": "100000", "stepSize": "2000"}'
+
+cat >"$dir/say" <<'JOB'
+#!/bin/sh
+# The task is in the environment, and as JSON on standard input. $1 is where to write.
+echo "begin $LICTOR_TASK_ID attempt $LICTOR_ATTEMPT token $LICTOR_FENCING_TOKEN: $LICTOR_PARA_text" >>"$1"
+sleep "${LICTOR_PARA_seconds:-0}"
+echo "end   $LICTOR_TASK_ID attempt $LICTOR_ATTEMPT" >>"$1"
+JOB
+chmod +x "$dir/say"
+cat >"$dir/lictor.json" <<CONFIG
+{
+  "queues": [
+    {
+      "name": "default",
+      // As short as Consul allows, so that the end of this show comes soon. In earnest, keep the
+      // defaults (15s and 30s): jobs then outlive an election among Consul's servers.
+      "session_ttl": "10s", "lock_delay": "12s", "kill_grace": "2s", "request_timeout": "2s",
+      "executors": {
+        "Say": {"exec": ["$dir/say", "$dir/said"]},
+        "CreateTableSpace": {"exec": ["$source_dir/examples/create-tablespace/create-tablespace", "$dir/tablespaces"]}
+      }
+    }
+  ]
+}
+CONFIG
+
+# ------------------------------------------------------------------------------------------------
+start_daemon() {  # start_daemon NODE
+  LICTOR_NODE=$1 LICTOR_STATE_DIR=$dir/state-$1 \
+    "$lictor" run --config "$dir/lictor.json" >>"$dir/$1.log" 2>&1 &
+  pids+=($!)
+}
+lead() { "$lictor" leader --json | sed -n 's/.*"node": *"\([^"]*\)".*/\1/p' | head -n 1; }
+somebody_leads() { [ -n "$(lead)" ]; }
+all_done() { [ "$(curl -fs "$kv/lictor/default/tasks/?keys")" = '["lictor/default/tasks/"]' ]; }
+
+step "Starting two daemons, as on two hosts"
+start_daemon host-a
+start_daemon host-b
+wait_for 60 "a leader" somebody_leads
+run "$lictor" leader
+wait_for 60 "the tasks to be done" all_done
+say "the leader ran the tasks, oldest taskTime first, and deleted their keys:"
+sed 's/^/   /' "$dir/said"
+order=$(sed -n 's/^begin \([^ ]*\) .*/\1/p' "$dir/said" | tr '\n' ' ')
+[ "$order" = "first second third " ] || give_up "the order was $order"
+say "and task 42 made a database of the size that it asked for:"
+run ls -l "$dir/tablespaces/db7.db"
+[ "$(stat -c %s "$dir/tablespaces/db7.db")" -eq 8192000 ] || give_up "its size is wrong"
+
+# ------------------------------------------------------------------------------------------------
+step "Killing the leader in mid-job, with kill -9"
+: >"$dir/said"
+put long 1445599900 Say '{"text": "I take a while", "seconds": 6}'
+wait_for 30 "the job to begin" grep -q "begin long" "$dir/said"
+old=$(lead)
+index=1; [ "$old" = host-a ] || index=2
+say "$old runs it; now: kill -9 ${pids[$index]}"
+kill -9 "${pids[$index]}"
+wait "${pids[$index]}" 2>/dev/null || true
+say "its warden ends the job; Consul notices after the session's TTL (10 to 20 s), and then keeps"
+say "the lock barred for the lock-delay (12 s), so that no two hosts ever work at a time ..."
+began=$SECONDS
+moved() { local now; now=$(lead); [ -n "$now" ] && [ "$now" != "$old" ]; }
+wait_for 120 "the other daemon to take over" moved
+say "... after $((SECONDS - began)) s $(lead) leads, and runs the task again:"
+wait_for 60 "the task to be done" all_done
+sed 's/^/   /' "$dir/said"
+grep -q "end   long attempt 2" "$dir/said" || give_up "the second attempt did not end"
+[ "$(grep -c "^end " "$dir/said")" -eq 1 ] || give_up "the killed attempt ended, too"
+
+# ------------------------------------------------------------------------------------------------
+if [ "$keep" = yes ]; then
+  step "Left running"
+  say "export CONSUL_HTTP_ADDR=$CONSUL_HTTP_ADDR"
+  say "$lictor submit Say --para text=hello --wait"
+  say "$lictor list; $lictor leader; $lictor check --config $dir/lictor.json"
+  say "Consul's own page: http://$CONSUL_HTTP_ADDR/ui"
+  say "logs, configuration and data: $dir"
+  alive=()
+  for pid in "${pids[@]}"; do ! kill -0 "$pid" 2>/dev/null || alive+=("$pid"); done
+  say "to stop it all: kill ${alive[*]}; rm -r $dir"
+else
+  step "Done: stopping it all"
+fi

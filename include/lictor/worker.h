@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <lictor/executor.h>
+
+namespace lictor {
+
+/// A lictor of one's own: the whole command, `run` and all the others, with executors in C++.
+///
+///   int main(int argc, char** argv) {
+///     lictor::Worker worker;
+///     worker.add("Greet", [](const lictor::Context& context) {
+///       std::cout << "Hello, " << context.task().parameters.at("name") << std::endl;
+///       return lictor::JobResult::done();
+///     });
+///     return worker.main(argc, argv);
+///   }
+///
+/// An executor serves the tasks whose taskType is its name, in every queue that does not configure
+/// that type otherwise; with {"cpp": "<name>"} a configuration gives it another type, time-outs and
+/// attempts. Not thread safe.
+class Worker {
+ public:
+  /// A later one of the same name replaces the earlier.
+  void add(std::string name, std::shared_ptr<Executor> executor);
+  void add(std::string name, std::function<JobResult(const Context&)> function);
+
+  /// Parses the command line, does what it says and returns the process's exit code. To be called
+  /// from main(), before there is any other thread: `run` forks its guard of processes first.
+  [[nodiscard]] int main(int argc, char** argv);
+
+ private:
+  std::map<std::string, std::shared_ptr<Executor>, std::less<>> executors_;
+};
+
+}  // namespace lictor

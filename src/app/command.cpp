@@ -1,0 +1,251 @@
+#include "app/command.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "app/command_line.h"
+#include "app/config.h"
+#include "app/daemon.h"
+#include "app/executors.h"
+#include "app/layout.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/printable.h"
+#include "net/environment.h"
+#include "net/transport.h"
+
+namespace lictor::app {
+namespace {
+
+// Consul's own variables lie over the configuration, lictor's variables and flags over those.
+class ConsulEnvironment {
+ public:
+  ConsulEnvironment(const LoadRequest& request)
+      : own_addresses_(given(request, request.flags.consul_addresses, "LICTOR_CONSUL_ADDRESSES")),
+        own_token_(given(request, request.flags.token_file, "LICTOR_TOKEN_FILE")) {}
+
+  const char* operator()(const char* name) const {
+    const std::string_view variable{name};
+    if (own_addresses_ && variable == "CONSUL_HTTP_ADDR") return nullptr;
+    if (own_token_ && variable.starts_with("CONSUL_HTTP_TOKEN")) return nullptr;
+    return std::getenv(name);
+  }
+
+ private:
+  static bool given(const LoadRequest& request, const std::optional<std::string>& flag,
+                    std::string_view variable) {
+    const auto it = request.environment.find(variable);
+    return flag || (it != request.environment.end() && !it->second.empty());
+  }
+
+  bool own_addresses_;
+  bool own_token_;
+};
+
+LoadRequest load_request(const Invocation& invocation, Mode mode) {
+  LoadRequest request;
+  request.mode = mode;
+  request.flags = invocation.overrides;
+  request.environment = read_environment(environ);
+  return request;
+}
+
+Result<Config> load(const LoadRequest& request) {
+  auto config = load_config(request);
+  if (!config) return config;
+  auto consul = net::options_from_environment(config->consul.options, ConsulEnvironment{request});
+  if (!consul) return tl::unexpected(std::move(consul.error()));
+  config->consul.options = std::move(*consul);
+  return config;
+}
+
+struct Target {
+  std::string queue;
+  wire::Layout layout;
+};
+
+std::string names_of(const Config& config) {
+  std::string names;
+  for (const QueueConfig& queue : config.queues) {
+    names += (names.empty() ? "" : ", ") + queue.options.queue;
+  }
+  return names;
+}
+
+// The queue that was named, else the only one, else "default".
+Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
+  if (config.file.empty() && queue) {  // nobody has said which there are
+    if (queue->empty() || cli::key_fault(*queue) != "" || queue->find('/') != std::string::npos) {
+      return fail(ErrorCode::kInvalid,
+                  "--queue: expected a name, got \"" + cli::printable(*queue) + '"');
+    }
+    return Target{*queue, wire::Layout::under(config.root, *queue)};
+  }
+  if (!queue && config.queues.size() == 1) {
+    return Target{config.queues.front().options.queue, layout_of(config.queues.front())};
+  }
+  const std::string name = queue.value_or("default");
+  for (const QueueConfig& known : config.queues) {
+    if (known.options.queue == name) return Target{name, layout_of(known)};
+  }
+  if (!queue) {
+    return fail(
+        ErrorCode::kInvalid,
+        config.file + " has several queues; choose one with --queue (" + names_of(config) + ")");
+  }
+  return fail(ErrorCode::kInvalid, "--queue: " + config.file + " has no queue \"" +
+                                       cli::printable(name) + "\"; it has " + names_of(config));
+}
+
+Result<int> run(const Invocation& invocation, const RunCommand& command, const Registry& registry,
+                cli::Console& console) {
+  const Mode mode = registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
+  auto config = load(load_request(invocation, mode));
+  if (!config) return tl::unexpected(config.error());
+  add_registered(*config, registry);
+  if (!command.dry_run) return run_daemon(*config, registry, {command.once});
+
+  for (const std::string& warning : config->warnings) console.complain(warning);
+  console.print("node " + config->node + ", Consul at " + config->consul.options.addresses.front() +
+                ", state in " + config->state_dir + '\n');
+  for (const QueueConfig& queue : config->queues) {
+    std::string types;
+    for (const auto& [type, executor] : queue.executors)
+      types += (types.empty() ? "" : ", ") + type;
+    console.print("queue " + queue.options.queue + ": tasks below " + queue.tasks_prefix +
+                  ", led by " + queue.leader_key + ", " +
+                  cli::counted(queue.options.concurrency, "task") +
+                  " at a time, executors: " + (types.empty() ? "none" : types) + '\n');
+  }
+  return cli::kDone;
+}
+
+Result<int> check(const Invocation& invocation, cli::Console& console) {
+  cli::CheckOptions options;
+  const auto config = load(load_request(invocation, Mode::kClient));
+  if (!config) {
+    options.error = config.error();
+    return cli::check(console, options, invocation.json);
+  }
+  options.file = config->file;
+  options.warnings = config->warnings;
+  options.consul = config->consul.options;
+  for (const QueueConfig& queue : config->queues) {
+    if (!queue.executors.empty()) options.serves = true;
+    if (!invocation.queue || *invocation.queue == queue.options.queue) {
+      options.queues.push_back(
+          {queue.options.queue, layout_of(queue), queue.options, queue.session_checks});
+    }
+  }
+  if (options.queues.empty()) {
+    auto target = target_of(*config, invocation.queue);
+    if (!target) return tl::unexpected(std::move(target.error()));
+    const QueueConfig& like = config->queues.front();
+    options.queues.push_back({target->queue, target->layout, like.options, like.session_checks});
+  }
+  if (options.serves) {
+    const auto for_daemon = load_config(load_request(invocation, Mode::kDaemon));
+    if (!for_daemon) options.daemon_error = for_daemon.error();
+  }
+  return cli::check(console, options, invocation.json);
+}
+
+Result<int> call(const cli::Client& client, const cli::SubmitOptions& options) {
+  return cli::submit(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::SubmitManyOptions& options) {
+  return cli::submit_many(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::ListOptions& options) {
+  return cli::list(client, options);
+}
+Result<int> call(const cli::Client& client, const ShowCommand& command) {
+  return cli::show(client, command.id);
+}
+Result<int> call(const cli::Client& client, const cli::LeaderOptions& options) {
+  return cli::leader(client, options);
+}
+
+// A command that works on one queue.
+template <class Options>
+Result<int> call(const Invocation& invocation, const Options& options, cli::Console& console) {
+  const auto config = load(load_request(invocation, Mode::kClient));
+  if (!config) return tl::unexpected(config.error());
+  for (const std::string& warning : config->warnings) console.complain(warning);
+  const auto target = target_of(*config, invocation.queue);
+  if (!target) return tl::unexpected(target.error());
+  const auto transport = net::Transport::open(config->consul.options);
+  if (!transport) return tl::unexpected(transport.error());
+  cli::Store store{**transport};
+  return call(cli::Client{console, store, target->queue, target->layout, invocation.json}, options);
+}
+
+Result<int> dispatch(const Invocation& invocation, const Registry& registry,
+                     cli::Console& console) {
+  return std::visit(
+      [&](const auto& command) -> Result<int> {
+        using Type = std::decay_t<decltype(command)>;
+        if constexpr (std::is_same_v<Type, RunCommand>) {
+          return run(invocation, command, registry, console);
+        } else if constexpr (std::is_same_v<Type, CheckCommand>) {
+          return check(invocation, console);
+        } else if constexpr (std::is_same_v<Type, VersionCommand>) {
+          return cli::version(console, invocation.json);
+        } else {
+          return call(invocation, command, console);
+        }
+      },
+      invocation.command);
+}
+
+int run_arguments(const std::vector<std::string>& arguments, const Registry& registry) {
+  // "lictor list | head" ends well: the write fails instead of killing us, and Console knows why.
+  signal(SIGPIPE, SIG_IGN);
+  cli::Console console = cli::Console::standard();
+  const auto parsed = parse_command_line(arguments);
+  int code = cli::kDone;
+  if (const auto* answer = std::get_if<Answer>(&parsed)) {
+    code = answer->exit_code;
+    if (code == cli::kDone) {
+      console.print(answer->text);
+    } else {
+      std::fputs(answer->text.c_str(), stderr);
+    }
+  } else {
+    const auto result = dispatch(std::get<Invocation>(parsed), registry, console);
+    console.end_progress();
+    if (result) {
+      code = *result;
+    } else {
+      console.complain(cli::printable(result.error().message));
+      code = cli::exit_code(result.error().code);
+    }
+  }
+  if (auto flushed = console.flush(); !flushed) {
+    console.complain(flushed.error().message);
+    if (code == cli::kDone) code = cli::kFailed;
+  }
+  return code;
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv, const Registry& registry) {
+  try {
+    return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
+  } catch (const std::exception& error) {  // out of memory, most likely
+    std::fprintf(stderr, "lictor: %s\n", error.what());
+    return cli::kFailed;
+  }
+}
+
+}  // namespace lictor::app

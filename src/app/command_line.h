@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/config.h"
+#include "cli/commands.h"
+
+namespace lictor::app {
+
+struct RunCommand {
+  bool once = false;
+  bool dry_run = false;
+};
+struct ShowCommand {
+  std::string id;
+};
+struct CheckCommand {};
+struct VersionCommand {};
+
+using Command =
+    std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
+                 ShowCommand, cli::LeaderOptions, CheckCommand, VersionCommand>;
+
+/// What was asked for.
+struct Invocation {
+  Overrides overrides;
+  std::optional<std::string> queue;
+  bool json = false;
+  Command command;
+};
+
+/// Nothing is to be done but to say this: help, or what is wrong with the arguments.
+struct Answer {
+  int exit_code = 0;
+  std::string text;  ///< to standard output; with an exit code, to standard error
+};
+
+/// Reads the arguments, without the program's name. Reads standard input or a file where an
+/// argument asks for it (--para-json). No exception leaves it.
+[[nodiscard]] std::variant<Invocation, Answer> parse_command_line(
+    const std::vector<std::string>& arguments);
+
+}  // namespace lictor::app

@@ -1,0 +1,283 @@
+#include "app/config.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "app/config_override.h"
+#include "app/config_queue.h"
+#include "app/config_reader.h"
+#include "base/text.h"
+#include "net/endpoint.h"
+
+namespace lictor::app {
+namespace {
+
+// Thousands of executors; a file beyond it is something else.
+constexpr std::size_t kMaxFileBytes = 4U << 20U;
+constexpr std::size_t kMaxAddresses = 32;
+
+std::string error_text(int number) { return std::generic_category().message(number); }
+
+std::string mode_text(mode_t mode) {
+  std::string text;
+  for (const unsigned shift : {9U, 6U, 3U, 0U}) {
+    text += static_cast<char>('0' + ((mode >> shift) & 7U));
+  }
+  return text;
+}
+
+// The host's own name, as a segment of a key.
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) buffer[0] = '\0';
+  std::string name = std::string{buffer.data()}.substr(0, 128);
+  for (char& c : name) {
+    if (!is_name(std::string{'x', c})) c = '-';
+  }
+  return is_name(name) ? name : "localhost";
+}
+
+Reader addresses(std::vector<std::string>& target) {
+  return [&target](const Place& place) -> Result<void> {
+    std::vector<std::string> all;
+    if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
+    if (all.empty()) return place.expected("at least one address such as \"127.0.0.1:8500\"");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto endpoint = net::parse_endpoint(all[i], {});
+      if (!endpoint) return place.item(i).refuse(endpoint.error().message);
+    }
+    target = std::move(all);
+    return {};
+  };
+}
+
+Result<void> read_consul(const Place& place, ConsulConfig& consul) {
+  net::Options& options = consul.options;
+  auto read = read_settings(place, Group::kConsul,
+                            {{"addresses", addresses(options.addresses)},
+                             {"token", text(options.token)},
+                             {"token_file", absolute_path(options.token_file)},
+                             {"basic_auth", text(options.basic_auth)},
+                             {"ca_file", absolute_path(options.ca_file)},
+                             {"ca_path", absolute_path(options.ca_path)},
+                             {"client_cert", absolute_path(options.client_cert)},
+                             {"client_key", absolute_path(options.client_key)},
+                             {"tls_server_name", text(options.tls_server_name)},
+                             {"tls_verify", boolean(options.tls_verify)},
+                             {"namespace", text(options.consul_namespace)},
+                             {"register", boolean(consul.register_service)}});
+  if (!read) return read;
+  if (!options.token.empty() && !options.token_file.empty()) {
+    return place.refuse_at({"token", "token_file"},
+                           "has token and token_file; remove one, best the token");
+  }
+  if (options.client_cert.empty() != options.client_key.empty()) {
+    const bool key_missing = options.client_key.empty();
+    return place.refuse_at({"client_cert", "client_key"},
+                           key_missing ? "has client_cert without client_key; add client_key"
+                                       : "has client_key without client_cert; add client_cert");
+  }
+  if (!options.basic_auth.empty() && options.basic_auth.find(':') == std::string::npos) {
+    // Not quoted: it may be a password.
+    return place.member("basic_auth").refuse("expected \"user:password\", got no \":\"");
+  }
+  return {};
+}
+
+// The whole file but for the queues, whose paths depend on "root" wherever it stands.
+Result<void> read_top(const Place& top, Config& config, std::optional<Place>& queues) {
+  return read_settings(
+      top, Group::kTop,
+      {{"node", name(config.node)},
+       {"root", kv_prefix(config.root)},
+       {"state_dir", absolute_path(config.state_dir)},
+       {"log",
+        [&](const Place& log) {
+          return read_settings(log, Group::kLog,
+                               {{"level", choice(config.log.level, log_levels())},
+                                {"format", choice(config.log.format, log_formats())}});
+        }},
+       {"consul", [&](const Place& consul) { return read_consul(consul, config.consul); }},
+       {"admin",
+        [&](const Place& admin) {
+          return read_settings(admin, Group::kAdmin,
+                               {{"listen", texts(config.admin.listen, kMaxAddresses)},
+                                {"token_file", absolute_path(config.admin.token_file)}});
+        }},
+       {"queues", [&](const Place& place) -> Result<void> {
+          queues = place;
+          return {};
+        }}});
+}
+
+void warn_of_open_token(const std::string& setting, const std::string& path, Config& config) {
+  struct stat status {};
+  if (path.empty() || ::stat(path.c_str(), &status) != 0) return;
+  if ((status.st_mode & S_IROTH) == 0) return;
+  config.warnings.push_back(setting + " " + excerpt(path, 200) + ": readable by every user (mode " +
+                            mode_text(status.st_mode) + "); chmod o-r it");
+}
+
+// Everything after the file: `top` is its place, or nullptr where there was none.
+Result<Config> build(const Place* top, const LoadRequest& request) {
+  Config config;
+  std::optional<Place> queues;
+  if (top != nullptr) {
+    if (auto read = read_top(*top, config, queues); !read) return tl::unexpected{read.error()};
+  }
+  if (auto applied = apply_overrides(request, config); !applied) {
+    return tl::unexpected{applied.error()};
+  }
+  if (config.node.empty()) config.node = host_name();
+
+  if (queues) {
+    auto read = read_queues(*queues, request.mode, config.root, config.node);
+    if (!read) return tl::unexpected{read.error()};
+    config.queues = *std::move(read);
+  } else if (request.mode == Mode::kDaemon && top != nullptr) {
+    return top->refuse(R"(says nothing to run; add for instance )"
+                       R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");
+  } else {
+    config.queues.push_back(default_queue("default", config.root, config.node));
+  }
+
+  config.warnings = unknown_variables(request.environment);
+  if (!config.admin.listen.empty()) {
+    config.warnings.emplace_back(
+        "admin.listen: this version has no admin face and listens nowhere; set it to []");
+  }
+  warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
+  warn_of_open_token("admin.token_file", config.admin.token_file, config);
+  return config;
+}
+
+// A file that is open, and closed at the end.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+struct FileText {
+  std::string text;
+  struct stat status {};
+};
+
+// `named` is the path and what named it, for messages.
+Result<FileText> read_file(const std::string& path, const std::string& named) {
+  const auto refuse = [&](int number) {
+    const bool denied = number == EACCES || number == EPERM;
+    return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
+                named + ": " + error_text(number) +
+                    (denied ? "; ask for the right to read it, or name another file with --config"
+                            : "; correct the path, or name another file with --config"));
+  };
+  const OpenFile file{path};
+  FileText read;
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &read.status) != 0) return refuse(errno);
+  std::array<char, 65'536> buffer{};
+  while (true) {
+    const ssize_t count = ::read(file.descriptor(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return refuse(errno);
+    if (count == 0) return read;
+    read.text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (read.text.size() > kMaxFileBytes) {
+      return fail(ErrorCode::kInvalid, named + ": expected a configuration of at most " +
+                                           std::to_string(kMaxFileBytes) +
+                                           " bytes, got more; is it another file?");
+    }
+  }
+}
+
+void warn_of_open_file(const std::string& path, const struct stat& status, Config& config) {
+  if (!S_ISREG(status.st_mode)) return;  // a pipe is between us and whoever made it
+  const std::string mode = "(mode " + mode_text(status.st_mode) + ")";
+  const bool others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_uid != 0;
+  if (::geteuid() == 0 && others_write) {
+    config.warnings.push_back(path + ": others than root may write it " + mode +
+                              ", and so start programs as root; give it to root and chmod go-w it");
+  }
+  const net::Options& consul = config.consul.options;
+  if ((status.st_mode & S_IROTH) != 0 && !(consul.token.empty() && consul.basic_auth.empty())) {
+    config.warnings.push_back(path + ": holds a secret and is readable by every user " + mode +
+                              "; move the token to consul.token_file, or chmod o-r it");
+  }
+}
+
+}  // namespace
+
+Result<Config> load_config(const LoadRequest& request) {
+  std::string path = request.default_path;
+  std::string named = path;
+  bool is_default = true;
+  const auto variable = request.environment.find("LICTOR_CONFIG");
+  if (request.flags.config) {
+    path = *request.flags.config;
+    named = "--config " + path;
+    is_default = false;
+  } else if (variable != request.environment.end() && !variable->second.empty()) {
+    path = variable->second;
+    named = "LICTOR_CONFIG " + path;
+    is_default = false;
+  }
+
+  struct stat status {};
+  if (is_default && ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    if (request.mode != Mode::kDaemon) return build(nullptr, request);
+    return fail(ErrorCode::kInvalid,
+                path + R"(: no such file, and "lictor run" needs one; write for instance )"
+                       R"({"queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} )"
+                       "there, or name another file with --config");
+  }
+  auto file = read_file(path, named);
+  if (!file) return tl::unexpected{file.error()};
+  auto config = parse_config(file->text, path, request);
+  if (config) warn_of_open_file(path, file->status, *config);
+  return config;
+}
+
+Result<Config> parse_config(std::string_view text, std::string_view file,
+                            const LoadRequest& request) {
+  const auto tree = parse_json_tree(text, file);
+  if (!tree) return tl::unexpected{tree.error()};
+  const Place top{*tree, file};
+  auto config = build(&top, request);
+  if (config) config->file = file;
+  return config;
+}
+
+Config default_config() {
+  Config config;
+  config.node = host_name();
+  config.queues.push_back(default_queue("default", config.root, config.node));
+  return config;
+}
+
+Environment read_environment(const char* const* environment) {
+  Environment variables;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry{*environment};
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace lictor::app

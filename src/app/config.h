@@ -1,0 +1,160 @@
+#pragma once
+
+// The configuration: one JSON file with comments, LICTOR_* variables and flags over it, read into
+// plain structs and checked before anything starts.
+//
+//   text --json_tree--> values with lines --config_reader--> Config --config_override--> Config
+//        --config_queue, config_executor--> queues --config_check--> relations hold
+//
+// Every refusal is one line: file:line: setting: what was expected, what came, what to change.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/options.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+#include "net/transport.h"
+
+namespace lictor::app {
+
+inline constexpr std::string_view kDefaultConfigPath = "/etc/lictor/lictor.json";
+
+enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
+enum class LogFormat { kText, kJson, kJournal };
+
+struct LogConfig {
+  LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kText;
+};
+
+struct ConsulConfig {
+  net::Options options;          ///< without Consul's own environment; see net/environment.h
+  bool register_service = true;  ///< "register": the service and its check in Consul's catalog
+};
+
+struct AdminConfig {
+  std::vector<std::string> listen;  ///< empty: switched off
+  std::string token_file;
+};
+
+/// What a program is started as.
+struct ExecUser {
+  std::string name;
+  std::string home;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;  ///< all of them, `gid` among them
+};
+
+/// Resource limits (setrlimit); what is not set is inherited.
+struct ExecLimits {
+  std::optional<std::uint64_t> open_files;       ///< RLIMIT_NOFILE
+  std::optional<std::uint64_t> processes;        ///< RLIMIT_NPROC
+  std::optional<std::uint64_t> memory_bytes;     ///< RLIMIT_AS
+  std::optional<std::uint64_t> file_size_bytes;  ///< RLIMIT_FSIZE
+  std::optional<std::uint64_t> core_bytes;       ///< RLIMIT_CORE
+  std::optional<Duration> cpu_time;              ///< RLIMIT_CPU, at least 1s
+};
+
+/// {"exec": ["/opt/jobs/any", "--verbose"]}
+struct ExecConfig {
+  std::vector<std::string> argv;  ///< argv[0] is absolute
+  std::string cwd;                ///< empty: the daemon's own
+  std::optional<ExecUser> user;   ///< set only where it differs from the daemon's own
+  std::map<std::string, std::string> env;
+  std::uint64_t output_limit_bytes = 1U << 20U;  ///< of the log file of one attempt
+  ExecLimits limits;
+};
+
+/// {"noop": {"sleep": "5ms"}}
+struct NoopConfig {
+  Duration sleep = Duration::zero();
+};
+
+/// {"cpp": "name"}: registered by the program that embeds lictor. Whether it is, main checks.
+struct CppConfig {
+  std::string name;
+};
+
+using ExecutorConfig = std::variant<ExecConfig, NoopConfig, CppConfig>;
+
+struct QueueConfig {
+  /// Name, timing and, in `types` and `any_type`, the policy of each executor. `node` is set,
+  /// `identity` is left to the daemon.
+  core::QueueOptions options;
+  std::vector<std::string> session_checks{"serfHealth"};  ///< empty: TTL alone keeps the session
+
+  // Whole KV paths; prefixes end in '/'. No two paths of a configuration overlap.
+  std::string tasks_prefix, dead_prefix, done_prefix, members_prefix;
+  std::string leader_key, control_key;
+  std::string serialize_by;  ///< a JSON pointer into the record, valid; empty: none
+
+  /// What the queue gives its executors where they say nothing themselves.
+  core::TypePolicy defaults;
+
+  /// By taskType; "*" takes the rest. The same keys as options.types and any_type.
+  std::map<std::string, ExecutorConfig, std::less<>> executors;
+};
+
+struct Config {
+  std::string file;  ///< where it was read from; empty: there was no file
+  std::string node;
+  std::string root = "lictor/";
+  std::string state_dir = "/var/lib/lictor";
+  LogConfig log;
+  ConsulConfig consul;
+  AdminConfig admin;
+  std::vector<QueueConfig> queues;    ///< never empty
+  std::vector<std::string> warnings;  ///< one line each, for whoever asked to load
+};
+
+/// What commands need of a configuration. The daemon needs a file, executors, and programs that are
+/// there; a client only where the queues lie; an embedding program brings executors of its own, so
+/// that it can do without a file.
+enum class Mode { kDaemon, kClient, kEmbedded };
+
+/// What lies over the file, as text: from LICTOR_* variables, then from flags.
+struct Overrides {
+  std::optional<std::string> config, node, root, state_dir, log_level, log_format;
+  std::optional<std::string> consul_addresses;  ///< separated by commas
+  std::optional<std::string> token_file;
+};
+
+/// Variables by name.
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+struct LoadRequest {
+  Mode mode = Mode::kDaemon;
+  Overrides flags;
+  Environment environment;
+  std::string default_path{
+      kDefaultConfigPath};  ///< taken where neither flag nor variable names one
+};
+
+/// Reads the file that flags, environment or default name, and lays variables and flags over it.
+/// Where the default file does not exist, a client gets default_config(), the daemon an error.
+/// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
+/// Errors: kInvalid; kPermissionDenied, when the file may not be read.
+[[nodiscard]] Result<Config> load_config(const LoadRequest& request);
+
+/// As load_config() for a file that holds `text`; `file` is what errors call it.
+[[nodiscard]] Result<Config> parse_config(std::string_view text, std::string_view file,
+                                          const LoadRequest& request);
+
+/// One queue "default" below "lictor/", no executors, the local agent.
+[[nodiscard]] Config default_config();
+
+/// environ, as load_config() takes it.
+[[nodiscard]] Environment read_environment(const char* const* environment);
+
+}  // namespace lictor::app

@@ -1,0 +1,190 @@
+#include "app/config_check.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+#include "base/time_text.h"
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What core/lease.cpp waits after a proof that failed before it tries again.
+constexpr Duration kProofRetryPause = 500ms;
+
+Duration up_to_ms(Duration duration) {
+  return std::chrono::ceil<std::chrono::milliseconds>(duration);
+}
+Duration down_to_ms(Duration duration) {
+  return std::chrono::floor<std::chrono::milliseconds>(duration);
+}
+
+// "renew_interval 5s", and whether somebody wrote it.
+std::string shown(const Place& place, std::string_view setting, const std::string& value) {
+  return std::string{setting} + " " + value + (place.has(setting) ? "" : " (the default)");
+}
+std::string shown(const Place& place, std::string_view setting, Duration value) {
+  return shown(place, setting, format_duration(value));
+}
+
+Result<void> check_renewal(const Place& place, const core::QueueOptions& options) {
+  if (options.renew_interval > options.session_ttl / 2) {
+    return place.refuse_at(
+        {"renew_interval", "session_ttl"},
+        shown(place, "renew_interval", options.renew_interval) + " is more than half of " +
+            shown(place, "session_ttl", options.session_ttl) +
+            ", so one lost renewal could end the session; set renew_interval to " +
+            format_duration(down_to_ms(options.session_ttl / 2)) + " or less, or session_ttl to " +
+            format_duration(options.renew_interval * 2) + " or more");
+  }
+  if (options.request_timeout >= options.renew_interval) {
+    return place.refuse_at(
+        {"request_timeout", "renew_interval", "session_ttl"},
+        shown(place, "request_timeout", options.request_timeout) + " is not less than " +
+            shown(place, "renew_interval", options.renew_interval) +
+            ", so a renewal could still be in flight when the next is due; set request_timeout "
+            "below " +
+            format_duration(options.renew_interval) + ", or renew_interval above " +
+            format_duration(options.request_timeout));
+  }
+  return {};
+}
+
+// The lock_delay that leaves `span` of it for the lease, in whole seconds.
+Duration lock_delay_for(Duration span, Duration kill_grace) {
+  Duration lock_delay = std::chrono::ceil<std::chrono::seconds>(span + kill_grace + 1s);
+  while (lock_delay - kill_grace - margin_for(lock_delay) < span) lock_delay += 1s;
+  return lock_delay;
+}
+
+// A proof of leadership is asked for after each proof_interval. The lease must outlive one that is
+// lost: the interval, the time-out of the lost one, the pause after it, the answer to the next.
+Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
+  const Duration span = options.lease_span();
+  const Duration needed = options.proof_interval() + 2 * options.request_timeout + kProofRetryPause;
+  if (span > Duration::zero() && needed <= span) return {};
+
+  // interval = span / 4, so 2 * request_timeout + pause <= span * 3 / 4.
+  const Duration least_span = up_to_ms((2 * options.request_timeout + kProofRetryPause) * 4 / 3);
+  const std::string more_delay = "lock_delay to " +
+                                 format_duration(lock_delay_for(least_span, options.kill_grace)) +
+                                 " or more";
+  const std::string budget = shown(place, "lock_delay", options.lock_delay) + " less " +
+                             shown(place, "kill_grace", options.kill_grace) +
+                             " and the margin of " + format_duration(options.margin);
+  if (span <= Duration::zero()) {
+    return place.refuse_at(
+        {"lock_delay", "kill_grace"},
+        budget + " leaves nothing to lead in; set " + more_delay + ", or lower kill_grace");
+  }
+  const Duration most_timeout = down_to_ms((span - span / 4 - kProofRetryPause) / 2);
+  return place.refuse_at(
+      {"request_timeout", "lock_delay", "kill_grace"},
+      budget + " leaves a lease of " + format_duration(span) + ", too short for two tries of " +
+          shown(place, "request_timeout", options.request_timeout) + " to prove it; set " +
+          more_delay +
+          (most_timeout >= 10ms
+               ? ", or request_timeout to " + format_duration(most_timeout) + " or less"
+               : ", or lower kill_grace"));
+}
+
+Result<void> check_capacity(const Place& place, const core::QueueOptions& options) {
+  if (options.max_unacked >= options.concurrency + options.prefetch) return {};
+  const auto value = [](std::uint32_t number) { return std::to_string(number); };
+  return place.refuse_at({"max_unacked", "concurrency", "prefetch"},
+                         shown(place, "max_unacked", value(options.max_unacked)) +
+                             " is less than " +
+                             shown(place, "concurrency", value(options.concurrency)) + " and " +
+                             shown(place, "prefetch", value(options.prefetch)) +
+                             " together, all of which may end at once; set it to " +
+                             value(options.concurrency + options.prefetch) + " or more");
+}
+
+// One KV path of one queue.
+struct Path {
+  std::string_view path;
+  std::size_t queue;
+  std::string_view setting;
+
+  [[nodiscard]] bool is_prefix() const { return path.ends_with('/'); }
+};
+
+std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
+  std::vector<Path> paths;
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    const QueueConfig& queue = queues[i];
+    paths.insert(paths.end(), {{queue.tasks_prefix, i, "tasks_prefix"},
+                               {queue.dead_prefix, i, "dead_prefix"},
+                               {queue.done_prefix, i, "done_prefix"},
+                               {queue.members_prefix, i, "members_prefix"},
+                               {queue.leader_key, i, "leader_key"},
+                               {queue.control_key, i, "control_key"}});
+  }
+  return paths;
+}
+
+// `inner` is `outer`, or lies under it. The line is that of the one that somebody wrote, of two
+// the one further down.
+Result<void> refuse_overlap(const Place& place, const Path& outer, const Path& inner) {
+  const auto line_of = [&](const Path& path) {
+    const JsonValue* written = place.value().items[path.queue].find(path.setting);
+    return written == nullptr ? 0 : written->line;
+  };
+  const bool blame_inner =
+      std::make_tuple(line_of(inner), inner.queue) >= std::make_tuple(line_of(outer), outer.queue);
+  const Path& blamed = blame_inner ? inner : outer;
+  const Path& other = blame_inner ? outer : inner;
+  const Place blamed_queue = place.item(blamed.queue);
+  const Place other_queue = place.item(other.queue);
+  const auto named = [](const Place& queue, const Path& path) {
+    return shown(queue, path.setting, '"' + excerpt(path.path) + '"');
+  };
+  const char* verb = inner.path == outer.path ? " is also "
+                     : blame_inner            ? " lies under "
+                                              : " covers ";
+  return blamed_queue.refuse_at(
+      {blamed.setting}, named(blamed_queue, blamed) + verb + named(other_queue, other) +
+                            (blamed.queue == other.queue ? "" : " of " + other_queue.path()) +
+                            "; give each a place of its own");
+}
+
+}  // namespace
+
+Duration margin_for(Duration lock_delay) { return std::max<Duration>(1s, lock_delay / 50); }
+
+Result<void> check_relations(const Place& place, const core::QueueOptions& options) {
+  if (auto checked = check_renewal(place, options); !checked) return checked;
+  if (auto checked = check_lease(place, options); !checked) return checked;
+  return check_capacity(place, options);
+}
+
+Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues) {
+  std::map<std::string_view, std::size_t> names;
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    const auto [first, fresh] = names.emplace(queues[i].options.queue, i);
+    if (!fresh) {
+      const Place item = place.item(i);
+      return item.refuse_at({"name"}, shown(item, "name", '"' + queues[i].options.queue + '"') +
+                                          " is also the name of " +
+                                          place.item(first->second).path() +
+                                          "; give each queue a name of its own");
+    }
+  }
+  // Sorted, whatever lies under a prefix follows it at once.
+  std::vector<Path> paths = all_paths(queues);
+  std::stable_sort(paths.begin(), paths.end(),
+                   [](const Path& a, const Path& b) { return a.path < b.path; });
+  for (std::size_t i = 0; i + 1 < paths.size(); ++i) {
+    const Path& path = paths[i];
+    const Path& next = paths[i + 1];
+    if (next.path == path.path || (path.is_prefix() && next.path.starts_with(path.path))) {
+      return refuse_overlap(place, path, next);
+    }
+  }
+  return {};
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,291 @@
+#include "app/config_executor.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/text.h"
+#include "base/time_text.h"
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxArguments = 1000;
+constexpr std::size_t kMaxTypeBytes = 256;
+constexpr Duration kYear = 366 * 24h;
+constexpr std::uint64_t kGiB = 1ULL << 30U;
+
+std::string error_text(int number) { return std::generic_category().message(number); }
+
+Reader backoff(core::Backoff& target) {
+  return [&target](const Place& place) -> Result<void> {
+    auto read = read_settings(place, Group::kBackoff,
+                              {{"initial", duration(target.initial, 1ms, 24h)},
+                               {"max", duration(target.max, 1ms, kYear)},
+                               {"factor", number(target.factor, 1, 100)},
+                               {"jitter", number(target.jitter, 0, 1)}});
+    if (!read) return read;
+    if (target.max < target.initial) {
+      const std::string initial = format_duration(target.initial);
+      return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
+                                                     " is less than initial " + initial +
+                                                     "; set max to " + initial + " or more");
+    }
+    return {};
+  };
+}
+
+// An element of an argument vector, or a variable's value: any text, but C ends it at a NUL.
+Result<std::string> take_argument(const Place& place) {
+  const JsonValue& value = place.value();
+  if (value.kind != JsonKind::kString) return place.expected("text");
+  if (value.text.find('\0') != std::string::npos) return place.expected("text without NUL");
+  return value.text;
+}
+
+// A typo is found at start, not with the first task.
+Result<void> check_program(const Place& place, const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return place.refuse('"' + excerpt(path, 200) + "\": " + error_text(errno) +
+                        "; install the program or correct the path");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return place.refuse('"' + excerpt(path, 200) + "\": expected a program, got " +
+                        (S_ISDIR(status.st_mode) ? "a folder" : "something else than a file"));
+  }
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
+    return place.refuse('"' + excerpt(path, 200) + "\": not executable (" + error_text(errno) +
+                        "); make it so with chmod +x");
+  }
+  return {};
+}
+
+Reader arguments(std::vector<std::string>& target, Mode mode) {
+  return [&target, mode](const Place& place) -> Result<void> {
+    const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
+    if (place.value().kind != JsonKind::kArray || place.value().items.empty()) {
+      return place.expected(what);
+    }
+    auto read = list(kMaxArguments, [&target](const Place& item) -> Result<void> {
+      auto argument = take_argument(item);
+      if (!argument) return tl::unexpected{argument.error()};
+      target.push_back(*std::move(argument));
+      return {};
+    })(place);
+    if (!read) return read;
+    // The PATH of a service is not the PATH of whoever wrote this.
+    const Place program = place.item(0);
+    if (!target.front().starts_with('/')) return program.expected("a program's absolute path");
+    if (mode == Mode::kClient) return {};
+    return check_program(program, target.front());
+  };
+}
+
+Reader folder(std::string& target, Mode mode) {
+  return [&target, mode](const Place& place) -> Result<void> {
+    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
+    struct stat status {};
+    if (::stat(target.c_str(), &status) != 0) {
+      return place.refuse('"' + excerpt(target, 200) + "\": " + error_text(errno) +
+                          "; make the folder or correct the path");
+    }
+    if (!S_ISDIR(status.st_mode)) return place.expected("a folder");
+    return {};
+  };
+}
+
+Reader variables(std::map<std::string, std::string>& target) {
+  return [&target](const Place& place) -> Result<void> {
+    if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+    for (const JsonValue& item : place.value().items) {
+      const Place member = place.member(item);
+      const bool is_word = !item.key.empty() &&
+                           !(item.key.front() >= '0' && item.key.front() <= '9') &&
+                           std::all_of(item.key.begin(), item.key.end(), [](char c) {
+                             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                    (c >= '0' && c <= '9') || c == '_';
+                           });
+      if (!is_word) {
+        return member.refuse(
+            "a variable's name has letters, digits and \"_\" only, no digit first");
+      }
+      if (item.key.starts_with("LICTOR_")) {
+        return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
+      }
+      auto value = take_argument(member);
+      if (!value) return tl::unexpected{value.error()};
+      target[item.key] = *std::move(value);
+    }
+    return {};
+  };
+}
+
+Result<ExecUser> find_user(const Place& place, const std::string& name) {
+  std::vector<char> buffer(16'384);
+  passwd entry{};
+  passwd* found = nullptr;
+  int failure = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  while (failure == ERANGE && buffer.size() < (1U << 22U)) {
+    buffer.resize(buffer.size() * 4);
+    failure = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  }
+  if (found == nullptr) {
+    return place.refuse("user \"" + excerpt(name) + "\": " +
+                        (failure == 0 ? "no such user on this host" : error_text(failure)) +
+                        "; create the user or correct the name");
+  }
+  ExecUser user{name, entry.pw_dir, entry.pw_uid, entry.pw_gid, {}};
+  int count = 64;
+  user.groups.resize(64);
+  // Too few: the count that is needed comes back.
+  while (::getgrouplist(name.c_str(), entry.pw_gid, user.groups.data(), &count) < 0 &&
+         count < 65'537) {
+    count = std::max(count, static_cast<int>(user.groups.size()) * 2);
+    user.groups.resize(static_cast<std::size_t>(count));
+  }
+  user.groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+  return user;
+}
+
+Reader user(std::optional<ExecUser>& target, Mode mode) {
+  return [&target, mode](const Place& place) -> Result<void> {
+    std::string name;
+    if (auto read = text(name)(place); !read || mode == Mode::kClient) return read;
+    auto found = find_user(place, name);
+    if (!found) return tl::unexpected{found.error()};
+    const uid_t own = ::geteuid();
+    if (found->uid == own) return {};
+    if (own != 0) {
+      return place.refuse(
+          "user \"" + excerpt(name) +
+          "\": only root may start programs as another user; run lictor as root, or "
+          "leave this out");
+    }
+    target = *std::move(found);
+    return {};
+  };
+}
+
+Reader limits(ExecLimits& target) {
+  return [&target](const Place& place) {
+    constexpr std::uint64_t kMaxBytes = 1024 * kGiB;
+    return read_settings(place, Group::kLimits,
+                         {{"open_files", whole(target.open_files, 3, 1U << 30U)},
+                          {"processes", whole(target.processes, 1, 1U << 22U)},
+                          {"memory", size(target.memory_bytes, kMaxBytes)},
+                          {"file_size", size(target.file_size_bytes, kMaxBytes)},
+                          {"core", size(target.core_bytes, kMaxBytes)},
+                          {"cpu_time", duration(target.cpu_time, 1s, kYear)}});
+  };
+}
+
+// The kind of an executor is the one of these keys that it has.
+constexpr std::array<std::string_view, 3> kKinds{"exec", "noop", "cpp"};
+// Mean something to "exec" alone.
+constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
+
+Result<std::string_view> kind_of(const Place& place) {
+  std::string_view kind;
+  for (const std::string_view known : kKinds) {
+    if (!place.has(known)) continue;
+    if (!kind.empty()) {
+      return place.refuse_at({kind, known}, "has \"" + std::string{kind} + "\" and \"" +
+                                                std::string{known} +
+                                                "\", an executor is one of them; remove the other");
+    }
+    kind = known;
+  }
+  if (kind.empty()) {
+    return place.refuse(R"(says nothing to run; expected "exec", "noop" or "cpp", such as )"
+                        R"({"exec": ["/opt/jobs/any"]})");
+  }
+  if (kind == "exec") return kind;
+  for (const std::string_view key : kExecKeys) {
+    if (place.has(key)) {
+      return place.member(key).refuse("is for \"exec\", this executor is \"" + std::string{kind} +
+                                      "\"; remove it");
+    }
+  }
+  return kind;
+}
+
+Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target,
+                           core::TypePolicy& policy) {
+  ExecConfig exec;
+  NoopConfig noop;
+  CppConfig cpp;
+  Settings settings = policy_settings(policy);
+  const Settings own{
+      {"on_lease_lost",
+       choice<core::OnLeaseLost>(policy.on_lease_lost, {{"stop", core::OnLeaseLost::kStop},
+                                                        {"finish", core::OnLeaseLost::kFinish}})},
+      {"exec", arguments(exec.argv, mode)},
+      {"cwd", folder(exec.cwd, mode)},
+      {"user", user(exec.user, mode)},
+      {"env", variables(exec.env)},
+      {"output_limit", size(exec.output_limit_bytes, 16 * kGiB)},
+      {"limits", limits(exec.limits)},
+      {"noop",
+       [&](const Place& p) {
+         return read_settings(p, Group::kNoop, {{"sleep", duration(noop.sleep, 0s, kYear)}});
+       }},
+      {"cpp", text(cpp.name)}};
+  settings.insert(settings.end(), own.begin(), own.end());
+
+  if (auto read = read_settings(place, Group::kExecutor, settings); !read) return read;
+  const auto kind = kind_of(place);
+  if (!kind) return tl::unexpected{kind.error()};
+  if (*kind == "exec") {
+    target = std::move(exec);
+  } else if (*kind == "noop") {
+    target = noop;
+  } else {
+    target = std::move(cpp);
+  }
+  return {};
+}
+
+}  // namespace
+
+Settings policy_settings(core::TypePolicy& policy) {
+  return {{"timeout", duration(policy.timeout, 0s, kYear)},
+          {"max_attempts", whole(policy.max_attempts, 1, policy.max_attempts_limit)},
+          {"backoff", backoff(policy.backoff)},
+          {"delivery", choice<core::Delivery>(policy.delivery,
+                                              {{"at_least_once", core::Delivery::kAtLeastOnce},
+                                               {"at_most_once", core::Delivery::kAtMostOnce}})}};
+}
+
+Result<void> read_executors(const Place& place, Mode mode, const core::TypePolicy& defaults,
+                            QueueConfig& queue) {
+  if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+  for (const JsonValue& item : place.value().items) {
+    const Place member = place.member(item);
+    if (item.key.empty() || item.key.size() > kMaxTypeBytes) {
+      return member.refuse("expected a taskType of 1 to " + std::to_string(kMaxTypeBytes) +
+                           " bytes, or \"*\" for the rest");
+    }
+    ExecutorConfig executor;
+    core::TypePolicy policy = defaults;
+    if (auto read = read_executor(member, mode, executor, policy); !read) return read;
+    queue.executors.insert_or_assign(item.key, std::move(executor));
+    if (item.key == "*") {
+      queue.options.any_type = policy;
+    } else {
+      queue.options.types.insert_or_assign(item.key, policy);
+    }
+  }
+  return {};
+}
+
+}  // namespace lictor::app

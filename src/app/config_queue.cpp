@@ -1,0 +1,124 @@
+#include "app/config_queue.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "app/config_check.h"
+#include "app/config_executor.h"
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxQueues = 1000;
+constexpr std::size_t kMaxSessionChecks = 64;
+
+// What was not set; `place` is the queue's.
+void derive(const Place* place, const std::string& root, QueueConfig& queue) {
+  core::QueueOptions& options = queue.options;
+  const std::string home = root + options.queue + "/";
+  const auto settle = [&](std::string& path, const char* under_home) {
+    if (path.empty()) path = home + under_home;
+  };
+  settle(queue.tasks_prefix, "tasks/");
+  settle(queue.dead_prefix, "dead/");
+  settle(queue.done_prefix, "done/");
+  settle(queue.members_prefix, "members/");
+  settle(queue.leader_key, "leader");
+  settle(queue.control_key, "control");
+
+  const auto is_set = [&](std::string_view key) { return place != nullptr && place->has(key); };
+  // Three renewals fit into one TTL, so that two may be lost.
+  if (!is_set("renew_interval")) options.renew_interval = options.session_ttl / 3;
+  if (!is_set("max_unacked")) {
+    options.max_unacked = std::max(options.max_unacked, options.concurrency + options.prefetch);
+  }
+  options.margin = margin_for(options.lock_delay);
+}
+
+Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string& root,
+                               const std::string& node) {
+  QueueConfig queue;
+  core::QueueOptions& options = queue.options;
+  core::TypePolicy policy;
+  std::optional<Place> executors;
+
+  Settings settings{{"name", name(options.queue)},
+                    {"tasks_prefix", kv_prefix(queue.tasks_prefix)},
+                    {"dead_prefix", kv_prefix(queue.dead_prefix)},
+                    {"done_prefix", kv_prefix(queue.done_prefix)},
+                    {"members_prefix", kv_prefix(queue.members_prefix)},
+                    {"leader_key", kv_key(queue.leader_key)},
+                    {"control_key", kv_key(queue.control_key)},
+                    {"serialize_by", json_pointer(queue.serialize_by)},
+                    {"concurrency", whole(options.concurrency, 1, 10'000)},
+                    {"prefetch", whole(options.prefetch, 0, 10'000)},
+                    {"max_unacked", whole(options.max_unacked, 1, 100'000)},
+                    {"max_losses", whole(options.max_losses, 1, 1000)},
+                    {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits")},
+                    {"session_checks", texts(queue.session_checks, kMaxSessionChecks)},
+                    {"renew_interval", duration(options.renew_interval, 10ms, 12h)},
+                    {"lock_delay", duration(options.lock_delay, 0s, 1h)},
+                    {"request_timeout", duration(options.request_timeout, 10ms, 1min)},
+                    {"kill_grace", duration(options.kill_grace, 0s, 10min)},
+                    {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
+                    // The policies inherit from the queue, wherever in it the defaults stand.
+                    {"executors", [&](const Place& member) -> Result<void> {
+                       executors = member;
+                       return {};
+                     }}};
+  const Settings defaults = policy_settings(policy);
+  settings.insert(settings.end(), defaults.begin(), defaults.end());
+
+  if (auto read = read_settings(place, Group::kQueue, settings); !read) {
+    return tl::unexpected{read.error()};
+  }
+  options.node = node;
+  queue.defaults = policy;
+  derive(&place, root, queue);
+  if (auto checked = check_relations(place, options); !checked) {
+    return tl::unexpected{checked.error()};
+  }
+  if (executors) {
+    if (auto read = read_executors(*executors, mode, policy, queue); !read) {
+      return tl::unexpected{read.error()};
+    }
+  }
+  if (mode == Mode::kDaemon && queue.executors.empty()) {
+    return place.refuse_at({"executors"},
+                           "has no executors, so it could run nothing; add for instance "
+                           R"("executors": {"*": {"exec": ["/opt/jobs/any"]}})");
+  }
+  return queue;
+}
+
+}  // namespace
+
+QueueConfig default_queue(const std::string& name, const std::string& root,
+                          const std::string& node) {
+  QueueConfig queue;
+  queue.options.queue = name;
+  queue.options.node = node;
+  derive(nullptr, root, queue);
+  return queue;
+}
+
+Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode, const std::string& root,
+                                             const std::string& node) {
+  std::vector<QueueConfig> queues;
+  auto read = list(kMaxQueues, [&](const Place& item) -> Result<void> {
+    auto queue = read_queue(item, mode, root, node);
+    if (!queue) return tl::unexpected{queue.error()};
+    queues.push_back(*std::move(queue));
+    return {};
+  })(place);
+  if (!read) return tl::unexpected{read.error()};
+  if (queues.empty()) return place.expected("at least one queue");
+  if (auto checked = check_layout(place, queues); !checked) {
+    return tl::unexpected{checked.error()};
+  }
+  return queues;
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/json_tree.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::app {
+
+/// A value in the file, and how an error speaks of it. Refers to the tree, which must outlive it.
+class Place {
+ public:
+  Place(const JsonValue& value, std::string_view file, std::string path = {})
+      : value_(&value), file_(file), path_(std::move(path)) {}
+
+  [[nodiscard]] const JsonValue& value() const { return *value_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool has(std::string_view name) const { return value_->find(name) != nullptr; }
+
+  /// The member called `name`, which must be there.
+  [[nodiscard]] Place member(std::string_view name) const;
+  [[nodiscard]] Place member(const JsonValue& item) const;
+  [[nodiscard]] Place item(std::size_t index) const;
+
+  /// An error at the line of this value: "file:line: path: message".
+  [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
+  /// The same at the last of `members` that is written, since that is where a relation broke.
+  [[nodiscard]] tl::unexpected<Error> refuse_at(std::initializer_list<std::string_view> members,
+                                                const std::string& message) const;
+  /// "expected <what>, got <what is there>"
+  [[nodiscard]] tl::unexpected<Error> expected(const std::string& what) const;
+
+ private:
+  [[nodiscard]] tl::unexpected<Error> refuse_on(int line, const std::string& message) const;
+
+  const JsonValue* value_;
+  std::string_view file_;
+  std::string path_;
+};
+
+/// Reads one value into what it was made for.
+using Reader = std::function<Result<void>(const Place&)>;
+
+struct Setting {
+  std::string_view key;
+  Reader read;
+};
+using Settings = std::vector<Setting>;
+
+/// Kinds of objects, as the table of what is not supported yet names them.
+enum class Group { kTop, kLog, kConsul, kAdmin, kQueue, kBackoff, kExecutor, kNoop, kLimits };
+
+/// Reads each member of an object by its setting. Refuses anything but an object, an unknown member
+/// (with the nearest known one), and one that this version does not act on.
+[[nodiscard]] Result<void> read_settings(const Place& object, Group group,
+                                         const Settings& settings);
+
+// Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
+// is one, says whose they are.
+
+[[nodiscard]] Reader text(std::string& target);  ///< not empty, without control characters
+[[nodiscard]] Reader absolute_path(std::string& target);
+[[nodiscard]] Reader name(std::string& target);          ///< see is_name()
+[[nodiscard]] Reader json_pointer(std::string& target);  ///< RFC 6901, not the whole document
+[[nodiscard]] Reader kv_key(std::string& target);        ///< see kv_key_fault()
+[[nodiscard]] Reader kv_prefix(std::string& target);
+[[nodiscard]] Reader boolean(bool& target);
+[[nodiscard]] Reader whole(std::uint32_t& target, std::uint32_t min, std::uint32_t max);
+[[nodiscard]] Reader whole(std::optional<std::uint64_t>& target, std::uint64_t min,
+                           std::uint64_t max);
+[[nodiscard]] Reader number(double& target, double min, double max);
+[[nodiscard]] Reader duration(Duration& target, Duration min, Duration max, std::string why = {});
+[[nodiscard]] Reader duration(std::optional<Duration>& target, Duration min, Duration max);
+/// Bytes: a whole number, or text such as "64KiB", "10MiB", "1GiB".
+[[nodiscard]] Reader size(std::uint64_t& target, std::uint64_t max);
+[[nodiscard]] Reader size(std::optional<std::uint64_t>& target, std::uint64_t max);
+/// An array, of which `element` reads each.
+[[nodiscard]] Reader list(std::size_t max_items, Reader element);
+[[nodiscard]] Reader texts(std::vector<std::string>& target, std::size_t max_items);
+
+template <class T>
+using Choices = std::vector<std::pair<std::string_view, T>>;
+
+/// The quoted words, for an error: "one of \"a\", \"b\"".
+template <class T>
+[[nodiscard]] std::string one_of(const Choices<T>& choices) {
+  std::string words = "one of ";
+  for (const auto& choice : choices) {
+    if (&choice != &choices.front()) words += ", ";
+    words += '"' + std::string{choice.first} + '"';
+  }
+  return words;
+}
+
+template <class T>
+[[nodiscard]] std::optional<T> choose(std::string_view word, const Choices<T>& choices) {
+  for (const auto& [known, value] : choices) {
+    if (known == word) return value;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+[[nodiscard]] Reader choice(T& target, Choices<T> choices) {
+  return [&target, choices = std::move(choices)](const Place& place) -> Result<void> {
+    const bool is_text = place.value().kind == JsonKind::kString;
+    const auto chosen = is_text ? choose(place.value().text, choices) : std::nullopt;
+    if (!chosen) return place.expected(one_of(choices));
+    target = *chosen;
+    return {};
+  };
+}
+
+/// What a queue and a node may be called: letters, digits, '_', '-' and '.', at most 128, since the
+/// name becomes a segment of KV keys.
+[[nodiscard]] bool is_name(std::string_view text);
+inline constexpr std::string_view kNameForm = "at most 128 letters, digits, \"_\", \"-\" and \".\"";
+
+/// What is wrong with a key or, if it ends in '/', a prefix; nothing if it is well. Consul answers
+/// 301 to a leading "/", "//" and "." segments (CONSUL-FACTS.md 9.2), so such a key cannot be
+/// reached by its URL.
+[[nodiscard]] std::string kv_key_fault(std::string_view key);
+
+}  // namespace lictor::app

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "app/config.h"
+#include "app/registry.h"
+
+namespace lictor::app {
+
+struct RunOptions {
+  bool once = false;  ///< end when nothing that is due is left
+};
+
+/// `lictor run`: leads or follows in every queue of `config` until SIGTERM or SIGINT. Forks the
+/// warden first, so no thread may exist yet. Returns the process's exit code (DESIGN section 7).
+[[nodiscard]] int run_daemon(const Config& config, const Registry& registry,
+                             const RunOptions& options);
+
+}  // namespace lictor::app

@@ -1,0 +1,269 @@
+#include "app/json_tree.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace lictor::app {
+namespace {
+
+// Where the parser is. Its lexer reads one character past a number and puts it back; since `line`
+// moves only with the character after a newline, it is the line of the last token all the same.
+struct Cursor {
+  const char* at;
+  const char* end;
+  int line = 1;
+  bool line_ended = false;
+};
+
+// The parser moves its iterators about; all of them advance the one cursor.
+class CursorIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  explicit CursorIterator(Cursor* cursor) : cursor_(cursor) {}
+
+  reference operator*() const { return *cursor_->at; }
+  CursorIterator& operator++() {
+    if (cursor_->line_ended) ++cursor_->line;
+    cursor_->line_ended = *cursor_->at == '\n';
+    ++cursor_->at;
+    return *this;
+  }
+  // The only comparison made is with the end of the input.
+  friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
+    return a.at_end() == b.at_end();
+  }
+  friend bool operator!=(const CursorIterator& a, const CursorIterator& b) { return !(a == b); }
+
+ private:
+  [[nodiscard]] bool at_end() const { return cursor_ == nullptr || cursor_->at == cursor_->end; }
+
+  Cursor* cursor_;
+};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing
+// object - unexpected '}'; expected string literal" says twice where it is, and leaves out that a
+// comma would do.
+std::string describe_syntax_error(std::string_view what) {
+  std::string_view said = what;
+  if (const auto dash = said.find(" - "); dash != std::string_view::npos) {
+    said.remove_prefix(dash + 3);
+  } else if (const auto bracket = said.find("] "); bracket != std::string_view::npos) {
+    said.remove_prefix(bracket + 2);
+  }
+  std::string text{said};
+  replace_all(text, "; expected '}'", "; expected \",\" or \"}\"");
+  replace_all(text, "; expected ']'", "; expected \",\" or \"]\"");
+  replace_all(text, "expected '[', '{', or a literal", "expected a value");
+  return "not JSON: " + excerpt(text, 160);
+}
+
+// The handler of nlohmann's SAX interface, whose function names it takes.
+class TreeBuilder {
+ public:
+  TreeBuilder(std::string_view text, std::string_view file, const Cursor& cursor)
+      : text_(text), file_(file), cursor_(cursor) {}
+
+  [[nodiscard]] JsonValue take_root() { return std::move(root_); }
+  [[nodiscard]] std::string take_error() { return std::move(error_); }
+
+  bool null() { return add(make(JsonKind::kNull)); }
+  bool boolean(bool value) {
+    JsonValue node = make(JsonKind::kBoolean);
+    node.boolean = value;
+    return add(std::move(node));
+  }
+  bool number_integer(std::int64_t value) {
+    JsonValue node = make(JsonKind::kWhole);
+    node.whole = value;
+    node.number = static_cast<double>(value);
+    node.text = std::to_string(value);
+    return add(std::move(node));
+  }
+  bool number_unsigned(std::uint64_t value) {
+    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return number_integer(static_cast<std::int64_t>(value));
+    }
+    return number_float(static_cast<double>(value), std::to_string(value));
+  }
+  bool number_float(double value, const std::string& written) {
+    JsonValue node = make(JsonKind::kFraction);
+    node.number = value;
+    node.text = written;
+    return add(std::move(node));
+  }
+  bool string(std::string& value) {
+    JsonValue node = make(JsonKind::kString);
+    node.text = std::move(value);
+    return add(std::move(node));
+  }
+  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // JSON text has none
+
+  bool start_object(std::size_t /*size*/) { return open(JsonKind::kObject); }
+  bool start_array(std::size_t /*size*/) { return open(JsonKind::kArray); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    Level& level = levels_.back();
+    level.next_key = std::move(name);
+    level.next_line = cursor_.line;
+    const auto [first, fresh] = level.lines.emplace(level.next_key, cursor_.line);
+    if (fresh) return true;
+    return refuse("written twice, first on line " + std::to_string(first->second) +
+                  "; remove one of the two");
+  }
+
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::json::exception& error) {
+    // `position` counts the end of the input as a character. `token` is the last one read where
+    // that is a string or a number; else it holds what came before, too, and the last character
+    // must do.
+    const std::string_view what = error.what();
+    const bool has_length = what.find("unexpected string literal") != std::string_view::npos ||
+                            what.find("unexpected number literal") != std::string_view::npos ||
+                            what.find("number overflow") != std::string_view::npos;
+    const std::size_t end = std::min(position, text_.size());
+    const std::size_t start = end - std::min(end, has_length ? token.size() : 1);
+    const std::string_view before = text_.substr(0, start);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+    error_ = std::string{file_} + ":" + std::to_string(line) + ":" +
+             std::to_string(start - line_start + 1) + ": ";
+    if (is_after_comma(what)) {
+      error_ += "a comma before \"" + std::string{text_.substr(start, 1)} + "\"; remove the comma";
+    } else {
+      error_ += describe_syntax_error(what);
+    }
+    return false;
+  }
+
+ private:
+  struct Level {
+    JsonValue value;
+    std::map<std::string, int> lines;  // of the keys so far
+    std::string next_key;
+    int next_line = 0;
+  };
+
+  [[nodiscard]] JsonValue make(JsonKind kind) const {
+    JsonValue node;
+    node.kind = kind;
+    node.line = cursor_.line;
+    if (!levels_.empty() && levels_.back().value.kind == JsonKind::kObject) {
+      node.key = levels_.back().next_key;
+      node.line = levels_.back().next_line;
+    }
+    return node;
+  }
+
+  bool add(JsonValue node) {
+    if (levels_.empty()) {
+      root_ = std::move(node);
+    } else {
+      levels_.back().value.items.push_back(std::move(node));
+    }
+    return true;
+  }
+
+  bool open(JsonKind kind) {
+    if (levels_.size() == kMaxJsonDepth) {
+      return refuse("nested more than " + std::to_string(kMaxJsonDepth) + " levels deep");
+    }
+    Level level;
+    level.value = make(kind);
+    levels_.push_back(std::move(level));
+    return true;
+  }
+
+  bool close() {
+    JsonValue node = std::move(levels_.back().value);
+    levels_.pop_back();
+    return add(std::move(node));
+  }
+
+  // Whether what the parser did not expect closes what a comma would go on with.
+  [[nodiscard]] bool is_after_comma(std::string_view what) const {
+    if (levels_.empty() || levels_.back().value.items.empty()) return false;
+    const Level& level = levels_.back();
+    if (level.value.kind == JsonKind::kArray) {
+      return what.find("unexpected ']'; expected '['") != std::string_view::npos;
+    }
+    return what.find("unexpected '}'; expected string literal") != std::string_view::npos;
+  }
+
+  bool refuse(const std::string& message) {
+    std::string path;
+    for (const Level& level : levels_) {
+      path = level.value.kind == JsonKind::kObject ? member_path(path, level.next_key)
+                                                   : item_path(path, level.value.items.size());
+    }
+    error_ = std::string{file_} + ":" + std::to_string(cursor_.line) + ": " + excerpt(path, 120) +
+             ": " + message;
+    return false;
+  }
+
+  std::string_view text_;
+  std::string_view file_;
+  const Cursor& cursor_;
+  std::vector<Level> levels_;  // the arrays and objects that are open
+  JsonValue root_;
+  std::string error_;
+};
+
+bool is_plain_word(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+}
+
+}  // namespace
+
+const JsonValue* JsonValue::find(std::string_view name) const {
+  if (kind != JsonKind::kObject) return nullptr;
+  const auto found = std::find_if(items.begin(), items.end(),
+                                  [&](const JsonValue& item) { return item.key == name; });
+  return found == items.end() ? nullptr : &*found;
+}
+
+Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file) {
+  Cursor cursor{text.data(), text.data() + text.size()};
+  TreeBuilder builder{text, file, cursor};
+  const bool whole = nlohmann::json::sax_parse(CursorIterator{&cursor}, CursorIterator{nullptr},
+                                               &builder, nlohmann::json::input_format_t::json,
+                                               /*strict=*/true, /*ignore_comments=*/true);
+  if (!whole) return fail(ErrorCode::kInvalid, builder.take_error());
+  return builder.take_root();
+}
+
+std::string member_path(std::string_view path, std::string_view name) {
+  std::string longer{path};
+  if (!is_plain_word(name)) return longer + "[\"" + excerpt(name) + "\"]";
+  if (!longer.empty()) longer += '.';
+  return longer.append(name);
+}
+
+std::string item_path(std::string_view path, std::size_t index) {
+  return std::string{path} + "[" + std::to_string(index) + "]";
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,72 @@
+#include "app/state_dir.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/clock.h"
+#include "runtime/log.h"
+
+namespace lictor::app {
+namespace {
+
+tl::unexpected<Error> cannot(const std::string& what, const std::string& path, int error) {
+  const auto code = error == EACCES || error == EPERM || error == EROFS
+                        ? ErrorCode::kPermissionDenied
+                        : ErrorCode::kFailed;
+  return fail(code, "cannot " + what + " " + path + ": " + std::strerror(error) +
+                        "; state_dir must be a folder that the daemon may write to");
+}
+
+// Who wrote the lock file last; for the message alone.
+std::string holder_of(int fd) {
+  std::array<char, 32> text{};
+  const auto n = pread(fd, text.data(), text.size() - 1, 0);
+  if (n <= 0) return "another lictor";
+  std::string pid{text.data(), static_cast<std::size_t>(n)};
+  return "process " + pid.substr(0, pid.find('\n'));
+}
+
+}  // namespace
+
+Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return cannot("make", path, error.value());
+  const std::string file = path + "/lock";
+  exec::UniqueFd fd{open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640)};
+  if (fd.get() < 0) return cannot("open", file, errno);
+
+  const Instant until = boot_now() + patience;
+  bool told = false;
+  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return cannot("lock", file, errno);
+    if (boot_now() >= until) {
+      return fail(ErrorCode::kConflict, path + " is in use by " + holder_of(fd.get()) +
+                                            "; give each daemon a state_dir of its own");
+    }
+    if (!told) {
+      told = true;
+      runtime::log(runtime::Level::kInfo,
+                   "waiting for an earlier daemon and the last of its jobs to end",
+                   {{"state_dir", path}, {"held_by", holder_of(fd.get())}});
+    }
+    poll(nullptr, 0, 50);
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd.get(), 0) != 0 ||
+      pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return cannot("write", file, errno);
+  }
+  return fd;
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,35 @@
+#include "cli/argument_file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <system_error>
+
+#include "cli/printable.h"
+
+namespace lictor::cli {
+namespace {
+
+std::string read_all(std::istream& in) {
+  return {std::istreambuf_iterator<char>{in}, std::istreambuf_iterator<char>{}};
+}
+
+}  // namespace
+
+Result<std::string> read_argument(const std::string& flag, const std::string& argument) {
+  if (argument == "-") return read_all(std::cin);
+  if (!argument.starts_with('@')) return argument;
+  const std::string file = argument.substr(1);
+  errno = 0;
+  std::ifstream in{file};
+  std::string text;
+  if (in) text = read_all(in);
+  if (!in.is_open() || in.bad()) {
+    const std::string why = errno == 0 ? "no such file" : std::generic_category().message(errno);
+    return fail(ErrorCode::kInvalid, flag + ": cannot read " + printable(file) + ": " + why);
+  }
+  return text;
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,120 @@
+// The doctor: the configuration, each address of Consul, then each queue.
+
+#include <memory>
+#include <utility>
+
+#include "cli/check_report.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/printable.h"
+
+namespace lictor::cli {
+namespace {
+
+// The first address that answers, asked for the rest.
+struct Reached {
+  std::unique_ptr<net::Transport> transport;
+  std::string node;
+};
+
+bool is_old(const std::string& version) {
+  int major = 0;
+  int minor = 0;
+  return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
+         (major < 1 || (major == 1 && minor < 8));
+}
+
+void check_configuration(const CheckOptions& options, Report& report) {
+  const std::string name = "configuration";
+  if (options.error) return report.fail(name, *options.error);
+  if (options.file.empty()) {
+    report.ok(name, "no file; the defaults: queue \"" + options.queues.front().name + "\" below " +
+                        options.queues.front().layout.tasks_prefix);
+  } else {
+    report.ok(name, options.file + ": " + counted(options.queues.size(), "queue"));
+  }
+  for (const std::string& warning : options.warnings) report.warn(name, warning, {});
+  if (options.daemon_error) {
+    report.fail(name, "not fit for the daemon: " + options.daemon_error->message, {},
+                options.daemon_error->code);
+  }
+}
+
+// One address after the other, each through a transport of its own, since one for all of them
+// would hide an address that is down behind one that is up.
+Reached check_addresses(const net::Options& consul, Report& report) {
+  Reached reached;
+  std::vector<std::pair<std::string, Error>> down;
+  for (const std::string& address : consul.addresses) {
+    net::Options alone = consul;
+    alone.addresses = {address};
+    auto transport = net::Transport::open(std::move(alone));
+    if (!transport) {
+      down.emplace_back(address, transport.error());
+      continue;
+    }
+    Store store{**transport};
+    const auto leader = store.cluster_leader();
+    if (!leader) {
+      down.emplace_back(address, leader.error());
+      continue;
+    }
+    const auto agent = store.agent();
+    std::string detail = address;
+    if (agent) {
+      detail += ": Consul " + agent->version + ", node " + agent->node;
+    } else if (agent.error().code == ErrorCode::kPermissionDenied) {
+      detail += ": version and node are hidden from this token";
+    }
+    if (leader->empty()) {
+      report.fail("consul", detail + "; the cluster has no leader",
+                  "an election takes seconds; if it stays so, too few servers are up",
+                  ErrorCode::kUnavailable);
+      continue;
+    }
+    detail += "; the cluster's leader is " + *leader;
+    if (agent && is_old(agent->version)) {
+      report.warn("consul", detail, "lictor is made for Consul 1.8 and newer");
+    } else {
+      report.ok("consul", detail);
+    }
+    if (!agent && agent.error().message.find("ACL not found") != std::string::npos) {
+      report.fail("token", agent.error());
+    }
+    if (!reached.transport) {
+      reached.transport = std::move(*transport);
+      reached.node = agent ? agent->node : std::string{};
+    }
+  }
+  for (auto& [address, error] : down) {
+    if (reached.transport) {
+      report.warn("consul", error.message, "the other addresses serve meanwhile");
+    } else {
+      report.fail("consul", error);
+    }
+  }
+  return reached;
+}
+
+}  // namespace
+
+Result<int> check(Console& console, const CheckOptions& options, bool json) {
+  Report report;
+  check_configuration(options, report);
+  if (!options.error) {
+    console.progress("asking Consul...");
+    const Reached reached = check_addresses(options.consul, report);
+    if (reached.transport) {
+      Store store{*reached.transport};
+      for (const CheckOptions::Queue& queue : options.queues) {
+        check_queue(store, queue, reached.node, options.serves, report);
+      }
+    }
+    console.end_progress();
+  }
+  console.print(json ? report.json() : report.text(console.out_terminal()));
+  const auto failure = report.first_failure();
+  return failure ? exit_code(*failure) : kDone;
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "cli/check_report.h"
+#include "cli/printable.h"
+#include "cli/task_view.h"
+#include "wire/json_text.h"
+
+namespace lictor::cli {
+namespace {
+
+// 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
+constexpr std::size_t kManyTasks = 50'000;
+constexpr std::size_t kManyBytes = 50'000'000;
+constexpr std::size_t kNamed = 3;  // tasks that a finding names
+
+constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
+
+// A place of the queue, and who needs which right to it.
+struct Place {
+  std::string name;
+  std::string key;
+  bool daemon_writes;
+};
+
+std::vector<Place> places_of(const wire::Layout& layout) {
+  return {{"tasks", layout.tasks_prefix, true},
+          {"dead letters", layout.dead_prefix, true},
+          {"leader", layout.leader_key, true},
+          {"members", layout.members_prefix, true},
+          {"control", layout.control_key, false}};
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text.empty() ? "nothing" : text;
+}
+
+std::string some(const std::vector<std::string>& ids) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ids.size(), kNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + printable(ids[i]);
+  }
+  return ids.size() > kNamed ? text + ", ..." : text;
+}
+
+class QueueCheck {
+ public:
+  QueueCheck(Store& store, const CheckOptions::Queue& queue, std::string agent_node, bool serves,
+             Report& report)
+      : store_(store),
+        queue_(queue),
+        agent_node_(std::move(agent_node)),
+        serves_(serves),
+        report_(report) {}
+
+  void run() {
+    if (!check_rights()) return;
+    check_session_right();
+    report_.ok(name("takeover"), takeover_text(queue_.options, queue_.session_checks));
+    const std::string leader = check_leader();
+    check_tasks(leader);
+    check_dead_letters();
+  }
+
+ private:
+  [[nodiscard]] std::string name(std::string_view what) const {
+    return queue_.name + ": " + std::string{what};
+  }
+
+  // False: Consul does not answer, so that the rest would only say the same again.
+  bool check_rights() {
+    std::vector<std::string> readable;
+    std::vector<std::string> unreadable;
+    std::vector<std::string> keys;
+    const std::vector<Place> places = places_of(queue_.layout);
+    for (const Place& place : places) {
+      keys.push_back(place.key);
+      const auto entry = store_.get(place.key);
+      if (entry) {
+        readable.push_back(place.name);
+      } else if (entry.error().code == ErrorCode::kPermissionDenied) {
+        unreadable.push_back(place.name);
+      } else {
+        report_.fail(name("rights"), entry.error());
+        return false;
+      }
+    }
+    const auto may = store_.writable(keys);
+    if (!may) {
+      report_.fail(name("rights"), may.error());
+      return false;
+    }
+    std::vector<std::string> writable;
+    std::vector<std::string> missing;  // for the daemon
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if ((*may)[i]) writable.push_back(places[i].name);
+      if (!(*may)[i] && places[i].daemon_writes) missing.push_back(places[i].name);
+    }
+    may_lead_ = missing.empty();
+    const std::string detail =
+        "the token reads " + joined(readable) + "; writes " + joined(writable);
+    tasks_readable_ = !readable.empty() && readable.front() == places.front().name;
+    if (serves_ && !missing.empty()) {
+      report_.fail(name("rights"), detail,
+                   "the daemon must write " + joined(missing) + " too; " + std::string{kPolicies},
+                   ErrorCode::kPermissionDenied);
+    } else if (!tasks_readable_) {
+      report_.fail(name("rights"), detail, std::string{kPolicies}, ErrorCode::kPermissionDenied);
+    } else if (!unreadable.empty()) {
+      report_.warn(
+          name("rights"), detail,
+          "enough to submit; not for the daemon, nor for all commands; " + std::string{kPolicies});
+    } else {
+      report_.ok(name("rights"), detail + (missing.empty() ? "" : "; not enough for the daemon"));
+    }
+    return true;
+  }
+
+  void check_session_right() {
+    if (!may_lead_) return;  // then it does not matter
+    if (agent_node_.empty()) {
+      return report_.warn(name("session"),
+                          "cannot tell whether the token may make sessions: its agent's node is "
+                          "not known",
+                          "give the token agent:read to have this checked");
+    }
+    const auto may = store_.may_write_sessions(agent_node_);
+    if (!may) return;  // this Consul does not tell
+    if (*may)
+      return report_.ok(name("session"), "the token may hold sessions of node " + agent_node_);
+    const std::string remedy =
+        "the daemon needs: session \"" + agent_node_ + R"(" { policy = "write" })";
+    const std::string detail = "the token may not hold sessions of node " + agent_node_;
+    if (!serves_) return report_.ok(name("session"), detail + "; only a daemon needs it");
+    report_.fail(name("session"), detail, remedy, ErrorCode::kPermissionDenied);
+  }
+
+  std::string check_leader() {
+    const auto lock = store_.get(queue_.layout.leader_key);
+    if (!lock) return {};  // told by the rights
+    if (!*lock || (*lock)->session.empty()) {
+      report_.warn(name("leader"), "nobody leads: no task is carried out",
+                   "start a daemon (\"lictor run\"); if one is up, its log says what it waits for");
+      return {};
+    }
+    const auto value = wire::parse_json((*lock)->value);
+    std::string who = "session " + (*lock)->session;
+    if (value && value->is_object() && value->contains("node") && (*value)["node"].is_string()) {
+      who = (*value)["node"].get<std::string>();
+    }
+    report_.ok(name("leader"), who + " leads");
+    return (*lock)->session;
+  }
+
+  void check_tasks(const std::string& leader_session) {
+    if (!tasks_readable_) return;
+    auto listed = store_.list(queue_.layout.tasks_prefix);
+    if (!listed) return report_.fail(name("tasks"), listed.error());
+    std::array<std::size_t, 7> counts{};
+    std::vector<std::string> unreadable;
+    std::vector<std::string> large;
+    std::size_t bytes = 0;
+    std::size_t total = 0;
+    const WallTime now = wall_now();
+    for (wire::KvEntry& entry : listed->entries) {
+      if (!queue_.layout.task_id(entry.key)) continue;
+      ++total;
+      bytes += entry.value.size();
+      const TaskView view = view_task(queue_.layout, std::move(entry), leader_session, now);
+      ++counts[static_cast<std::size_t>(view.state)];
+      if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
+      if (view.state == TaskState::kTooLarge) large.push_back(view.id);
+    }
+    std::string detail = counted(total, "task") + " of " + byte_text(bytes);
+    const std::array<TaskState, 4> shown{TaskState::kRunning, TaskState::kOrphan,
+                                         TaskState::kWaiting, TaskState::kScheduled};
+    for (const TaskState state : shown) {
+      const std::size_t count = counts[static_cast<std::size_t>(state)];
+      if (count != 0) detail += ", " + std::to_string(count) + ' ' + std::string{state_text(state)};
+    }
+    if (listed->hidden) detail += "; some may be hidden from this token";
+    if (total > kManyTasks || bytes > kManyBytes) {
+      report_.warn(name("tasks"), detail,
+                   "each change of leader reads them all; a second queue shares the load");
+    } else {
+      report_.ok(name("tasks"), detail);
+    }
+    if (!unreadable.empty()) {
+      report_.warn(name("tasks"),
+                   counted(unreadable.size(), "unreadable record") + ": " + some(unreadable),
+                   "a leader makes them dead letters; \"lictor show ID\" says what is wrong");
+    }
+    if (!large.empty()) {
+      report_.warn(name("tasks"),
+                   counted(large.size(), "record") + " too large to be claimed: " + some(large),
+                   "they are never run; write them smaller (Consul takes values up to 512 KiB), or "
+                   "delete them");
+    }
+  }
+
+  void check_dead_letters() {
+    const auto listed = store_.list(queue_.layout.dead_prefix);
+    if (!listed) return;  // told by the rights
+    std::vector<std::string> dead;
+    for (const wire::KvEntry& entry : listed->entries) {
+      if (!entry.key.ends_with('/'))
+        dead.push_back(entry.key.substr(queue_.layout.dead_prefix.size()));
+    }
+    if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
+    report_.warn(name("dead"), counted(dead.size(), "dead letter") + ": " + some(dead),
+                 "see \"lictor list --state dead\" and \"lictor show ID\"");
+  }
+
+  Store& store_;
+  const CheckOptions::Queue& queue_;
+  const std::string agent_node_;
+  const bool serves_;
+  Report& report_;
+  bool may_lead_ = false;
+  bool tasks_readable_ = false;
+};
+
+}  // namespace
+
+void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
+                 bool serves, Report& report) {
+  QueueCheck{store, queue, agent_node, serves, report}.run();
+}
+
+std::string takeover_text(const core::QueueOptions& options,
+                          const std::vector<std::string>& session_checks) {
+  // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
+  // 1.8 takes two, CONSUL-FACTS.md 1.2), which was up to renew_interval ago. Then the lock-delay.
+  const Duration least = options.session_ttl - options.renew_interval + options.lock_delay;
+  const Duration most = 2 * options.session_ttl + options.lock_delay;
+  std::string text = "when the leader dies, another takes over within " + format_duration(least) +
+                     " to " + format_duration(most) + " (session_ttl " +
+                     format_duration(options.session_ttl) + ", lock_delay " +
+                     format_duration(options.lock_delay) + ")";
+  const bool serf =
+      std::find(session_checks.begin(), session_checks.end(), "serfHealth") != session_checks.end();
+  if (serf) text += "; when its host dies, from " + format_duration(options.lock_delay) + " on";
+  return text + "; after a clean stop, at once";
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/store.h"
+
+namespace lictor::cli {
+
+/// What `check` has found, in order.
+class Report {
+ public:
+  enum class Status { kOk, kWarn, kFail };
+  struct Line {
+    Status status;
+    std::string name;  ///< "consul", "queue default: rights"
+    std::string detail;
+    std::string remedy;  ///< empty: none needed
+    ErrorCode code;      ///< of a failure
+  };
+
+  void ok(std::string name, std::string detail);
+  void warn(std::string name, std::string detail, std::string remedy);
+  void fail(std::string name, std::string detail, std::string remedy,
+            ErrorCode code = ErrorCode::kFailed);
+  /// A request that failed; its message says the way out.
+  void fail(std::string name, const Error& error);
+
+  [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
+  /// Of the first failure: the later ones often follow from it.
+  [[nodiscard]] std::optional<ErrorCode> first_failure() const;
+
+  [[nodiscard]] std::string text(const Terminal& terminal) const;
+  [[nodiscard]] std::string json() const;
+
+ private:
+  std::vector<Line> lines_;
+};
+
+/// The checks of one queue. `agent_node`: the Consul node whose agent is asked; empty: not known.
+/// `serves`: a daemon is to run with this token.
+void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
+                 bool serves, Report& report);
+
+/// What happens to the queue when its leader dies, in one line.
+[[nodiscard]] std::string takeover_text(const core::QueueOptions& options,
+                                        const std::vector<std::string>& session_checks);
+
+}  // namespace lictor::cli

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "lictor/result.h"
+
+namespace lictor::cli {
+
+enum class Style { kPlain, kBold, kDim, kGreen, kYellow, kRed };
+
+/// What a stream can do.
+struct Terminal {
+  bool is_terminal = false;
+  bool color = false;
+  std::size_t width = 0;  ///< columns; 0: no limit, since nobody looks at a screen
+};
+
+/// Looks at `stream`, NO_COLOR (no-color.org: set and not empty), TERM and the window's size.
+[[nodiscard]] Terminal detect_terminal(std::FILE* stream);
+
+/// Where a command's data and words go: data to standard output, all else to standard error. Not
+/// thread safe.
+class Console {
+ public:
+  Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
+      : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
+  [[nodiscard]] static Console standard();
+
+  void print(std::string_view text);
+
+  /// One line to standard error.
+  void note(std::string_view line);
+  /// "lictor: <message>" to standard error.
+  void complain(std::string_view message);
+
+  /// A line that the next one overwrites; on a terminal only.
+  void progress(std::string_view line);
+  void end_progress();
+
+  [[nodiscard]] const Terminal& out_terminal() const { return out_terminal_; }
+  [[nodiscard]] const Terminal& err_terminal() const { return err_terminal_; }
+  [[nodiscard]] std::string paint(std::string_view text, Style style) const;
+
+  /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
+  /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
+  [[nodiscard]] Result<void> flush();
+
+ private:
+  void flush_out();
+
+  std::FILE* out_;
+  std::FILE* err_;
+  Terminal out_terminal_;
+  Terminal err_terminal_;
+  int error_number_ = 0;  // the first failure of print()
+  bool told_ = false;
+  bool progress_shown_ = false;
+};
+
+/// `text` between the escapes of `style`, if `color`.
+[[nodiscard]] std::string painted(std::string_view text, Style style, bool color);
+
+}  // namespace lictor::cli

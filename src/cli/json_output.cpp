@@ -1,0 +1,83 @@
+#include "cli/json_output.h"
+
+#include <nlohmann/json.hpp>
+
+namespace lictor::cli {
+
+std::string json_document(const nlohmann::ordered_json& value) {
+  const std::string text =
+      value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size() + 1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == 0x7f) {
+      safe += "\\u007f";
+    } else if (byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      static constexpr char kDigits[] = "0123456789abcdef";
+      const auto low = static_cast<unsigned char>(text[++i]);
+      safe += "\\u00";
+      safe += kDigits[low >> 4U];
+      safe += kDigits[low & 15U];
+    } else {
+      safe += text[i];
+    }
+  }
+  safe += '\n';
+  return safe;
+}
+
+std::string indented_json(std::string_view text) {
+  std::string out;
+  std::size_t depth = 0;
+  bool quoted = false;
+  const auto new_line = [&] { out += '\n' + std::string(2 * depth, ' '); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      out += c;
+      if (c == '\\' && i + 1 < text.size()) out += text[++i];
+      if (c == '"') quoted = false;
+      continue;
+    }
+    switch (c) {
+      case ' ':
+      case '\t':
+      case '\r':
+      case '\n':
+        break;
+      case '{':
+      case '[': {
+        out += c;
+        const std::size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+        if (next != std::string_view::npos && (text[next] == '}' || text[next] == ']')) {
+          out += text[next];
+          i = next;
+        } else {
+          ++depth;
+          new_line();
+        }
+        break;
+      }
+      case '}':
+      case ']':
+        if (depth > 0) --depth;
+        new_line();
+        out += c;
+        break;
+      case ',':
+        out += c;
+        new_line();
+        break;
+      case ':':
+        out += ": ";
+        break;
+      default:
+        quoted = c == '"';
+        out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,205 @@
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/time_text.h"
+#include "cli/commands.h"
+#include "cli/control.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/printable.h"
+#include "wire/json_text.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+constexpr int kTries = 10;  // of a read-modify-write; more than that many operators at once?
+constexpr auto kPause = 500ms;
+
+// The leader key, read. Its value is for people, and may be of an older or another program.
+struct Lock {
+  std::string session;  // empty: nobody holds it
+  json value = json::object();
+  std::uint64_t index = 0;
+
+  [[nodiscard]] std::string text(const char* name) const {
+    const auto it = value.find(name);
+    if (it == value.end() || it->is_null()) return {};
+    return it->is_string() ? it->get<std::string>() : it->dump();
+  }
+  [[nodiscard]] std::string name() const {
+    return text("node").empty() ? "session " + session : text("node");
+  }
+};
+
+Lock lock_of(const std::optional<wire::KvEntry>& entry) {
+  Lock lock;
+  if (!entry) return lock;
+  lock.session = entry->session;
+  lock.index = entry->modify_index;
+  auto value = wire::parse_json(entry->value);
+  if (value && value->is_object()) lock.value = std::move(*value);
+  return lock;
+}
+
+Result<Lock> read_lock(const Client& client) {
+  const auto entry = client.store.get(client.layout.leader_key);
+  if (!entry) return tl::unexpected(entry.error());
+  return lock_of(*entry);
+}
+
+Error nobody(const Client& client, const Lock& lock) {
+  std::string text = "nobody leads queue \"" + client.queue + "\" (" + client.layout.leader_key;
+  if (lock.index == 0) {
+    text += " does not exist): no daemon has ever led it; start one with \"lictor run\"";
+  } else {
+    const std::string last = lock.text("node");
+    text += " is free)";
+    if (!last.empty()) text += "; last: " + printable(last);
+    text +=
+        "; a daemon that is up takes it, after a crash of the last leader not before the "
+        "lock-delay has passed";
+  }
+  return {ErrorCode::kNotFound, std::move(text)};
+}
+
+void tell(const Client& client, const Lock& lock) {
+  const auto session = client.store.session(lock.session);
+  if (client.json) {
+    const auto field = [&](const char* name) {
+      return lock.value.contains(name) ? ordered_json(lock.value[name]) : ordered_json{};
+    };
+    ordered_json told{{"queue", client.queue},       {"lock", "held"},
+                      {"node", field("node")},       {"host", field("host")},
+                      {"pid", field("pid")},         {"admin", field("admin")},
+                      {"version", field("version")}, {"since", field("since")},
+                      {"session", lock.session},     {"key", client.layout.leader_key},
+                      {"modify_index", lock.index}};
+    client.console.print(json_document(told));
+    return;
+  }
+  const auto line = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    std::string text{name};
+    text.resize(10, ' ');
+    client.console.print(text + printable(value) + '\n');
+  };
+  std::string since = lock.text("since");
+  if (const auto time = parse_rfc3339(since)) {
+    since += " (" + relative_time(*time, wall_now()) + ")";
+  }
+  line("queue", client.queue);
+  line("node", lock.text("node"));
+  line("host", lock.text("host"));
+  line("pid", lock.text("pid"));
+  line("admin", lock.text("admin"));
+  line("version", lock.text("version"));
+  line("since", since);
+  line("lock", "held (" + client.layout.leader_key + ")");
+  std::string holder = lock.session;
+  if (session) {
+    holder += " on Consul's node " + session->node;
+    if (!session->ttl.empty()) holder += ", TTL " + session->ttl;
+    holder += ", lock-delay " + format_duration(session->lock_delay);
+  }
+  line("session", holder);
+}
+
+// Other switches may be turned meanwhile: read, change, write if it is still as it was read.
+Result<void> ask_to_step_down(const Client& client) {
+  Random random{random_seed()};
+  const std::string id = random.hex();
+  const std::string by = who_asks();
+  for (int i = 0; i < kTries; ++i) {
+    const auto control = client.store.get(client.layout.control_key);
+    if (!control) return tl::unexpected(control.error());
+    const auto value =
+        with_step_down(*control ? std::string_view{(*control)->value} : "", id, by, wall_now());
+    if (!value) {
+      return fail(value.error().code, client.layout.control_key + ": " + value.error().message);
+    }
+    const auto written = client.store.replace(client.layout.control_key,
+                                              *control ? (*control)->modify_index : 0, *value);
+    if (!written) return tl::unexpected(written.error());
+    if (*written) return {};
+  }
+  return fail(ErrorCode::kConflict, client.layout.control_key + " was changed by others " +
+                                        std::to_string(kTries) + " times in a row; try again");
+}
+
+// Waits until another session holds the lock than `before`'s.
+Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
+  const Instant until = boot_now() + timeout;
+  std::uint64_t index = 0;
+  bool released = false;
+  while (boot_now() < until) {
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now());
+    const auto watched = client.store.watch(client.layout.leader_key, index, wait);
+    if (!watched && watched.error().code == ErrorCode::kPermissionDenied) {
+      return tl::unexpected(watched.error());
+    }
+    const Lock now = watched ? lock_of(watched->entry) : before;
+    index = watched ? watched->index : 0;
+    if (!now.session.empty() && now.session != before.session) {
+      client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
+                           " leads\n");
+      return kDone;
+    }
+    if (now.session.empty()) {
+      if (!std::exchange(released, true)) {
+        client.console.progress(printable(before.name()) + " stepped down; nobody leads yet");
+      }
+    } else if (!released) {
+      client.console.progress(printable(before.name()) + " still leads; its jobs may be ending");
+    }
+    // Without a key every write near it ends the wait (CONSUL-FACTS.md 4.2).
+    if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
+  }
+  const std::string within = " within " + format_duration(timeout);
+  if (released) {
+    return fail(ErrorCode::kFailed, before.name() + " stepped down, but nobody has taken the lead" +
+                                        within + "; is another daemon up?");
+  }
+  return fail(ErrorCode::kFailed,
+              before.name() + " has not stepped down" + within +
+                  ": it may be waiting for its jobs (drain_timeout), or be out of Consul's reach; "
+                  "the request stands");
+}
+
+}  // namespace
+
+Result<int> leader(const Client& client, const LeaderOptions& options) {
+  const auto lock = read_lock(client);
+  if (!lock) return tl::unexpected(lock.error());
+  if (lock->session.empty()) {
+    if (client.json && !options.step_down) {
+      client.console.print(json_document({{"queue", client.queue},
+                                          {"lock", "free"},
+                                          {"node", nullptr},
+                                          {"key", client.layout.leader_key},
+                                          {"modify_index", lock->index}}));
+    }
+    return tl::unexpected(nobody(client, *lock));
+  }
+  if (!options.step_down) {
+    tell(client, *lock);
+    return kDone;
+  }
+  if (auto asked = ask_to_step_down(client); !asked) return tl::unexpected(asked.error());
+  if (!options.wait) {
+    client.console.print(printable(lock->name()) + " is asked to step down\n");
+    return kDone;
+  }
+  auto code = wait_for_change(client, *lock, options.timeout);
+  client.console.end_progress();
+  return code;
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/task_view.h"
+
+namespace lictor::cli {
+
+/// A task as `--json` prints it. Every field is always there, null where it has no value, so that a
+/// script need not ask; times are RFC 3339.
+[[nodiscard]] nlohmann::ordered_json task_json(const TaskView& view);
+
+}  // namespace lictor::cli

@@ -1,0 +1,46 @@
+#include "cli/version.h"
+
+#include <curl/curl.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+
+namespace lictor::cli {
+namespace {
+
+constexpr std::string_view kConsul = "1.8 or newer, HTTP API v1";
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
+
+}  // namespace
+
+std::string_view lictor_version() { return LICTOR_VERSION; }
+
+Result<int> version(Console& console, bool json) {
+  const curl_version_info_data* curl = curl_version_info(CURLVERSION_NOW);
+  const std::string tls = curl->ssl_version != nullptr ? curl->ssl_version : "no TLS";
+  if (json) {
+    console.print(json_document({{"version", lictor_version()},
+                                 {"compiler", compiler()},
+                                 {"libcurl", curl->version},
+                                 {"tls", tls},
+                                 {"consul", kConsul}}));
+  } else {
+    console.print("lictor " + std::string{lictor_version()} + "\ncompiler  " + compiler() +
+                  "\nlibcurl   " + curl->version + " (" + tls + ")\nConsul    " +
+                  std::string{kConsul} + '\n');
+  }
+  return kDone;
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,113 @@
+#include "runtime/fact_log.h"
+
+#include "base/time_text.h"
+#include "runtime/log.h"
+
+namespace lictor::runtime {
+namespace {
+
+using Kind = core::Fact::Kind;
+
+struct Wording {
+  Level level;
+  const char* message;
+};
+
+Wording wording_of(Kind kind) {
+  switch (kind) {
+    case Kind::kCampaigning:
+      return {Level::kInfo, "another member leads; waiting"};
+    case Kind::kLeading:
+      return {Level::kInfo, "leading"};
+    case Kind::kLeaseLost:
+      return {Level::kWarn, "the lock is lost; stopping its jobs"};
+    case Kind::kLeaseExpired:
+      return {Level::kWarn, "no proof of leadership within the lease; stopping its jobs"};
+    case Kind::kLeaseRegained:
+      return {Level::kInfo, "leadership is proved again"};
+    case Kind::kSteppedDown:
+      return {Level::kInfo, "stepped down"};
+    case Kind::kStopped:
+      return {Level::kInfo, "stopped"};
+    case Kind::kSessionCreated:
+      return {Level::kDebug, "session created"};
+    case Kind::kSessionLost:
+      return {Level::kWarn, "the session is gone; making another"};
+    case Kind::kLockDelay:
+      return {Level::kInfo, "the last leader was lost; waiting for its lock-delay to end"};
+    case Kind::kClaimed:
+      return {Level::kDebug, "claimed"};
+    case Kind::kStarted:
+      return {Level::kDebug, "started"};
+    case Kind::kDone:
+      return {Level::kInfo, "done"};
+    case Kind::kFailed:
+      return {Level::kWarn, "failed; trying again"};
+    case Kind::kDead:
+      return {Level::kError, "moved to the dead letters"};
+    case Kind::kGivenBack:
+      return {Level::kInfo, "given back"};
+    case Kind::kLost:
+      return {Level::kWarn, "its owner is lost; taking it up again"};
+    case Kind::kWithdrawn:
+      return {Level::kInfo, "withdrawn"};
+    case Kind::kChanged:
+      return {Level::kDebug, "rewritten"};
+    case Kind::kTooLarge:
+      return {Level::kError,
+              "too large to be claimed; left where it is: delete it or make it smaller"};
+    case Kind::kDenied:
+      return {Level::kError, "Consul refused for lack of rights; trying again in 5s"};
+    case Kind::kStoreTrouble:
+      return {Level::kWarn, "trouble with Consul; trying again"};
+    case Kind::kPaused:
+      return {Level::kInfo, "paused"};
+    case Kind::kResumed:
+      return {Level::kInfo, "resumed"};
+    case Kind::kNoExecutor:
+      return {Level::kWarn, "no executor for this type; its tasks wait: add one, or \"*\""};
+  }
+  return {Level::kInfo, "?"};
+}
+
+// What `text` is depends on the kind.
+const char* text_name(Kind kind) {
+  switch (kind) {
+    case Kind::kCampaigning:
+      return "leader";
+    case Kind::kSessionCreated:
+    case Kind::kSessionLost:
+      return "session";
+    case Kind::kStarted:
+    case Kind::kDone:
+    case Kind::kNoExecutor:
+      return "type";
+    case Kind::kLost:
+      return "owner";
+    case Kind::kPaused:
+    case Kind::kResumed:
+      return "by";
+    default:
+      return "error";
+  }
+}
+
+}  // namespace
+
+void log_fact(const std::string& queue, const core::Fact& fact) {
+  const Wording wording = wording_of(fact.kind);
+  if (!logs(wording.level)) return;
+  const bool failed = fact.kind == Kind::kFailed;
+  log(wording.level, wording.message,
+      {{"queue", queue},
+       {"task", fact.key},
+       {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
+       {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
+       {text_name(fact.kind), fact.text},
+       {failed ? "again_in" : "took",
+        fact.took > Duration::zero()
+            ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
+            : ""}});
+}
+
+}  // namespace lictor::runtime

@@ -1,0 +1,103 @@
+#include "runtime/loop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace lictor::runtime {
+
+Result<std::unique_ptr<Loop>> Loop::create() {
+  std::unique_ptr<Loop> loop{new Loop};
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  loop->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  loop->signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  loop->clock_fd_ = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (loop->wake_fd_ < 0 || loop->signal_fd_ < 0 || loop->clock_fd_ < 0) {
+    return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
+                                        std::strerror(errno) + "; raise the limit of open files");
+  }
+  loop->arm_clock_watch();
+  return loop;
+}
+
+Loop::~Loop() {
+  for (const int fd : {wake_fd_, signal_fd_, clock_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Loop::wake() noexcept {
+  const std::uint64_t one = 1;
+  // Full means that a wake-up is already there.
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+}
+
+void Loop::on_turn(Duration interval, std::function<void()> handler) {
+  turn_interval_ = interval;
+  on_turn_ = std::move(handler);
+}
+
+// A timer for the end of time that is cancelled whenever somebody sets the clock.
+void Loop::arm_clock_watch() {
+  itimerspec never{};
+  never.it_value.tv_sec = 0x7fffffff;
+  timerfd_settime(clock_fd_, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr);
+}
+
+void Loop::read_clock_watch() {
+  std::uint64_t expirations = 0;
+  if (read(clock_fd_, &expirations, sizeof expirations) < 0 && errno == ECANCELED) {
+    arm_clock_watch();
+    if (on_clock_step_) on_clock_step_();
+  }
+}
+
+void Loop::wait(Instant deadline) {
+  const Duration left =
+      std::clamp<Duration>(deadline - boot_now(), Duration::zero(), turn_interval_);
+  timespec timeout{};
+  timeout.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
+  timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
+  std::array<pollfd, 3> fds{
+      {{wake_fd_, POLLIN, 0}, {signal_fd_, POLLIN, 0}, {clock_fd_, POLLIN, 0}}};
+  if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
+  if (fds[0].revents != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
+  }
+  signalfd_siginfo info{};
+  while (fds[1].revents != 0 && read(signal_fd_, &info, sizeof info) == sizeof info) {
+    if (on_signal_) on_signal_(static_cast<int>(info.ssi_signo));
+  }
+  if (fds[2].revents != 0) read_clock_watch();
+}
+
+void Loop::run() {
+  while (!stopped_) {
+    const Instant now = boot_now();
+    Instant deadline = Instant::max();
+    for (Task* task : tasks_) {
+      task->step(now);
+      deadline = std::min(deadline, task->next_deadline());
+    }
+    if (on_turn_) on_turn_();
+    if (!stopped_) wait(deadline);
+  }
+}
+
+}  // namespace lictor::runtime

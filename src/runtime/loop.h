@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::runtime {
+
+/// What the loop serves: it is stepped when it asked to be woken or when its deadline comes.
+class Task {
+ public:
+  virtual ~Task() = default;
+  /// On the loop's thread: takes what has come in and acts on it.
+  virtual void step(Instant now) = 0;
+  /// When to be stepped without being woken; Instant::max() when never.
+  [[nodiscard]] virtual Instant next_deadline() const = 0;
+};
+
+/// The daemon's one thread of decisions: waits for wake-ups, deadlines, signals and steps of the
+/// wall clock, and steps its tasks. Nothing in it may block.
+class Loop {
+ public:
+  /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
+  /// Errors: kFailed, out of file descriptors.
+  [[nodiscard]] static Result<std::unique_ptr<Loop>> create();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  void add(Task& task) { tasks_.push_back(&task); }
+
+  /// From any thread: steps all tasks soon.
+  void wake() noexcept;
+
+  /// Handlers, on the loop's thread.
+  void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
+  void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
+  /// After each turn, at least every `interval`: feeds the watchdog.
+  void on_turn(Duration interval, std::function<void()> handler);
+
+  /// Until stop() is called on the loop's thread.
+  void run();
+  void stop() { stopped_ = true; }
+
+ private:
+  Loop() = default;
+  void wait(Instant deadline);
+  void arm_clock_watch();
+  void read_clock_watch();
+
+  std::vector<Task*> tasks_;
+  std::function<void(int)> on_signal_;
+  std::function<void()> on_clock_step_;
+  std::function<void()> on_turn_;
+  Duration turn_interval_ = std::chrono::seconds{10};
+  int wake_fd_ = -1;
+  int signal_fd_ = -1;
+  int clock_fd_ = -1;
+  bool stopped_ = false;
+};
+
+}  // namespace lictor::runtime

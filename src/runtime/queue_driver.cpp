@@ -1,0 +1,206 @@
+#include "runtime/queue_driver.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "runtime/fact_log.h"
+#include "runtime/log.h"
+
+namespace lictor::runtime {
+namespace {
+
+core::JobEnding to_core(exec::Ending ending) {
+  switch (ending) {
+    case exec::Ending::kDone:
+      return core::JobEnding::kDone;
+    case exec::Ending::kRetry:
+      return core::JobEnding::kRetry;
+    case exec::Ending::kPermanent:
+      return core::JobEnding::kPermanent;
+    case exec::Ending::kStopped:
+      return core::JobEnding::kStopped;
+  }
+  return core::JobEnding::kRetry;
+}
+
+core::JobExited to_core(exec::Exit exit) {
+  return {exit.attempt, to_core(exit.ending), std::move(exit.error), std::move(exit.output_tail)};
+}
+
+// Decodes and counts the parsing to the reply's cost, by which listings are paced.
+template <class Effect>
+core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
+                         const http::Response& response) {
+  if constexpr (std::is_same_v<Effect, core::ListTasks>) {
+    const Instant begin = boot_now();
+    core::TasksListed listed = wire::decode(binding.layout, effect, response);
+    listed.cost += boot_now() - begin;
+    return listed;
+  } else if constexpr (std::is_same_v<Effect, core::FetchTasks>) {
+    return wire::decode(binding.layout, effect, response);
+  } else {
+    return wire::decode(effect, response);
+  }
+}
+
+}  // namespace
+
+void QueueDriver::Inbox::put(core::Event event) {
+  bool first = false;
+  {
+    const std::lock_guard lock{mutex};
+    first = events.empty();
+    events.push_back(std::move(event));
+  }
+  if (first) loop->wake();
+}
+
+QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
+                         exec::ProcessHost& host)
+    : options_(parts.options),
+      binding_(std::make_shared<const wire::Binding>(std::move(parts.binding))),
+      runners_(std::move(parts.runners)),
+      lease_slot_(parts.lease_slot),
+      session_file_(std::move(parts.state_dir), options_.queue, options_.node, options_.session_ttl,
+                    options_.lock_delay),
+      loop_(loop),
+      transport_(transport),
+      host_(host),
+      core_(std::move(parts.options), random_seed()),
+      inbox_(std::make_shared<Inbox>()) {
+  inbox_->loop = &loop_;
+}
+
+QueueDriver::~QueueDriver() = default;
+
+void QueueDriver::start() {
+  read_wall_clock();
+  inbox_->put(core::Started{session_file_.load()});
+}
+
+void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now()}); }
+
+void QueueDriver::request_stop() { inbox_->put(core::StopRequested{}); }
+
+void QueueDriver::step(Instant now) {
+  {
+    const std::lock_guard lock{inbox_->mutex};
+    events_.swap(inbox_->events);
+  }
+  if (events_.empty() && now < core_.next_deadline()) return;
+  for (const core::Event& event : events_) {
+    std::visit(
+        [&](const auto& e) {
+          if constexpr (requires { e.request; }) in_flight_.erase(e.request);
+          if constexpr (requires { e.attempt; }) running_.erase(e.attempt);
+        },
+        event);
+  }
+  if (events_.empty()) events_.emplace_back(core::TimePassed{});
+  deliver(now);
+}
+
+void QueueDriver::deliver(Instant now) {
+  effects_.clear();
+  core_.step(now, events_, effects_);
+  events_.clear();
+  for (core::Effect& effect : effects_) {
+    std::visit([this](auto& e) { carry_out(e); }, effect);
+  }
+}
+
+Instant QueueDriver::next_deadline() const { return core_.next_deadline(); }
+
+void QueueDriver::dispatch(http::Request request, RequestId id,
+                           std::function<core::Event(const http::Response&)> decode) {
+  // Replies are decoded on the network thread: a long listing must not hold up the loop.
+  in_flight_[id] = transport_.send(
+      std::move(request), [inbox = inbox_, decode = std::move(decode)](
+                              const http::Response& response) { inbox->put(decode(response)); });
+}
+
+template <class Effect>
+void QueueDriver::send(const Effect& effect) {
+  dispatch(wire::encode(*binding_, effect), effect.request,
+           [binding = binding_, effect](const http::Response& response) {
+             return decode_reply(*binding, effect, response);
+           });
+}
+
+void QueueDriver::carry_out(core::Commit& commit) {
+  if (!commit.plain) return send(commit);
+  send_plain(std::make_shared<const core::Commit>(std::move(commit)), 0);
+}
+
+// A record too large for a transaction, in steps; each goes only when the one before succeeded.
+void QueueDriver::send_plain(std::shared_ptr<const core::Commit> commit, std::size_t step) {
+  auto requests = wire::encode_plain(*binding_, *commit);
+  const bool last = step + 1 >= requests.size();
+  const RequestId id = commit->request;
+  in_flight_[id] = transport_.send(
+      std::move(requests[step]), [&transport = transport_, binding = binding_, inbox = inbox_,
+                                  commit, step, last](const http::Response& response) {
+        const bool went_well = response.status == 200 && response.body.starts_with("true");
+        if (last || !went_well) {
+          inbox->put(wire::decode_plain(*commit, step, response));
+          return;
+        }
+        auto next = wire::encode_plain(*binding, *commit);
+        transport.send(std::move(next[step + 1]), [inbox, commit, step](const http::Response& r) {
+          inbox->put(wire::decode_plain(*commit, step + 1, r));
+        });
+      });
+}
+
+void QueueDriver::carry_out(const core::CancelRequest& effect) {
+  const auto it = in_flight_.find(effect.request);
+  if (it == in_flight_.end()) return;
+  transport_.cancel(it->second);
+  in_flight_.erase(it);
+}
+
+void QueueDriver::carry_out(const core::StartJob& effect) {
+  const core::Task& task = *effect.task;
+  auto it = runners_.find(task.type);
+  if (it == runners_.end()) it = runners_.find("*");
+  const auto refuse = [&](std::string error) {
+    inbox_->put(core::JobExited{effect.attempt, core::JobEnding::kRetry, std::move(error), {}});
+  };
+  if (it == runners_.end()) return refuse("no executor for type " + task.type);
+  const exec::Attempt attempt{
+      effect.attempt,     options_.queue,       task.id,    task.key, task.type,
+      task.stamp.attempt, effect.fencing_token, task.record};
+  running_[effect.attempt] = it->second.get();
+  auto started = it->second->start(
+      attempt, effect.deadline.value_or(Instant::max()),
+      [inbox = inbox_](exec::Exit exit) { inbox->put(to_core(std::move(exit))); });
+  if (!started) {
+    running_.erase(effect.attempt);
+    refuse(std::move(started.error().message));
+  }
+}
+
+void QueueDriver::carry_out(const core::StopJob& effect) {
+  const auto it = running_.find(effect.attempt);
+  if (it == running_.end()) return;  // its exit is on its way
+  it->second->stop(effect.attempt,
+                   std::chrono::duration_cast<std::chrono::milliseconds>(effect.grace));
+}
+
+void QueueDriver::carry_out(const core::ExtendLease& effect) {
+  host_.set_lease(lease_slot_, effect.until, options_.kill_grace);
+}
+
+void QueueDriver::carry_out(const core::EndLease&) { host_.clear_lease(lease_slot_); }
+
+void QueueDriver::carry_out(const core::RememberSession& effect) {
+  session_file_.save(effect.session);
+}
+
+void QueueDriver::carry_out(const core::Fact& effect) { log_fact(options_.queue, effect); }
+
+void QueueDriver::carry_out(const core::Stopped&) { stopped_ = true; }
+
+}  // namespace lictor::runtime

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/queue.h"
+#include "exec/process_host.h"
+#include "exec/runner.h"
+#include "net/transport.h"
+#include "runtime/loop.h"
+#include "runtime/session_file.h"
+#include "wire/consul.h"
+
+namespace lictor::runtime {
+
+using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>>;
+
+/// One queue in the world: carries out what its core decides, and tells it what happened. All on
+/// the loop's thread, but for the inbox, where replies and exits come in from other threads.
+class QueueDriver : public Task {
+ public:
+  struct Parts {
+    core::QueueOptions options;
+    wire::Binding binding;
+    Runners runners;  // by taskType; "*" takes the rest
+    exec::LeaseSlot lease_slot = 0;
+    std::string state_dir;
+  };
+
+  /// What it refers to must outlive it.
+  QueueDriver(Parts parts, Loop& loop, net::Transport& transport, exec::ProcessHost& host);
+  ~QueueDriver() override;
+
+  /// Begins to campaign.
+  void start();
+  /// The wall clock was set.
+  void read_wall_clock();
+  /// Ends orderly; stopped() tells when.
+  void request_stop();
+
+  void step(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override;
+
+  [[nodiscard]] const std::string& name() const { return options_.queue; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] bool leading(Instant now) const { return core_.leading(now); }
+  [[nodiscard]] bool drained() const { return core_.drained(); }
+  [[nodiscard]] std::size_t waiting() const { return core_.waiting(); }
+  [[nodiscard]] std::size_t running() const { return core_.running(); }
+
+ private:
+  // Shared with callbacks that may come after the driver's end.
+  struct Inbox {
+    std::mutex mutex;
+    std::vector<core::Event> events;
+    Loop* loop = nullptr;
+    void put(core::Event event);
+  };
+
+  template <class Effect>
+  void send(const Effect& effect);
+  void carry_out(core::Commit& commit);
+  void send_plain(std::shared_ptr<const core::Commit> commit, std::size_t step);
+  void carry_out(const core::CancelRequest& effect);
+  void carry_out(const core::StartJob& effect);
+  void carry_out(const core::StopJob& effect);
+  void carry_out(const core::ExtendLease& effect);
+  void carry_out(const core::EndLease& effect);
+  void carry_out(const core::RememberSession& effect);
+  void carry_out(const core::Fact& effect);
+  void carry_out(const core::Stopped& effect);
+  template <class Effect>
+  void carry_out(const Effect& effect) {
+    send(effect);
+  }
+  void dispatch(http::Request request, RequestId id,
+                std::function<core::Event(const http::Response&)> decode);
+  void deliver(Instant now);
+
+  const core::QueueOptions options_;
+  const std::shared_ptr<const wire::Binding> binding_;
+  Runners runners_;
+  const exec::LeaseSlot lease_slot_;
+  SessionFile session_file_;
+  Loop& loop_;
+  net::Transport& transport_;
+  exec::ProcessHost& host_;
+
+  core::Queue core_;
+  std::shared_ptr<Inbox> inbox_;
+  std::vector<core::Event> events_;
+  core::Effects effects_;
+  std::unordered_map<RequestId, RequestId> in_flight_;  // the core's id to the transport's
+  std::unordered_map<AttemptId, exec::Runner*> running_;
+  bool stopped_ = false;
+};
+
+}  // namespace lictor::runtime

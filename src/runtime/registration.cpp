@@ -1,0 +1,88 @@
+#include "runtime/registration.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/log.h"
+#include "wire/consul.h"
+#include "wire/layout.h"
+
+namespace lictor::runtime {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+// The check's TTL is three passes long, so that two may be lost. What stays critical for an hour is
+// a host that is gone for good.
+constexpr auto kPassInterval = 10s;
+constexpr const char* kCheckTtl = "30s";
+constexpr const char* kForgetAfter = "1h";
+// The agent may have been restarted and have forgotten us.
+constexpr auto kRegisterInterval = 60s;
+
+}  // namespace
+
+Registration::Registration(std::string node, std::string version, net::Transport& transport)
+    : node_(std::move(node)), version_(std::move(version)), transport_(transport) {}
+
+void Registration::set_leading(std::vector<std::string> queues) {
+  if (registered_ && queues == leading_) return;
+  leading_ = std::move(queues);
+  next_at_ = register_at_ = Instant{};
+}
+
+void Registration::send_registration() {
+  json tags = json::array();
+  if (!leading_.empty()) tags.push_back("leader");
+  for (const std::string& queue : leading_) tags.push_back("leader-" + queue);
+  const json service{{"ID", "lictor-" + node_},
+                     {"Name", "lictor"},
+                     {"Tags", tags},
+                     {"Meta", {{"version", version_}}},
+                     {"Check",
+                      {{"CheckID", "lictor-" + node_},
+                       {"Name", "lictor's loop runs"},
+                       {"TTL", kCheckTtl},
+                       {"Status", "passing"},
+                       {"DeregisterCriticalServiceAfter", kForgetAfter}}}};
+  http::Request request;
+  request.method = "PUT";
+  request.target = "/v1/agent/service/register";
+  request.body = service.dump(-1, ' ', false, json::error_handler_t::replace);
+  transport_.send(std::move(request), [](const http::Response& response) {
+    if (response.status == 403) {
+      log(Level::kWarn,
+          "no right to register the service in Consul's catalog; grant service \"lictor\" write, "
+          "or "
+          "set consul.register to false",
+          {{"error", wire::describe(response)}});
+    }
+  });
+  registered_ = true;
+}
+
+void Registration::step(Instant now) {
+  if (now < next_at_) return;
+  next_at_ = now + kPassInterval;
+  if (now >= register_at_) {
+    register_at_ = now + kRegisterInterval;
+    send_registration();
+    return;
+  }
+  http::Request pass;
+  pass.method = "PUT";
+  pass.target = "/v1/agent/check/pass/" + wire::query_value("lictor-" + node_);
+  transport_.send(std::move(pass), [](const http::Response&) {});
+}
+
+void Registration::withdraw() {
+  http::Request request;
+  request.method = "PUT";
+  request.target = "/v1/agent/service/deregister/" + wire::query_value("lictor-" + node_);
+  request.timeout = 1s;
+  static_cast<void>(transport_.perform(std::move(request)));
+}
+
+}  // namespace lictor::runtime

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/transport.h"
+#include "runtime/loop.h"
+
+namespace lictor::runtime {
+
+/// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the
+/// loop passes and, while any queue is led from here, the tag `leader`. A convenience for people
+/// and load balancers; nothing in lictor relies on it, so what fails is tried again and no more.
+class Registration : public Task {
+ public:
+  Registration(std::string node, std::string version, net::Transport& transport);
+
+  /// The queues that are led from here changed.
+  void set_leading(std::vector<std::string> queues);
+  /// Takes the service out of the catalog; waits for the answer.
+  void withdraw();
+
+  void step(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override { return next_at_; }
+
+ private:
+  void send_registration();
+
+  std::string node_;
+  std::string version_;
+  net::Transport& transport_;
+  std::vector<std::string> leading_;
+  bool registered_ = false;  // as far as asked for; the agent's answer is not waited for
+  Instant register_at_{};
+  Instant next_at_{};
+};
+
+}  // namespace lictor::runtime

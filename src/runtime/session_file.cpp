@@ -1,0 +1,67 @@
+#include "runtime/session_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "runtime/log.h"
+
+namespace lictor::runtime {
+
+using nlohmann::json;
+
+SessionFile::SessionFile(std::string state_dir, const std::string& queue, std::string node,
+                         Duration ttl, Duration lock_delay)
+    : path_(std::move(state_dir) + "/session-" + queue + ".json"),
+      node_(std::move(node)),
+      ttl_(ttl),
+      lock_delay_(lock_delay) {}
+
+std::optional<std::string> SessionFile::load() const {
+  std::ifstream file{path_};
+  if (!file) return std::nullopt;
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  const json saved = json::parse(text, nullptr, false);
+  if (!saved.is_object() || saved.value("node", json{}) != json(node_) ||
+      saved.value("session_ttl", json{}) != json(format_duration(ttl_)) ||
+      saved.value("lock_delay", json{}) != json(format_duration(lock_delay_)) ||
+      !saved.contains("session") || !saved["session"].is_string()) {
+    return std::nullopt;
+  }
+  return saved["session"].get<std::string>();
+}
+
+void SessionFile::save(const std::string& session) const {
+  if (session.empty()) {
+    unlink(path_.c_str());
+    return;
+  }
+  const std::string text = json{{"session", session},
+                                {"node", node_},
+                                {"session_ttl", format_duration(ttl_)},
+                                {"lock_delay", format_duration(lock_delay_)}}
+                               .dump() +
+                           "\n";
+  // Written aside and renamed: a crash leaves the old file or the new one, never half of one.
+  const std::string aside = path_ + ".new";
+  const int fd = open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  const bool written =
+      fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) close(fd);
+  if (!written || std::rename(aside.c_str(), path_.c_str()) != 0) {
+    log(Level::kWarn, "cannot keep the session's id; after a crash the lock-delay is waited for",
+        {{"file", path_}, {"error", std::strerror(errno)}});
+    unlink(aside.c_str());
+  }
+}
+
+}  // namespace lictor::runtime
