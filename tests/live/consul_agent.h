@@ -1,0 +1,48 @@
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "support.h"
+
+namespace lictor::live {
+
+/// CONSUL_BIN, or what consul/get-consul.sh finds or fetches.
+[[nodiscard]] const std::string& consul_binary();
+
+/// One Consul server on the loopback, on ports of its own, its data on disk.
+class ConsulAgent {
+ public:
+  /// `extra` is laid over the agent's configuration. Returns when writes are taken, or with ACLs
+  /// on, when there is a leader.
+  explicit ConsulAgent(const nlohmann::json& extra = {});
+  ~ConsulAgent();
+  ConsulAgent(const ConsulAgent&) = delete;
+  ConsulAgent& operator=(const ConsulAgent&) = delete;
+
+  [[nodiscard]] std::string address() const;  ///< "http://127.0.0.1:port"
+  [[nodiscard]] int port() const { return http_port_; }
+  [[nodiscard]] const std::string& node() const { return node_; }
+
+  void pause() { process_->signal(SIGSTOP); }
+  void resume() { process_->signal(SIGCONT); }
+  /// TERM, as a service manager does it; its data stay.
+  void stop();
+  void start();
+
+ private:
+  [[nodiscard]] bool starts();
+
+  TemporaryFolder folder_;
+  nlohmann::json extra_;
+  std::string node_;
+  int http_port_ = 0;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace lictor::live

@@ -1,0 +1,113 @@
+// A daemon that dies.
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs what is left") {
+  World world;
+  auto first = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*first); }));
+  const auto second = world.daemon("b");
+  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+
+  // The eighth would take for ever when it is run for the first time, with a child that ignores
+  // TERM.
+  for (int i = 1; i <= 25; ++i) {
+    json para{{"sleep", 20}};
+    if (i == 8) para = {{"sleep_first", 300'000}, {"sleep", 2000}, {"child", "yes"}};
+    world.submit("t" + std::to_string(i), 1000 + i, para);
+  }
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("t8");
+    return run && run->child != 0;
+  }));
+  const Run orphan = *world.journal.run("t8");
+  CHECK(orphan.host == first->node());
+  CHECK(world.journal.ended() == 7);
+  const std::int64_t killed_ns = monotonic_ns();
+  first->kill();
+
+  // Its warden ends the job long before anybody else may lead.
+  CHECK(eventually([&] { return !is_alive(orphan.pid) && !is_alive(orphan.child); }));
+  MESSAGE("its job was gone " << seconds_between(killed_ns, monotonic_ns()) << " s after the kill");
+
+  REQUIRE(eventually([&] { return world.journal.run("t8", 2).has_value(); }));
+  const json record = world.kv.get_json(world.task_key("t8"));
+  CHECK(record.value("taskAttempt", 0) == 2);
+  CHECK(record.value("taskLost", 0) == 1);
+  CHECK(record["taskClaim"].value("node", "") == second->node());
+  MESSAGE("the next leader's first job began "
+          << seconds_between(killed_ns, world.journal.run("t8", 2)->begin_ns)
+          << " s after the kill");
+
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 0);
+  std::vector<std::string> expected;
+  for (int i = 1; i <= 25; ++i) {
+    expected.push_back("t" + std::to_string(i));
+    if (i == 8) expected.emplace_back("t8");  // again, and in its old place
+  }
+  CHECK(world.journal.order() == expected);
+  for (const Run& run : world.journal.runs()) {
+    CHECK(run.ended == (run.task != "t8" || run.attempt == 2));
+  }
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+}
+
+TEST_CASE(
+    "a daemon that was killed and is started again takes up its session, without lock-delay") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("1", 1000, {{"sleep_first", 300'000}});
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  const std::string session = world.leader_session();
+  CHECK_FALSE(session.empty());
+
+  const std::int64_t killed_ns = monotonic_ns();
+  daemon->kill();
+  daemon->start();
+  REQUIRE(eventually([&] { return world.journal.run("1", 2).has_value(); }));
+  const double gap = seconds_between(killed_ns, world.journal.run("1", 2)->begin_ns);
+  MESSAGE("the job began anew " << gap << " s after the kill");
+  CHECK(world.leader_session() == session);
+  CHECK(world.kv.sessions(daemon->session_name()).size() == 1);
+  CHECK(gap < 12.0);  // the lock-delay; and it would not have begun before the TTL was over
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2"});
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+}
+
+TEST_CASE("a task that loses its owner again and again becomes a dead letter") {
+  World world;
+  const auto daemon = world.daemon("a", {{"max_losses", 2}});
+  world.submit("1", 1000, {{"sleep", 300'000}});
+  world.submit("2", 1001);
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    REQUIRE(eventually([&] { return world.journal.run("1", attempt).has_value(); }));
+    daemon->kill();
+    daemon->start();
+  }
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  const json letter = world.kv.get_json(world.dead_key("1"));
+  INFO(letter.dump());
+  CHECK(letter.value("reason", "") == "owner lost");
+  CHECK(world.journal.runs_of("1").size() == 2);
+  CHECK(world.journal.runs_of("2").size() == 1);
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

@@ -1,0 +1,85 @@
+// A leader that hangs: its jobs must not outlive its lease.
+
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("the job of a frozen leader is dead before the next leader's first, and stays over") {
+  World world;
+  auto frozen = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*frozen); }));
+  const auto second = world.daemon("b");
+  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
+  world.submit("2", 1001, {{"sleep", 100}});
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("1");
+    return run && run->child != 0;
+  }));
+  const Run first = *world.journal.run("1");
+
+  const std::int64_t frozen_ns = monotonic_ns();
+  frozen->freeze();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  CHECK_FALSE(is_alive(first.pid));
+  CHECK_FALSE(is_alive(first.child));
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].host == second->node());
+  CHECK(world.journal.runs_of("2").size() == 1);
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+  const double lasted = seconds_between(frozen_ns, runs[0].last_ns);
+  MESSAGE("the job lasted " << lasted << " s, the next leader's began after "
+                            << seconds_between(frozen_ns, runs[1].begin_ns) << " s");
+  CHECK(lasted < 12.0);  // the lock-delay
+
+  // It wakes up, finds that it does not lead, and finishes nothing.
+  frozen->thaw();
+  REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
+  CHECK(throughout(1s, [&] { return world.leads(*second); }));
+  world.submit("3", 1002);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.run("3")->host == second->node());
+  CHECK(world.dead() == 0);
+
+  // It can lead again.
+  CHECK(second->stop() == 0);
+  REQUIRE(eventually([&] { return world.leads(*frozen); }));
+  world.submit("4", 1003);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3", "4"});
+  CHECK(world.journal.run("4")->host == frozen->node());
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+}
+
+TEST_CASE("a freeze that is shorter than the lease harms no job") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("1", 1000, {{"sleep", 5000}});
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  daemon->freeze();
+  std::this_thread::sleep_for(3s);
+  daemon->thaw();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
+  CHECK(world.journal.ended() == 2);
+  CHECK(world.dead() == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lictor::live {
+
+/// One run of one job, as job_recorder wrote it down.
+struct Run {
+  std::string task;  ///< its id, as job_recorder encodes it
+  int attempt = 0;
+  std::uint64_t token = 0;
+  std::string host;
+  pid_t pid = 0;
+  std::string version;
+  std::size_t input_bytes = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t last_ns = 0;  ///< the last that was seen of it
+  bool ended = false;        ///< by itself
+  pid_t child = 0;
+};
+
+/// What the jobs of one queue have written down.
+class Journal {
+ public:
+  explicit Journal(std::string file) : file_(std::move(file)) {}
+
+  [[nodiscard]] const std::string& file() const { return file_; }
+  /// In the order of their begin.
+  [[nodiscard]] std::vector<Run> runs() const;
+  [[nodiscard]] std::vector<Run> runs_of(const std::string& task) const;
+  /// The run of this attempt, if it has begun.
+  [[nodiscard]] std::optional<Run> run(const std::string& task, int attempt = 1) const;
+  [[nodiscard]] std::size_t ended() const;
+  /// The tasks in the order in which their runs began.
+  [[nodiscard]] std::vector<std::string> order() const;
+
+  /// Jobs that ran beside each other, in words; by the lock that each held, and by the clock.
+  [[nodiscard]] std::vector<std::string> overlaps() const;
+  /// Attempts that began with a lower token than one before them.
+  [[nodiscard]] std::vector<std::string> falling_tokens() const;
+
+ private:
+  std::string file_;
+};
+
+}  // namespace lictor::live

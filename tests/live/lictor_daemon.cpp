@@ -1,0 +1,80 @@
+#include "lictor_daemon.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+std::string command() {
+  const char* named = std::getenv("LICTOR_BIN");
+  return named != nullptr && *named != '\0' ? named : LICTOR_COMMAND;
+}
+
+json config_of(const DaemonSettings& settings, const std::string& state_dir) {
+  // The shortest session that Consul allows, and the shortest lock-delay that leaves room for two
+  // lost proofs of leadership.
+  json queue{
+      {"name", "default"}, {"session_ttl", "10s"}, {"lock_delay", "12s"}, {"kill_grace", "1s"}};
+  queue.merge_patch(settings.queue);
+  json config{{"node", settings.node},
+              {"root", settings.root},
+              {"state_dir", state_dir},
+              {"log", {{"level", "debug"}}},
+              {"consul", {{"addresses", settings.consul}, {"register", settings.registers}}},
+              {"admin", {{"listen", json::array()}}},
+              {"queues", json::array({queue})}};
+  if (!settings.token_file.empty()) config["consul"]["token_file"] = settings.token_file;
+  return config;
+}
+
+}  // namespace
+
+LictorDaemon::LictorDaemon(DaemonSettings settings) : settings_(std::move(settings)) {
+  write_text(folder_.file("lictor.json"), config_of(settings_, folder_.file("state")).dump(2));
+  start();
+}
+
+LictorDaemon::~LictorDaemon() {
+  if (process_) process_->signal(SIGKILL);
+  process_.reset();
+  // The warden ends the jobs of a daemon that is gone, and goes.
+  if (!eventually([&] { return warden_is_gone(); }, 20s)) {
+    std::cerr << "the warden of " << settings_.node << " is still there\n";
+  }
+  keep_for_failure("lictor " + settings_.node, log());
+}
+
+void LictorDaemon::start() {
+  process_ = std::make_unique<Process>(
+      std::vector<std::string>{command(), "run", "--config", folder_.file("lictor.json")},
+      folder_.file("log"));
+}
+
+void LictorDaemon::kill() {
+  process_->signal(SIGKILL);
+  static_cast<void>(process_->wait());
+}
+
+std::optional<int> LictorDaemon::stop() {
+  terminate();
+  return process_->wait();
+}
+
+// The lock of the state folder is held by both.
+bool LictorDaemon::warden_is_gone() const {
+  const int fd = open(folder_.file("state/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool gone = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return gone;
+}
+
+}  // namespace lictor::live

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "support.h"
+
+namespace lictor::live {
+
+struct DaemonSettings {
+  std::string node;
+  std::string root = "lictor/";
+  std::vector<std::string> consul;
+  std::string token_file;
+  bool registers = false;  ///< the service in Consul's catalog
+  nlohmann::json queue;    ///< settings of the queue "default", laid over the tests' own
+};
+
+/// A daemon of lictor with a state folder of its own.
+class LictorDaemon {
+ public:
+  explicit LictorDaemon(DaemonSettings settings);
+  /// Kills it, and waits for its warden, so that nothing is left behind.
+  ~LictorDaemon();
+  LictorDaemon(const LictorDaemon&) = delete;
+  LictorDaemon& operator=(const LictorDaemon&) = delete;
+
+  /// Starts it, also anew.
+  void start();
+  void kill();  ///< SIGKILL, and waits for its end
+  void freeze() { process_->signal(SIGSTOP); }
+  void thaw() { process_->signal(SIGCONT); }
+  /// TERM; its exit code. Nothing if it does not end.
+  std::optional<int> stop();
+  void terminate() { process_->signal(SIGTERM); }
+  std::optional<int> wait() { return process_->wait(); }
+
+  [[nodiscard]] const std::string& node() const { return settings_.node; }
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
+  [[nodiscard]] bool runs() { return process_ && process_->runs(); }
+  [[nodiscard]] std::string log() const { return read_text(folder_.file("log")); }
+  [[nodiscard]] bool logged(const std::string& text) const {
+    return log().find(text) != std::string::npos;
+  }
+  /// The name of its session in Consul.
+  [[nodiscard]] std::string session_name() const { return "lictor default " + settings_.node; }
+
+ private:
+  [[nodiscard]] bool warden_is_gone() const;
+
+  DaemonSettings settings_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace lictor::live

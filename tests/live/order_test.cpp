@@ -1,0 +1,172 @@
+// One after the other, in order, each version once, whoever writes meanwhile.
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go to the front") {
+  World world;
+  std::vector<int> places(500);
+  std::iota(places.begin(), places.end(), 0);
+  std::shuffle(places.begin(), places.end(), std::mt19937{42});
+  for (const int place : places) {
+    // Two of each time: the one that was created first is the first. Those are the shuffled ones,
+    // so the second of a pair is written here only after the first.
+    if (place % 2 != 0) continue;
+    const long time = 1'445'000'000 + place;
+    world.submit("t" + std::to_string(place), time, {{"version", std::to_string(place)}});
+    world.submit("t" + std::to_string(place + 1), time, {{"version", std::to_string(place + 1)}});
+  }
+  const auto daemon = world.daemon("a");
+
+  // While they run, somebody writes tasks that go before all of them.
+  for (int i = 0; i < 20; ++i) {
+    const auto begun = static_cast<std::size_t>(i) * 10;
+    REQUIRE(eventually([&] { return world.journal.order().size() > begun; }));
+    world.submit("urgent" + std::to_string(i), 1000 + i);
+  }
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  std::vector<std::string> order = world.journal.order();
+  CHECK(order.size() == 520);
+  const auto last_urgent = std::find(order.begin(), order.end(), "urgent19") - order.begin();
+  CHECK(last_urgent < 519);  // at least it went before somebody
+  std::vector<std::string> urgent;
+  std::vector<std::string> ordinary;
+  for (const std::string& task : order) {
+    (task.starts_with("urgent") ? urgent : ordinary).push_back(task);
+  }
+  std::vector<std::string> expected;
+  for (int i = 0; i < 500; ++i) expected.push_back("t" + std::to_string(i));
+  CHECK(ordinary == expected);
+  expected.clear();
+  for (int i = 0; i < 20; ++i) expected.push_back("urgent" + std::to_string(i));
+  CHECK(urgent == expected);
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+}
+
+// A long list is watched by its names, which do not show that a task was rewritten in place. That
+// must come to light all the same, also while our own finishes change the list all the time.
+TEST_CASE("a task that is rewritten to be urgent goes to the front of a long and busy queue") {
+  World world;
+  constexpr int kTasks = 1500;
+  for (int i = 0; i < kTasks; ++i) {
+    world.kv.put_json(world.task_key("t" + std::to_string(i)),
+                      json{{"taskType", "Wait"}, {"taskTime", 1000}});
+  }
+  world.kv.put_json(world.task_key("late"),
+                    json{{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});
+  const auto daemon =
+      world.daemon("a", {{"executors", {{"Wait", {{"noop", {{"sleep", "10ms"}}}}}}}});
+  REQUIRE(eventually([&] { return world.waiting() < kTasks - 100; }));
+  world.kv.put_json(world.task_key("late"), json{{"taskType", "Record"}, {"taskTime", 1}});
+  std::size_t left = 0;
+  REQUIRE(eventually([&] {
+    left = world.waiting();
+    return world.journal.run("late").has_value();
+  }));
+  MESSAGE("it went ahead of " << left << " of " << kTasks);
+  // A shorter list than a few hundred is read whole, each time.
+  CHECK(left > 400);
+}
+
+// What happens beside our own finish must not be mistaken for a part of it.
+TEST_CASE("a task that is rewritten in the moment of another's finish is noticed at once") {
+  World world;
+  constexpr int kRounds = 30;
+  for (int i = 0; i < kRounds; ++i) {
+    world.kv.put_json(world.task_key("late" + std::to_string(i)),
+                      json{{"taskType", "Record"},
+                           {"executeAt", "2099-01-01T00:00:00Z"},
+                           {"ballast", std::string(10'000, 'x')}});  // a long list, watched by name
+  }
+  const auto daemon = world.daemon("a");
+  for (int i = 0; i < kRounds / 2; ++i) {
+    const std::string quick = "quick" + std::to_string(i);
+    const std::string late = "late" + std::to_string(i);
+    world.submit(quick, 1000);
+    REQUIRE(eventually([&] { return world.journal.run(quick).has_value(); }));
+    world.kv.put_json(world.task_key(late), json{{"taskType", "Record"}});
+    CAPTURE(i);
+    REQUIRE(eventually([&] { return world.journal.run(late).has_value(); }, 20s));
+  }
+}
+
+// A claim is of the version that it was made of: had somebody written after that version was read,
+// the claim is refused. So what runs under token t is the last version written before t, and the
+// last version of all runs, whatever happens between.
+TEST_CASE("a writer who changes tasks all the time never makes an old version run, nor loses one") {
+  World world;
+  const auto daemon = world.daemon("a", {{"concurrency", 4}}, "task");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+
+  constexpr int kTasks = 40;
+  constexpr int kRounds = 25;
+  std::vector<std::map<std::uint64_t, int>> written(kTasks);  // by ModifyIndex
+  for (int round = 1; round <= kRounds; ++round) {
+    for (int i = 0; i < kTasks; ++i) {
+      const json record{{"taskType", "Record"},
+                        {"taskTime", 1000 + i},
+                        {"taskPara", {{"version", round}, {"sleep", i % 5}}}};
+      if ((round + i) % 7 == 0) world.kv.remove(world.task_key("t" + std::to_string(i)));
+      const std::uint64_t index =
+          world.kv.set(world.task_key("t" + std::to_string(i)), record.dump());
+      written[static_cast<std::size_t>(i)][index] = round;
+    }
+  }
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 0);
+
+  std::size_t runs = 0;
+  for (int i = 0; i < kTasks; ++i) {
+    const auto& versions = written[static_cast<std::size_t>(i)];
+    const std::vector<Run> all = world.journal.runs_of("t" + std::to_string(i));
+    CAPTURE(i);
+    REQUIRE_FALSE(all.empty());
+    CHECK(all.back().version == std::to_string(kRounds));
+    CHECK(all.back().ended);
+    std::map<std::string, int> times;
+    for (const Run& run : all) {
+      CAPTURE(run.token);
+      const auto after = versions.lower_bound(run.token);
+      REQUIRE(after != versions.begin());
+      CHECK(run.version == std::to_string(std::prev(after)->second));
+      CHECK(run.attempt == 1);
+      CHECK(++times[run.version] == 1);
+    }
+    runs += all.size();
+  }
+  const std::string log = daemon->log();
+  std::size_t refused = 0;
+  for (std::size_t at = 0; (at = log.find("before it was claimed", at)) != std::string::npos;
+       ++at) {
+    ++refused;
+  }
+  MESSAGE("of " << kTasks * kRounds << " versions " << runs << " were run, " << refused
+                << " were rewritten between being read and claimed");
+  // The locks are a task's own here, so only those tell.
+  std::vector<std::string> overlaps = world.journal.overlaps();
+  std::erase_if(overlaps,
+                [](const std::string& text) { return text.find("beside") == std::string::npos; });
+  CHECK(overlaps == std::vector<std::string>{});
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

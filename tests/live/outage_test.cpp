@@ -1,0 +1,52 @@
+// A long job, and a Consul that is away for a while.
+
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs once") {
+  ConsulAgent consul;
+  World world{consul};
+  // Longer than a restart takes on the slowest of machines; the session's TTL is as short as can
+  // be.
+  const auto daemon = world.daemon("a", {{"session_ttl", "10s"}, {"lock_delay", "40s"}});
+  world.submit("long", 1000, {{"sleep", 35'000}});
+  world.submit("next", 1001);
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  const Run run = *world.journal.run("long");
+  const std::string session = world.leader_session();
+
+  std::this_thread::sleep_for(4s);
+  consul.pause();
+  std::this_thread::sleep_for(3s);
+  consul.resume();
+  std::this_thread::sleep_for(4s);
+  consul.stop();
+  consul.start();
+  REQUIRE(eventually([&] { return world.kv.request("GET", "/v1/status/leader").body.size() > 2; }));
+  CHECK(world.journal.runs().size() == 1);
+  CHECK_FALSE(world.journal.run("long")->ended);
+
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  const std::vector<Run> runs = world.journal.runs();
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].token == run.token);
+  CHECK(runs[0].ended);
+  CHECK(seconds_between(runs[0].begin_ns, runs[0].last_ns) >= 35.0);
+  CHECK(runs[1].task == "next");
+  CHECK(world.leader_session() == session);
+  CHECK(world.kv.sessions(daemon->session_name()).size() == 1);
+  CHECK(world.dead() == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

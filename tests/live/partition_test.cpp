@@ -1,0 +1,106 @@
+// A leader that is cut off from Consul and does not know it.
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "tcp_proxy.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE(
+    "a leader that is cut off ends its job before the other one takes over, and follows then") {
+  World world;
+  TcpProxy first_network{world.consul.port()};
+  TcpProxy second_network{world.consul.port()};
+  DaemonSettings settings = world.settings("a");
+  settings.consul = {first_network.address()};
+  LictorDaemon first{settings};
+  REQUIRE(eventually([&] { return world.leads(first); }));
+  settings = world.settings("b");
+  settings.consul = {second_network.address()};
+  LictorDaemon second{settings};
+  REQUIRE(eventually([&] { return world.stands_by(second); }));
+
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
+  for (int i = 2; i <= 6; ++i) world.submit(std::to_string(i), 1000 + i, {{"sleep", 50}});
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("1");
+    return run && run->child != 0;
+  }));
+  const std::int64_t cut_ns = monotonic_ns();
+  first_network.cut();
+
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].host == first.node());
+  CHECK(runs[1].host == second.node());
+  CHECK_FALSE(is_alive(runs[0].pid));
+  CHECK_FALSE(is_alive(runs[0].child));
+  const double lasted = seconds_between(cut_ns, runs[0].last_ns);
+  MESSAGE("the job lasted " << lasted << " s, the next leader's began after "
+                            << seconds_between(cut_ns, runs[1].begin_ns) << " s");
+  CHECK(lasted < 12.0);  // the lock-delay
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+
+  first_network.heal();
+  REQUIRE(eventually([&] { return world.stands_by(first); }));
+  CHECK(throughout(1s, [&] { return world.leads(second); }));
+  world.submit("7", 1007);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3", "4", "5", "6", "7"});
+  CHECK(world.journal.run("7")->host == second.node());
+  CHECK(world.dead() == 0);
+
+  CHECK(second.stop() == 0);
+  REQUIRE(eventually([&] { return world.leads(first); }));
+}
+
+TEST_CASE("a cut that is shorter than the lease harms no job") {
+  World world;
+  TcpProxy network{world.consul.port()};
+  DaemonSettings settings = world.settings("a");
+  settings.consul = {network.address()};
+  settings.queue["lock_delay"] = "30s";
+  LictorDaemon daemon{settings};
+  world.submit("1", 1000, {{"sleep", 10'000}});
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  network.cut();
+  CHECK(throughout(5s, [&] { return is_alive(world.journal.run("1")->pid); }));
+  network.heal();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
+  CHECK(world.journal.ended() == 2);
+}
+
+TEST_CASE("a job that ends during a cut is finished once, when the network is back") {
+  World world;
+  TcpProxy network{world.consul.port()};
+  DaemonSettings settings = world.settings("a");
+  settings.consul = {network.address()};
+  settings.queue["lock_delay"] = "30s";
+  LictorDaemon daemon{settings};
+  world.submit("1", 1000, {{"sleep", 3000}});
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  network.cut();
+  REQUIRE(eventually([&] { return world.journal.run("1")->ended; }));
+  CHECK(throughout(4s, [&] { return world.kv.has(world.task_key("1")); }));
+  network.heal();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
+  CHECK(world.dead() == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support.h"
+
+namespace lictor::live {
+
+/// A child process. It is killed and waited for at the end, and by the system if the tests are
+/// killed.
+class Process {
+ public:
+  /// Standard output and error go to the end of `log_file`. `environment` is laid over ours.
+  Process(const std::vector<std::string>& argv, const std::string& log_file,
+          const std::map<std::string, std::string>& environment = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void signal(int number) const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Its exit code, or 128 + the signal's number; nothing if it still runs after `limit`.
+  std::optional<int> wait(std::chrono::milliseconds limit = patience());
+  [[nodiscard]] bool runs() { return !wait(0ms); }
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> ended_;
+};
+
+struct Output {
+  int exit_code = -1;
+  std::string out;  ///< standard output and error
+};
+
+/// Runs a program to its end.
+[[nodiscard]] Output run(const std::vector<std::string>& argv,
+                         const std::map<std::string, std::string>& environment = {});
+
+/// Whether the process is there and no zombie.
+[[nodiscard]] bool is_alive(pid_t pid);
+
+}  // namespace lictor::live

@@ -1,0 +1,146 @@
+// What stands in the records: spellings that are understood, and what is not.
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("taskTaken and taskTime are understood in each of their spellings") {
+  World world;
+  const auto put = [&](const std::string& id, const std::string& time, const std::string& taken) {
+    std::string record = R"({"taskType": "Record")";
+    if (!time.empty()) record += R"(, "taskTime": )" + time;
+    if (!taken.empty()) record += R"(, "taskTaken": )" + taken;
+    world.kv.put(world.task_key(id), record + "}");
+  };
+  // The names say the order, which is neither that of writing nor that of the numbers as text.
+  put("6", R"("1445599892000")", "\"false\"");  // milliseconds
+  put("3", R"("1445599889")", "true");          // said to be taken, by nobody who lives
+  put("5", "1445599891000", "false");
+  put("1", "999999999", "\"false\"");
+  put("4", "1445599890", "\"true\"");
+  put("2", R"("1445599888")", "");
+  put("7", "1445599893", "null");
+
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"});
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("a task without a time has its place by its creation") {
+  World world;
+  for (const char* id : {"c", "a", "d", "b"}) {
+    world.kv.put(world.task_key(id), R"({"taskType": "Record"})");
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"c", "a", "d", "b"});
+}
+
+TEST_CASE("a claim keeps the spelling of taskTaken and every field of the producer") {
+  World world;
+  const auto daemon = world.daemon("a");
+  const std::string number = "12345678901234567890.000000000000000000001";
+  const std::string record = R"({"taskTaken":"false","taskType":"Record","mine":)" + number +
+                             R"(,"taskPara":{"sleep":"60000"},"more":{"deep":[1,null,"\u00e9"]}})";
+  world.kv.put(world.task_key("1"), record);
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+
+  const std::string claimed = world.kv.get(world.task_key("1"))->value;
+  INFO(claimed);
+  const json value = json::parse(claimed);
+  CHECK(value.at("taskTaken") == "true");
+  CHECK(value.at("taskAttempt") == 1);
+  CHECK(value.at("taskClaim").at("node") == daemon->node());
+  CHECK(value.at("taskClaim").at("session") == world.leader_session());
+  CHECK(value.at("more") == json::parse(record).at("more"));
+  CHECK(claimed.find("\"mine\":" + number) != std::string::npos);  // no double in between
+  CHECK(world.kv.get(world.task_key("1"))->modify_index == world.journal.run("1")->token);
+}
+
+TEST_CASE("fifty bad records among fifty good ones become dead letters, and the good ones run") {
+  World world;
+  const std::vector<std::string> bad{"",
+                                     "not json",
+                                     "{",
+                                     "[]",
+                                     "42",
+                                     "\"text\"",
+                                     "null",
+                                     "{}",
+                                     R"({"taskType": 7})",
+                                     R"({"taskType": ""})",
+                                     R"({"taskType": "Record", "taskTime": "soon"})",
+                                     R"({"taskType": "Record", "taskTime": -1})",
+                                     R"({"taskType": "Record", "taskTime": 1.5})",
+                                     R"({"taskType": "Record", "taskTime": {}})",
+                                     R"({"taskType": "Record", "taskTaken": "maybe"})",
+                                     R"({"taskType": "Record", "taskTaken": 1})",
+                                     R"({"taskType": "Record", "maxAttempts": 0})",
+                                     R"({"taskType": "Record", "executeAt": "tomorrow"})",
+                                     R"({"taskType": "Record", "timeout": 5})",
+                                     R"({"taskType": "Record", "backoff": "1s"})",
+                                     R"({"taskType": "Record", "serialKey": 1})",
+                                     R"({"taskType": "Record"} trailing)",
+                                     std::string{"\0\xff\xfe\x80", 4},
+                                     "{\"taskType\": \"Rec\xff\"}",
+                                     std::string(1000, '[')};
+  for (std::size_t i = 0; i < 50; ++i) {
+    world.kv.put(world.task_key("bad-" + std::to_string(i)), bad[i % bad.size()]);
+    world.submit("good-" + std::to_string(i), static_cast<long>(1000 + i));
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  std::vector<std::string> good;
+  for (std::size_t i = 0; i < 50; ++i) good.push_back("good-" + std::to_string(i));
+  CHECK(world.journal.order() == good);
+  CHECK(world.dead() == 50);
+  for (std::size_t i = 0; i < 50; ++i) {
+    const std::string& raw = bad[i % bad.size()];
+    CAPTURE(i);
+    CAPTURE(raw);
+    const json letter = world.kv.get_json(world.dead_key("bad-" + std::to_string(i)));
+    INFO(letter.dump());
+    REQUIRE(letter.is_object());
+    CHECK(letter.value("reason", "") == "unreadable");
+    CHECK_FALSE(letter.value("error", "").empty());
+    if (letter.contains("raw")) {
+      CHECK(letter["raw"] == raw);
+    } else if (i % bad.size() == 22) {
+      CHECK(letter.value("raw_base64", "") == "AP/+gA==");
+    } else {
+      CHECK_FALSE(letter.value("raw_base64", "").empty());
+    }
+  }
+  const json letter = world.kv.get_json(world.dead_key("bad-10"));
+  CHECK(letter.value("error", "").find("taskTime") != std::string::npos);
+  CHECK(letter.value("error", "").find("soon") != std::string::npos);
+}
+
+TEST_CASE("a dead letter never overwrites another") {
+  World world;
+  const auto daemon = world.daemon("a");
+  for (const char* text : {"first", "second", "third"}) {
+    world.kv.put(world.task_key("x"), text);
+    REQUIRE(eventually([&] { return world.all_done(); }));
+  }
+  CHECK(world.kv.get_json(world.dead_key("x")).value("raw", "") == "first");
+  CHECK(world.kv.get_json(world.dead_key("x~2")).value("raw", "") == "second");
+  CHECK(world.kv.get_json(world.dead_key("x~3")).value("raw", "") == "third");
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

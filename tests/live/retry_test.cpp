@@ -1,0 +1,120 @@
+// How tasks end that do not end well: failures, and tasks that are withdrawn.
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("a task that fails is tried again after a growing pause, then it is a dead letter") {
+  World world;
+  const auto daemon = world.daemon(
+      "a", {{"max_attempts", 3},
+            {"backoff", {{"initial", "300ms"}, {"factor", 3}, {"max", "1h"}, {"jitter", 0}}}});
+  world.submit("1", 1000, {{"exit", 1}, {"print", "the disk is full"}});
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[0].attempt == 1);
+  CHECK(runs[1].attempt == 2);
+  CHECK(runs[2].attempt == 3);
+  CHECK(runs[1].token > runs[0].token);
+  CHECK(runs[2].token > runs[1].token);
+  // taskRetryAt is in milliseconds.
+  CHECK(seconds_between(runs[0].last_ns, runs[1].begin_ns) >= 0.298);
+  CHECK(seconds_between(runs[1].last_ns, runs[2].begin_ns) >= 0.898);
+  // A task that waits for its next try holds up nobody.
+  REQUIRE(world.journal.run("2").has_value());
+  CHECK(world.journal.run("2")->begin_ns < runs[2].begin_ns);
+
+  const json letter = world.kv.get_json(world.dead_key("1"));
+  INFO(letter.dump());
+  CHECK(letter.value("reason", "") == "failed");
+  CHECK(letter.value("attempts", 0) == 3);
+  CHECK(letter.value("node", "") == daemon->node());
+  CHECK(letter.value("output_tail", "").find("the disk is full") != std::string::npos);
+  CHECK(letter["record"]["taskPara"]["print"] == "the disk is full");
+  CHECK_FALSE(letter["record"].contains("taskClaim"));
+}
+
+TEST_CASE("a task that fails once and then succeeds is done") {
+  World world;
+  const auto daemon = world.daemon("a", {{"backoff", {{"initial", "10ms"}}}});
+  world.submit("1", 1000, {{"fail_until", 2}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.runs().size() == 2);
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("exit code 65 is a dead letter at once") {
+  World world;
+  const auto daemon = world.daemon("a", {{"backoff", {{"initial", "10ms"}}}});
+  world.submit("1", 1000, {{"exit", 65}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.runs().size() == 1);
+  const json letter = world.kv.get_json(world.dead_key("1"));
+  CHECK(letter.value("reason", "") == "permanent");
+  CHECK(letter.value("attempts", 0) == 1);
+}
+
+TEST_CASE("a job that outlives its time is ended with all of its processes, and tried again") {
+  World world;
+  const auto daemon = world.daemon("a", {{"timeout", "500ms"}, {"backoff", {{"initial", "10ms"}}}});
+  world.submit("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 2);
+  CHECK_FALSE(runs[0].ended);
+  CHECK(runs[1].ended);
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  REQUIRE(runs[0].child != 0);
+  CHECK(eventually([&] { return !is_alive(runs[0].child); }));
+}
+
+TEST_CASE("a task whose key is deleted while it runs is stopped with all of its processes") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("1", 1000, {{"sleep", 300'000}, {"child", "yes"}});
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("1");
+    return run && run->child != 0;
+  }));
+  world.submit("2", 1001);
+  const Run run = *world.journal.run("1");
+  CHECK(is_alive(run.pid));
+  CHECK(is_alive(run.child));
+
+  world.kv.remove(world.task_key("1"));
+  REQUIRE(eventually([&] { return !is_alive(run.pid) && !is_alive(run.child); }));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.runs_of("1").size() == 1);
+  CHECK_FALSE(world.journal.run("1")->ended);
+  CHECK(world.journal.runs_of("2").size() == 1);
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("a waiting task whose key is deleted is never run") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("1", 1000, {{"sleep", 3000}});
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.submit("2", 1001);
+  world.submit("3", 1002);
+  world.kv.remove(world.task_key("2"));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "3"});
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

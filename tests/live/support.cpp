@@ -1,0 +1,131 @@
+#include "support.h"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lictor::live {
+namespace {
+
+constexpr const char* kFolderPrefix = "lictor-live-";
+constexpr std::size_t kKeptBytes = 30'000;
+
+bool is_free(int port, int type) {
+  const int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool is_bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return is_bound;
+}
+
+// Folders of runs that were killed; their name tells whose they were.
+void sweep(const std::filesystem::path& parent) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{parent, ignored}) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kFolderPrefix)) continue;
+    const int pid = std::atoi(name.c_str() + std::string{kFolderPrefix}.size());
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, std::string>>& kept() {
+  static std::vector<std::pair<std::string, std::string>> texts;
+  return texts;
+}
+
+}  // namespace
+
+std::chrono::milliseconds patience() {
+  const char* seconds = std::getenv("LICTOR_LIVE_PATIENCE");
+  return seconds != nullptr && *seconds != '\0' ? std::chrono::seconds{std::atoi(seconds)} : 90s;
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= until) return condition();
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+bool throughout(std::chrono::milliseconds span, const std::function<bool()>& condition) {
+  return !eventually([&] { return !condition(); }, span);
+}
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+double seconds_between(std::int64_t from_ns, std::int64_t until_ns) {
+  return static_cast<double>(until_ns - from_ns) / 1e9;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  const std::filesystem::path parent = std::filesystem::temp_directory_path();
+  sweep(parent);
+  std::string name = parent / (kFolderPrefix + std::to_string(getpid()) + "-XXXXXX");
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error{"cannot make " + name};
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file{path, std::ios::binary};
+  file << text;
+  if (!file.flush()) throw std::runtime_error{"cannot write " + path};
+}
+
+int free_port() {
+  static std::mt19937 random{std::random_device{}()};
+  for (int tries = 0; tries < 1000; ++tries) {
+    const int port = std::uniform_int_distribution<int>{10'000, 30'000}(random);
+    if (is_free(port, SOCK_STREAM) && is_free(port, SOCK_DGRAM)) return port;
+  }
+  throw std::runtime_error{"found no free port"};
+}
+
+void keep_for_failure(const std::string& title, const std::string& text) {
+  kept().emplace_back(
+      title, text.size() > kKeptBytes ? "...\n" + text.substr(text.size() - kKeptBytes) : text);
+}
+
+void print_kept() {
+  for (const auto& [title, text] : kept()) {
+    std::cerr << "---- " << title << "\n" << text << "\n";
+  }
+}
+
+void forget_kept() { kept().clear(); }
+
+}  // namespace lictor::live

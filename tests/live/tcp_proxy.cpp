@@ -1,0 +1,130 @@
+#include "tcp_proxy.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <list>
+#include <stdexcept>
+#include <vector>
+
+namespace lictor::live {
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+int connect_to(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = loopback(port);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    close(fd);
+    return -1;
+  }
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return fd;
+}
+
+// One connection through the proxy; both ends are blocking sockets, and what they say is short.
+struct Link {
+  int client = -1;
+  int server = -1;  ///< -1: made while the network was cut
+  bool was_cut = false;
+
+  void end() const {
+    close(client);
+    if (server >= 0) close(server);
+  }
+};
+
+bool write_all(int fd, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
+    if (n <= 0) return false;
+    data += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+// Takes what has come at `from`; false when the connection is over.
+bool pump(int from, int to, bool is_cut) {
+  std::array<char, 65'536> buffer{};
+  const ssize_t n = recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (n <= 0) return false;
+  return is_cut || to < 0 || write_all(to, buffer.data(), static_cast<std::size_t>(n));
+}
+
+}  // namespace
+
+TcpProxy::TcpProxy(int target_port) : target_port_(target_port) {
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof(address);
+  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(listener_, 128) != 0 ||
+      getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error{"the proxy cannot listen"};
+  }
+  port_ = ntohs(address.sin_port);
+  thread_ = std::thread{[this] { run(); }};
+}
+
+TcpProxy::~TcpProxy() {
+  stopping_ = true;
+  thread_.join();
+  close(listener_);
+}
+
+std::string TcpProxy::address() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+void TcpProxy::run() {
+  std::list<Link> links;
+  while (!stopping_) {
+    const bool is_cut = is_cut_;
+    std::erase_if(links, [&](Link& link) {
+      link.was_cut = link.was_cut || is_cut;
+      if (is_cut || !link.was_cut) return false;
+      link.end();
+      return true;
+    });
+    std::vector<pollfd> polled{{listener_, POLLIN, 0}};
+    for (const Link& link : links) {
+      polled.push_back({link.client, POLLIN, 0});
+      polled.push_back({link.server, POLLIN, 0});
+    }
+    if (poll(polled.data(), polled.size(), 10) <= 0) continue;
+    std::size_t i = 1;
+    std::erase_if(links, [&](const Link& link) {
+      const bool from_client = polled[i].revents != 0;
+      const bool from_server = polled[i + 1].revents != 0;
+      i += 2;
+      const bool goes_on = (!from_client || pump(link.client, link.server, link.was_cut)) &&
+                           (!from_server || pump(link.server, link.client, link.was_cut));
+      if (!goes_on) link.end();
+      return !goes_on;
+    });
+    if (polled[0].revents != 0) {
+      const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (client < 0) continue;
+      const Link link{client, is_cut ? -1 : connect_to(target_port_), is_cut};
+      if (!is_cut && link.server < 0) {
+        close(client);
+      } else {
+        links.push_back(link);
+      }
+    }
+  }
+  for (const Link& link : links) link.end();
+}
+
+}  // namespace lictor::live

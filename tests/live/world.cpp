@@ -1,0 +1,85 @@
+#include "world.h"
+
+#include <utility>
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+std::unique_ptr<ConsulAgent>& shared() {
+  static std::unique_ptr<ConsulAgent> agent;
+  return agent;
+}
+
+int& count_of_nodes() {
+  static int count = 0;
+  return count;
+}
+
+std::string next_root() {
+  static int count = 0;
+  return "live-" + std::to_string(++count) + "/";
+}
+
+}  // namespace
+
+ConsulAgent& shared_consul() {
+  if (!shared()) shared() = std::make_unique<ConsulAgent>();
+  return *shared();
+}
+
+void stop_shared_consul() { shared().reset(); }
+
+World::World(ConsulAgent& agent, std::string root_or_empty)
+    : consul(agent),
+      kv(agent.address()),
+      journal(folder.file("journal")),
+      root(root_or_empty.empty() ? next_root() : std::move(root_or_empty)) {}
+
+World::~World() { keep_for_failure("journal", read_text(journal.file())); }
+
+DaemonSettings World::settings(const std::string& node, const json& queue,
+                               const std::string& lock) const {
+  DaemonSettings settings;
+  // Sessions of earlier tests may still be there: no two tests share a name.
+  settings.node = node + "." + std::to_string(++count_of_nodes());
+  settings.root = root;
+  settings.consul = {consul.address()};
+  settings.queue["executors"]["*"]["exec"] = {LICTOR_JOB_RECORDER, journal.file(), settings.node,
+                                              lock};
+  if (!queue.is_null()) settings.queue.merge_patch(queue);
+  return settings;
+}
+
+std::unique_ptr<LictorDaemon> World::daemon(const std::string& node, const json& queue,
+                                            const std::string& lock) {
+  return std::make_unique<LictorDaemon>(settings(node, queue, lock));
+}
+
+void World::submit(const std::string& id, long time, const json& para) {
+  json task{{"taskId", id},
+            {"taskTime", std::to_string(time)},
+            {"taskTaken", "false"},
+            {"taskType", "Record"}};
+  if (!para.is_null()) task["taskPara"] = para;
+  kv.put_json(task_key(id), task);
+}
+
+std::string World::leader() {
+  const auto entry = kv.get(leader_key());
+  if (!entry || entry->session.empty()) return {};
+  const json value = json::parse(entry->value, nullptr, false);
+  return value.is_object() ? value.value("node", "") : "";
+}
+
+std::string World::leader_session() {
+  const auto entry = kv.get(leader_key());
+  return entry ? entry->session : "";
+}
+
+bool World::stands_by(const LictorDaemon& daemon) {
+  return !kv.sessions(daemon.session_name()).empty() && !leads(daemon);
+}
+
+}  // namespace lictor::live

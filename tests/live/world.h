@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "consul_agent.h"
+#include "journal.h"
+#include "kv.h"
+#include "lictor_daemon.h"
+#include "support.h"
+
+namespace lictor::live {
+
+/// One Consul for all tests of this program that do not harm it.
+[[nodiscard]] ConsulAgent& shared_consul();
+void stop_shared_consul();
+
+/// A queue of its own, empty, with a journal of its jobs.
+class World {
+ public:
+  explicit World(ConsulAgent& agent = shared_consul(), std::string root = {});
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  ConsulAgent& consul;
+  Kv kv;
+  TemporaryFolder folder;
+  Journal journal;
+  const std::string root;  ///< ends in '/'
+
+  [[nodiscard]] std::string task_key(const std::string& id) const {
+    return root + "default/tasks/" + id;
+  }
+  [[nodiscard]] std::string dead_key(const std::string& id) const {
+    return root + "default/dead/" + id;
+  }
+  [[nodiscard]] std::string leader_key() const { return root + "default/leader"; }
+
+  /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock` is what
+  /// no two jobs may share, see job_recorder.cpp.
+  [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node,
+                                                     const nlohmann::json& queue = {},
+                                                     const std::string& lock = "queue");
+  [[nodiscard]] DaemonSettings settings(const std::string& node, const nlohmann::json& queue = {},
+                                        const std::string& lock = "queue") const;
+
+  /// Writes a task of type "Record".
+  void submit(const std::string& id, long time, const nlohmann::json& para = {});
+  [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
+  [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
+  [[nodiscard]] bool all_done() { return waiting() == 0; }
+
+  /// The node that holds the lock; empty when none does.
+  [[nodiscard]] std::string leader();
+  [[nodiscard]] std::string leader_session();
+  [[nodiscard]] bool leads(const LictorDaemon& daemon) { return leader() == daemon.node(); }
+  /// It has a session and could take over.
+  [[nodiscard]] bool stands_by(const LictorDaemon& daemon);
+};
+
+}  // namespace lictor::live

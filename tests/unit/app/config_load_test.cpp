@@ -1,0 +1,259 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "config_text.h"
+
+namespace lictor::app {
+namespace {
+
+// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "lictor-config-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+    // For tests that drop root's rights.
+    std::filesystem::permissions(path_, std::filesystem::perms{0755});
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  std::string write(const std::string& name, const std::string& text, mode_t mode = 0600) const {
+    std::ofstream{file(name)} << text;
+    REQUIRE(::chmod(file(name).c_str(), mode) == 0);
+    return file(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string message(const Result<Config>& config) { return config ? "" : config.error().message; }
+
+const char* const kSmall = R"({"queues": [{"executors": {"*": {"noop": {}}}}]})";
+
+}  // namespace
+
+TEST_SUITE_BEGIN("app");
+
+TEST_CASE("the file is the flag's, else the variable's, else the default") {
+  const Folder folder;
+  LoadRequest request;
+  request.default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})");
+  request.mode = Mode::kClient;
+  CHECK(load_config(request)->node == "default");
+  CHECK(load_config(request)->file == request.default_path);
+
+  request.environment["LICTOR_CONFIG"] = folder.write("variable.json", R"({"node": "variable"})");
+  CHECK(load_config(request)->node == "variable");
+
+  request.flags.config = folder.write("flag.json", R"({"node": "flag"})");
+  CHECK(load_config(request)->node == "flag");
+}
+
+TEST_CASE("without the default file a client gets the defaults, the daemon an error") {
+  const Folder folder;
+  LoadRequest request;
+  request.default_path = folder.file("none.json");
+  request.mode = Mode::kClient;
+  request.environment["LICTOR_ROOT"] = "jobs/";
+  const auto client = load_config(request);
+  REQUIRE(client);
+  CHECK(client->file.empty());
+  CHECK(client->queues.at(0).tasks_prefix == "jobs/default/tasks/");
+
+  request.mode = Mode::kDaemon;
+  const auto daemon = load_config(request);
+  REQUIRE_FALSE(daemon);
+  CHECK(daemon.error().code == ErrorCode::kInvalid);
+  CHECK(daemon.error().message ==
+        folder.file("none.json") +
+            R"(: no such file, and "lictor run" needs one; write for instance {"queues": )"
+            R"([{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} there, or name another file )"
+            "with --config");
+}
+
+TEST_CASE("a file that was asked for must be there and readable") {
+  const Folder folder;
+  LoadRequest request;
+  request.mode = Mode::kClient;
+  request.environment["LICTOR_CONFIG"] = folder.file("none.json");
+  CHECK(message(load_config(request)) ==
+        "LICTOR_CONFIG " + folder.file("none.json") +
+            ": No such file or directory; correct the path, or name another file with --config");
+  request.flags.config = folder.file("");
+  CHECK(message(load_config(request)) ==
+        "--config " + folder.file("") +
+            ": Is a directory; correct the path, or name another file with --config");
+
+  request.flags.config = folder.write("big.json", std::string((4U << 20U) + 1, ' '));
+  CHECK(message(load_config(request)) ==
+        "--config " + folder.file("big.json") +
+            ": expected a configuration of at most 4194304 bytes, got more; is it another file?");
+
+  if (::geteuid() == 0) {
+    request.flags.config = folder.write("secret.json", kSmall);
+    REQUIRE(::seteuid(65534) == 0);
+    const auto denied = load_config(request);
+    REQUIRE(::seteuid(0) == 0);
+    REQUIRE_FALSE(denied);
+    CHECK(denied.error().code == ErrorCode::kPermissionDenied);
+    CHECK(denied.error().message ==
+          "--config " + folder.file("secret.json") +
+              ": Permission denied; ask for the right to read it, or name another file with "
+              "--config");
+  }
+}
+
+TEST_CASE("errors in a file are named by its path as given") {
+  const Folder folder;
+  LoadRequest request;
+  request.flags.config = folder.write("x.json", "{\n\"nodes\": 1}");
+  CHECK(message(load_config(request)) ==
+        folder.file("x.json") + ":2: nodes: unknown key; did you mean \"node\"?");
+}
+
+TEST_CASE("variables lie over the file, flags over both") {
+  LoadRequest request;
+  request.environment = {
+      {"LICTOR_NODE", "n2"},           {"LICTOR_ROOT", "r2/"},
+      {"LICTOR_STATE_DIR", "/state2"}, {"LICTOR_LOG_LEVEL", "debug"},
+      {"LICTOR_LOG_FORMAT", "json"},   {"LICTOR_CONSUL_ADDRESSES", "127.0.0.1:1, https://b:2"},
+      {"LICTOR_TOKEN_FILE", "/token2"}};
+  const std::string text =
+      R"({"node": "n1", "root": "r1/", "state_dir": "/state1", "log": {"level": "warn"},
+          "consul": {"addresses": ["127.0.0.1:9"], "token": "t1"},
+          "queues": [{"executors": {"*": {"noop": {}}}}]})";
+  auto config = parse_config(text, "lictor.json", request);
+  REQUIRE(config);
+  CHECK(config->node == "n2");
+  CHECK(config->queues[0].options.node == "n2");
+  CHECK(config->queues[0].tasks_prefix == "r2/default/tasks/");
+  CHECK(config->state_dir == "/state2");
+  CHECK(config->log.level == LogLevel::kDebug);
+  CHECK(config->log.format == LogFormat::kJson);
+  CHECK(config->consul.options.addresses == std::vector<std::string>{"127.0.0.1:1", "https://b:2"});
+  CHECK(config->consul.options.token_file == "/token2");
+  CHECK(config->consul.options.token.empty());
+  CHECK(config->warnings.empty());
+
+  request.flags.node = "n3";
+  request.flags.log_level = "error";
+  request.flags.state_dir = "state3";
+  config = parse_config(text, "lictor.json", request);
+  REQUIRE(config);
+  CHECK(config->node == "n3");
+  CHECK(config->log.level == LogLevel::kError);
+  CHECK(config->log.format == LogFormat::kJson);
+  CHECK(config->state_dir == (std::filesystem::current_path() / "state3").string());
+
+  request = {};
+  request.environment = {{"LICTOR_NODE", ""}, {"LICTOR_LOG_LEVEL", ""}};  // counts as not set
+  config = parse_config(text, "lictor.json", request);
+  REQUIRE(config);
+  CHECK(config->node == "n1");
+  CHECK(config->log.level == LogLevel::kWarn);
+}
+
+TEST_CASE("a variable or flag that cannot be read is refused by its name") {
+  const auto with_variable = [](const std::string& name, const std::string& value) {
+    LoadRequest request;
+    request.environment[name] = value;
+    return message(parse_config(kSmall, "lictor.json", request));
+  };
+  CHECK(
+      with_variable("LICTOR_LOG_LEVEL", "loud") ==
+      "LICTOR_LOG_LEVEL: expected one of \"trace\", \"debug\", \"info\", \"warn\", \"error\", got "
+      "\"loud\"");
+  CHECK(with_variable("LICTOR_LOG_FORMAT", "xml") ==
+        "LICTOR_LOG_FORMAT: expected one of \"text\", \"json\", \"journal\", got \"xml\"");
+  CHECK(with_variable("LICTOR_NODE", "a b") ==
+        "LICTOR_NODE: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"a b\"");
+  CHECK(with_variable("LICTOR_ROOT", "jobs") ==
+        "LICTOR_ROOT: expected a KV prefix that ends in \"/\", got \"jobs\"");
+  CHECK(with_variable("LICTOR_ROOT", "/jobs/") ==
+        "LICTOR_ROOT: \"/jobs/\": a KV key does not begin with \"/\"; leave it out");
+  CHECK(with_variable("LICTOR_CONSUL_ADDRESSES", "127.0.0.1:8500,,")
+            .starts_with("LICTOR_CONSUL_ADDRESSES: Consul address \"\": "));
+
+  LoadRequest request;
+  request.flags.log_level = "";
+  CHECK(
+      message(parse_config(kSmall, "lictor.json", request)) ==
+      "--log-level: expected one of \"trace\", \"debug\", \"info\", \"warn\", \"error\", got \"\"");
+}
+
+TEST_CASE("a variable of ours that nothing reads is warned of; a job's are not") {
+  LoadRequest request;
+  request.environment = {{"LICTOR_LOGLEVEL", "debug"},
+                         {"LICTOR_TASK_ID", "1"},
+                         {"LICTOR_PARA_x", "1"},
+                         {"LICTOR_SEED", "1"},
+                         {"LICTOR_XYZZY_PLUGH", "1"},
+                         {"LICTO", "1"},
+                         {"PATH", "/bin"},
+                         {"CONSUL_HTTP_ADDR", "x"}};
+  const auto config = parse_config(kSmall, "lictor.json", request);
+  REQUIRE(config);
+  CHECK(config->warnings ==
+        std::vector<std::string>{
+            "LICTOR_LOGLEVEL: no such variable, ignored; did you mean LICTOR_LOG_LEVEL?",
+            "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
+}
+
+TEST_CASE("files that others can write or read are warned of") {
+  const Folder folder;
+  LoadRequest request;
+  request.flags.config = folder.write("lictor.json", kSmall, 0666);
+  auto config = load_config(request);
+  REQUIRE(config);
+  if (::geteuid() == 0) {
+    CHECK(config->warnings ==
+          std::vector<std::string>{folder.file("lictor.json") +
+                                   ": others than root may write it (mode 0666), and so start "
+                                   "programs as root; give it to root and chmod go-w it"});
+  }
+
+  const std::string token = folder.write("token", "secret", 0644);
+  const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
+  folder.write("lictor.json", "{\"consul\": {\"token_file\": \"" + token + "\"}, " + rest);
+  config = load_config(request);
+  REQUIRE(config);
+  CHECK(config->warnings ==
+        std::vector<std::string>{"consul.token_file " + token +
+                                 ": readable by every user (mode 0644); chmod o-r it"});
+
+  REQUIRE(::chmod(token.c_str(), 0600) == 0);
+  CHECK(load_config(request)->warnings.empty());
+
+  folder.write("lictor.json", R"({"consul": {"token": "secret"}, )" + rest, 0644);
+  CHECK(load_config(request)->warnings ==
+        std::vector<std::string>{folder.file("lictor.json") +
+                                 ": holds a secret and is readable by every user (mode 0644); move "
+                                 "the token to consul.token_file, or chmod o-r it"});
+}
+
+TEST_CASE("the environment is read as it is") {
+  const std::array<const char*, 5> variables{"A=1", "B=x=y", "C=", "broken", nullptr};
+  const Environment environment = read_environment(variables.data());
+  CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}, {"C", ""}});
+  CHECK(read_environment(nullptr).empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app

@@ -1,0 +1,135 @@
+#include <doctest/doctest.h>
+
+#include "app/config_check.h"
+#include "base/time_text.h"
+#include "config_text.h"
+
+namespace lictor::app {
+
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("app");
+
+TEST_CASE("renewals must fit into the session's TTL") {
+  CHECK(error_of(queue_text("\"session_ttl\": \"12s\",\n\"renew_interval\": \"8s\"")) ==
+        "lictor.json:3: queues[0]: renew_interval 8s is more than half of session_ttl 12s, so one "
+        "lost renewal could end the session; set renew_interval to 6s or less, or session_ttl to "
+        "16s or more");
+  CHECK(error_of(queue_text("\"renew_interval\": \"8s\"")) ==
+        "lictor.json:2: queues[0]: renew_interval 8s is more than half of session_ttl 15s (the "
+        "default), so one lost renewal could end the session; set renew_interval to " +
+            format_duration(7500ms) + " or less, or session_ttl to 16s or more");
+  CHECK(error_of(queue_text("\"renew_interval\": \"7.5s\"")).empty());
+
+  CHECK(error_of(queue_text("\"request_timeout\": \"5s\"")) ==
+        "lictor.json:2: queues[0]: request_timeout 5s is not less than renew_interval 5s (the "
+        "default), so a renewal could still be in flight when the next is due; set request_timeout "
+        "below 5s, or renew_interval above 5s");
+  CHECK(error_of(queue_text("\"session_ttl\": \"10s\"")).empty());  // renewed every 3.33s
+}
+
+TEST_CASE("the kill of all jobs and two tries of a proof must fit into the lock-delay") {
+  CHECK(error_of(queue_text("\"lock_delay\": \"5s\",\n\"kill_grace\": \"4s\"")) ==
+        "lictor.json:3: queues[0]: lock_delay 5s less kill_grace 4s and the margin of 1s leaves "
+        "nothing to lead in; set lock_delay to 14s or more, or lower kill_grace");
+  CHECK(
+      error_of(queue_text("\"lock_delay\": \"0s\"")) ==
+      "lictor.json:2: queues[0]: lock_delay 0s less kill_grace 5s (the default) and the margin of "
+      "1s leaves nothing to lead in; set lock_delay to 15s or more, or lower kill_grace");
+  CHECK(
+      error_of(queue_text("\"lock_delay\": \"12s\"")) ==
+      "lictor.json:2: queues[0]: lock_delay 12s less kill_grace 5s (the default) and the margin "
+      "of 1s leaves a lease of 6s, too short for two tries of request_timeout 3s (the default) to "
+      "prove it; set lock_delay to 15s or more, or request_timeout to 2s or less");
+  CHECK(error_of(queue_text("\"lock_delay\": \"6.2s\"")) ==
+        "lictor.json:2: queues[0]: lock_delay " + format_duration(6200ms) +
+            " less kill_grace 5s (the default) and the margin "
+            "of 1s leaves a lease of 200ms, too short for two tries of request_timeout 3s (the "
+            "default) "
+            "to prove it; set lock_delay to 15s or more, or lower kill_grace");
+}
+
+TEST_CASE("what a relation's error proposes is accepted") {
+  for (const char* fixed :
+       {"\"lock_delay\": \"15s\"", "\"lock_delay\": \"12s\", \"request_timeout\": \"2s\"",
+        "\"lock_delay\": \"14s\", \"kill_grace\": \"4s\"",
+        "\"session_ttl\": \"16s\", \"renew_interval\": \"8s\"",
+        "\"concurrency\": 4, \"prefetch\": 2, \"max_unacked\": 6"}) {
+    CAPTURE(fixed);
+    CHECK(error_of(queue_text(fixed)).empty());
+  }
+  // The margin grows with lock_delay: 2% of more than 50s.
+  const std::string late = error_of(queue_text("\"lock_delay\": \"60s\", \"kill_grace\": \"10m\""));
+  CHECK(late == "lictor.json:2: queues[0]: lock_delay 1m less kill_grace 10m and the margin of " +
+                    format_duration(1200ms) +
+                    " leaves "
+                    "nothing to lead in; set lock_delay to 622s or more, or lower kill_grace");
+  CHECK(error_of(queue_text("\"lock_delay\": \"622s\", \"kill_grace\": \"10m\"")).empty());
+  CHECK_FALSE(error_of(queue_text("\"lock_delay\": \"621s\", \"kill_grace\": \"10m\"")).empty());
+}
+
+TEST_CASE("the margin is 2% of the lock-delay, at least a second") {
+  CHECK(margin_for(0s) == 1s);
+  CHECK(margin_for(50s) == 1s);
+  CHECK(margin_for(100s) == 2s);
+}
+
+TEST_CASE("what runs at once must fit into max_unacked") {
+  CHECK(
+      error_of(queue_text("\"concurrency\": 4,\n\"max_unacked\": 5, \"prefetch\": 2")) ==
+      "lictor.json:3: queues[0]: max_unacked 5 is less than concurrency 4 and prefetch 2 together, "
+      "all of which may end at once; set it to 6 or more");
+}
+
+TEST_CASE("a backoff's max is not below its initial, wherever they come from") {
+  CHECK(error_of(queue_text("\"backoff\": {\"initial\": \"1m\",\n\"max\": \"10s\"}")) ==
+        "lictor.json:3: queues[0].backoff: max 10s is less than initial 1m; set max to 1m or more");
+  CHECK(error_of(executor_text(R"({"noop": {}, "backoff": {"initial": "10m"}})")) ==
+        "lictor.json:2: queues[0].executors.A.backoff: max 5m is less than initial 10m; set max to "
+        "10m or more");
+}
+
+TEST_CASE("no two paths share a place") {
+  CHECK(error_of(queue_text("\"tasks_prefix\": \"oracleTask/\",\n\"leader_key\": "
+                            "\"oracleTask/leader\"")) ==
+        "lictor.json:3: queues[0]: leader_key \"oracleTask/leader\" lies under tasks_prefix "
+        "\"oracleTask/\"; give each a place of its own");
+  CHECK(error_of(queue_text("\"tasks_prefix\": \"lictor/default/\"")) ==
+        "lictor.json:2: queues[0]: tasks_prefix \"lictor/default/\" covers control_key "
+        "\"lictor/default/control\" (the default); give each a place of its own");
+  CHECK(
+      error_of(queue_text("\"dead_prefix\": \"t/dead/\", \"done_prefix\": \"t/\"")) ==
+      "lictor.json:2: queues[0]: dead_prefix \"t/dead/\" lies under done_prefix \"t/\"; give each "
+      "a place of its own");
+  CHECK(
+      error_of(queue_text("\"control_key\": \"x\", \"leader_key\": \"x\"")) ==
+      "lictor.json:2: queues[0]: control_key \"x\" is also leader_key \"x\"; give each a place of "
+      "its own");
+
+  // A name that begins the same is another place.
+  CHECK(error_of(queue_text("\"tasks_prefix\": \"task/\", \"dead_prefix\": \"task.dead/\", "
+                            "\"leader_key\": \"task\""))
+            .empty());
+}
+
+TEST_CASE("no two queues share a name or a path") {
+  const auto two = [](const std::string& a, const std::string& b) {
+    const std::string rest = "\"executors\": {\"*\": {\"noop\": {}}}}";
+    return "{\"queues\": [\n{" + a + ", " + rest + ",\n{" + b + ", " + rest + "]}";
+  };
+  CHECK(error_of(two("\"name\": \"a\"", "\"name\": \"b\"")).empty());
+  CHECK(
+      error_of(two("\"name\": \"a\"", "\"name\": \"a\"")) ==
+      "lictor.json:3: queues[1]: name \"a\" is also the name of queues[0]; give each queue a name "
+      "of its own");
+  CHECK(error_of(two("\"name\": \"a\"", "\"name\": \"b\", \"dead_prefix\": \"lictor/a/dead/\"")) ==
+        "lictor.json:3: queues[1]: dead_prefix \"lictor/a/dead/\" is also dead_prefix "
+        "\"lictor/a/dead/\" (the default) of queues[0]; give each a place of its own");
+  CHECK(error_of(two("\"name\": \"a\", \"tasks_prefix\": \"lictor/\"", "\"name\": \"b\"")) ==
+        "lictor.json:2: queues[0]: tasks_prefix \"lictor/\" covers control_key "
+        "\"lictor/a/control\" (the default); give each a place of its own");
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app

@@ -1,0 +1,292 @@
+#include "app/config.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <variant>
+
+#include <doctest/doctest.h>
+
+#include "config_text.h"
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+// DESIGN.md, 6, with programs that are everywhere, and without what this version cannot do.
+constexpr const char* kExample = R"({
+  "node": "host-a",                       // this member's name; default: the host name
+  "root": "lictor/",
+  "state_dir": "/var/lib/lictor",
+  "log": {"level": "info", "format": "text"},            // or "json", "journal"
+  "consul": {"addresses": ["http://127.0.0.1:8500"], "token_file": "/etc/lictor/consul.token"},
+  "admin": {"listen": [], "token_file": "/etc/lictor/admin.token"},
+  "queues": [
+    {
+      "name": "oracle",
+      "tasks_prefix": "oracleTask/", "leader_key": "consumerLeader",
+      "executors": {
+        "CreateTableSpace": {"exec": ["/bin/sh", "--verbose"], "timeout": "10m", "max_attempts": 5},
+        "Notify": {"noop": {"sleep": "5ms"}},
+        "*": {"exec": ["/bin/sh"]}
+      }
+    }
+  ]
+})";
+
+Config parsed(std::string_view text, Mode mode = Mode::kDaemon) {
+  auto config = parse_config(text, "lictor.json", request_for(mode));
+  INFO((config ? "" : config.error().message));
+  REQUIRE(config);
+  return *std::move(config);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("app");
+
+TEST_CASE("the example of the design is read as it says") {
+  const Config config = parsed(kExample);
+  CHECK(config.file == "lictor.json");
+  CHECK(config.node == "host-a");
+  CHECK(config.root == "lictor/");
+  CHECK(config.state_dir == "/var/lib/lictor");
+  CHECK(config.log.level == LogLevel::kInfo);
+  CHECK(config.log.format == LogFormat::kText);
+  CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
+  CHECK(config.consul.options.token_file == "/etc/lictor/consul.token");
+  CHECK(config.consul.register_service);
+  CHECK(config.admin.listen.empty());
+  CHECK(config.admin.token_file == "/etc/lictor/admin.token");
+  CHECK(config.warnings.empty());
+
+  REQUIRE(config.queues.size() == 1);
+  const QueueConfig& queue = config.queues[0];
+  CHECK(queue.options.queue == "oracle");
+  CHECK(queue.options.node == "host-a");
+  CHECK(queue.options.identity.empty());
+  CHECK(queue.tasks_prefix == "oracleTask/");
+  CHECK(queue.leader_key == "consumerLeader");
+  CHECK(queue.dead_prefix == "lictor/oracle/dead/");
+  CHECK(queue.done_prefix == "lictor/oracle/done/");
+  CHECK(queue.control_key == "lictor/oracle/control");
+  CHECK(queue.members_prefix == "lictor/oracle/members/");
+  CHECK(queue.session_checks == std::vector<std::string>{"serfHealth"});
+
+  REQUIRE(queue.executors.size() == 3);
+  const auto* exec = std::get_if<ExecConfig>(&queue.executors.at("CreateTableSpace"));
+  REQUIRE(exec != nullptr);
+  CHECK(exec->argv == std::vector<std::string>{"/bin/sh", "--verbose"});
+  CHECK_FALSE(exec->user);
+  const auto* noop = std::get_if<NoopConfig>(&queue.executors.at("Notify"));
+  REQUIRE(noop != nullptr);
+  CHECK(noop->sleep == 5ms);
+
+  REQUIRE(queue.options.types.size() == 2);
+  CHECK(queue.options.types.at("CreateTableSpace").timeout == 10min);
+  CHECK(queue.options.types.at("CreateTableSpace").max_attempts == 5);
+  CHECK(queue.options.types.at("Notify").max_attempts == 3);
+  REQUIRE(queue.options.any_type);
+  CHECK(queue.options.any_type->timeout == 0s);
+}
+
+TEST_CASE("the defaults are those of the design, and hold together") {
+  const Config config = parsed(queue_text(""));
+  const core::QueueOptions& options = config.queues[0].options;
+  CHECK(options.queue == "default");
+  CHECK(options.concurrency == 1);
+  CHECK(options.prefetch == 0);
+  CHECK(options.max_losses == 3);
+  CHECK(options.session_ttl == 15s);
+  CHECK(options.renew_interval == 5s);
+  CHECK(options.lock_delay == 30s);
+  CHECK(options.request_timeout == 3s);
+  CHECK(options.kill_grace == 5s);
+  CHECK(options.margin == 1s);
+  CHECK(config.queues[0].tasks_prefix == "lictor/default/tasks/");
+  CHECK(config.queues[0].leader_key == "lictor/default/leader");
+  CHECK_FALSE(config.node.empty());
+  CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
+}
+
+TEST_CASE("what is not set follows from what is") {
+  const Config config = parsed(queue_text(
+      R"("name": "q", "session_ttl": "30s", "lock_delay": "2m", "concurrency": 4000,
+         "prefetch": 100)"));
+  const core::QueueOptions& options = config.queues[0].options;
+  CHECK(options.renew_interval == 10s);
+  CHECK(options.margin == 2400ms);  // 2% of 2m
+  CHECK(options.max_unacked == 4100);
+
+  const Config moved = parsed(
+      "{\"queues\": [{\"name\": \"q\", \"executors\": {\"*\": {\"noop\": "
+      "{}}}}], \"root\": \"jobs/x/\"}");
+  CHECK(moved.queues[0].tasks_prefix == "jobs/x/q/tasks/");  // though root stands last
+  CHECK(moved.queues[0].control_key == "jobs/x/q/control");
+}
+
+TEST_CASE("every setting of a queue reaches its place") {
+  const Config config = parsed(R"({"queues": [{
+      "name": "q", "tasks_prefix": "a/tasks/", "dead_prefix": "a/dead/", "done_prefix": "a/done/",
+      "members_prefix": "a/members/", "leader_key": "a/leader", "control_key": "a/control",
+      "concurrency": 2, "prefetch": 3, "max_unacked": 7, "max_losses": 4, "session_ttl": "20s",
+      "session_checks": [], "renew_interval": "6s", "lock_delay": "40s", "request_timeout": "2.5s",
+      "kill_grace": "0s", "drain_timeout": "1h30m",
+      "executors": {
+        "A": {"noop": {}, "on_lease_lost": "finish", "delivery": "at_least_once",
+              "backoff": {"initial": "250ms"}},
+        "B": {"cpp": "MyClass", "max_attempts": 1, "timeout": "0s"}
+      },
+      "max_attempts": 9, "timeout": "1m", "delivery": "at_most_once",
+      "backoff": {"initial": "2s", "max": "1m", "factor": 1.5, "jitter": 0}}]})");
+  const QueueConfig& queue = config.queues[0];
+  CHECK(queue.tasks_prefix == "a/tasks/");
+  CHECK(queue.dead_prefix == "a/dead/");
+  CHECK(queue.done_prefix == "a/done/");
+  CHECK(queue.members_prefix == "a/members/");
+  CHECK(queue.leader_key == "a/leader");
+  CHECK(queue.control_key == "a/control");
+  CHECK(queue.session_checks.empty());
+  CHECK(queue.options.concurrency == 2);
+  CHECK(queue.options.prefetch == 3);
+  CHECK(queue.options.max_unacked == 7);
+  CHECK(queue.options.max_losses == 4);
+  CHECK(queue.options.session_ttl == 20s);
+  CHECK(queue.options.renew_interval == 6s);
+  CHECK(queue.options.lock_delay == 40s);
+  CHECK(queue.options.request_timeout == 2500ms);
+  CHECK(queue.options.kill_grace == 0s);
+  CHECK(queue.options.drain_timeout == 90min);
+
+  const core::TypePolicy& a = queue.options.types.at("A");
+  CHECK(a.on_lease_lost == core::OnLeaseLost::kFinish);
+  CHECK(a.delivery == core::Delivery::kAtLeastOnce);
+  CHECK(a.backoff == core::Backoff{250ms, 1min, 1.5, 0});
+  CHECK(a.max_attempts == 9);
+  CHECK(a.timeout == 1min);
+  const core::TypePolicy& b = queue.options.types.at("B");
+  CHECK(b.on_lease_lost == core::OnLeaseLost::kStop);
+  CHECK(b.delivery == core::Delivery::kAtMostOnce);
+  CHECK(b.backoff == core::Backoff{2s, 1min, 1.5, 0});
+  CHECK(b.max_attempts == 1);
+  CHECK(b.timeout == 0s);
+  CHECK(std::get<CppConfig>(queue.executors.at("B")).name == "MyClass");
+  CHECK_FALSE(queue.options.any_type);
+}
+
+TEST_CASE("every setting of Consul, log and admin reaches its place") {
+  const Config config = parsed(R"({
+    "log": {"level": "trace", "format": "journal"},
+    "consul": {"addresses": ["unix:///run/consul.sock", "https://[::1]:8501", "consul:8500"],
+      "token": "secret", "basic_auth": "u:p", "ca_file": "/c/ca.pem", "ca_path": "/c",
+      "client_cert": "/c/cert.pem", "client_key": "/c/key.pem", "tls_server_name": "server.dc1",
+      "tls_verify": false, "namespace": "team", "register": false},
+    "admin": {"listen": []}})",
+                               Mode::kClient);
+  CHECK(config.log.level == LogLevel::kTrace);
+  CHECK(config.log.format == LogFormat::kJournal);
+  const net::Options& consul = config.consul.options;
+  CHECK(consul.addresses.size() == 3);
+  CHECK(consul.token == "secret");
+  CHECK(consul.basic_auth == "u:p");
+  CHECK(consul.ca_file == "/c/ca.pem");
+  CHECK(consul.ca_path == "/c");
+  CHECK(consul.client_cert == "/c/cert.pem");
+  CHECK(consul.client_key == "/c/key.pem");
+  CHECK(consul.tls_server_name == "server.dc1");
+  CHECK_FALSE(consul.tls_verify);
+  CHECK(consul.consul_namespace == "team");
+  CHECK_FALSE(config.consul.register_service);
+}
+
+TEST_CASE("every setting of exec reaches its place") {
+  const Config config = parsed(executor_text(
+      R"({"exec": ["/bin/sh", "-c", "echo \"$X\"\n", ""], "cwd": "/", "output_limit": "64KiB",
+          "env": {"X": "two\nlines", "_y": ""},
+          "limits": {"open_files": 1024, "processes": 50, "memory": "2GiB", "file_size": 1000,
+                     "core": 0, "cpu_time": "1h"}})"));
+  const auto& exec = std::get<ExecConfig>(config.queues[0].executors.at("A"));
+  CHECK(exec.argv == std::vector<std::string>{"/bin/sh", "-c", "echo \"$X\"\n", ""});
+  CHECK(exec.cwd == "/");
+  CHECK(exec.output_limit_bytes == 65536);
+  CHECK(exec.env == std::map<std::string, std::string>{{"X", "two\nlines"}, {"_y", ""}});
+  CHECK(exec.limits.open_files == 1024);
+  CHECK(exec.limits.processes == 50);
+  CHECK(exec.limits.memory_bytes == 2ULL << 30U);
+  CHECK(exec.limits.file_size_bytes == 1000);
+  CHECK(exec.limits.core_bytes == 0);
+  CHECK(exec.limits.cpu_time == 1h);
+
+  const Config bare = parsed(executor_text(R"({"exec": ["/bin/sh"]})"));
+  const auto& plain = std::get<ExecConfig>(bare.queues[0].executors.at("A"));
+  CHECK(plain.output_limit_bytes == 1U << 20U);
+  CHECK_FALSE(plain.limits.open_files);
+  CHECK_FALSE(plain.limits.cpu_time);
+}
+
+TEST_CASE("a user is looked up at load, and only root may switch to one") {
+  const passwd* nobody = ::getpwnam("nobody");
+  if (nobody == nullptr) return;
+  const uid_t uid = nobody->pw_uid;
+  const gid_t gid = nobody->pw_gid;
+  const std::string text = executor_text(R"({"exec": ["/bin/sh"], "user": "nobody"})");
+  if (::geteuid() != 0) {
+    if (::geteuid() != uid) {
+      CHECK(error_of(text).find("only root may start programs as another user") !=
+            std::string::npos);
+    }
+    return;
+  }
+  const Config config = parsed(text);
+  const auto& exec = std::get<ExecConfig>(config.queues[0].executors.at("A"));
+  REQUIRE(exec.user);
+  CHECK(exec.user->name == "nobody");
+  CHECK(exec.user->uid == uid);
+  CHECK(exec.user->gid == gid);
+  CHECK(std::count(exec.user->groups.begin(), exec.user->groups.end(), gid) == 1);
+
+  const std::string as_root = executor_text(R"({"exec": ["/bin/sh"], "user": "root"})");
+  CHECK_FALSE(std::get<ExecConfig>(parsed(as_root).queues[0].executors.at("A")).user);
+
+  REQUIRE(::seteuid(uid) == 0);
+  const std::string as_nobody = error_of(as_root);
+  const std::string own = error_of(text);
+  REQUIRE(::seteuid(0) == 0);
+  CHECK(as_nobody ==
+        "lictor.json:2: queues[0].executors.A.user: user \"root\": only root may start programs "
+        "as another user; run lictor as root, or leave this out");
+  CHECK(own.empty());
+}
+
+TEST_CASE("a client needs neither executors nor their programs, but the same layout") {
+  const Config config = parsed(
+      R"({"queues": [{"name": "a"}, {"name": "b", "executors": {
+          "*": {"exec": ["/no/such/program"], "cwd": "/no/such/folder", "user": "no-such-user"}}}]})",
+      Mode::kClient);
+  REQUIRE(config.queues.size() == 2);
+  CHECK(config.queues[0].executors.empty());
+  CHECK(config.queues[1].executors.size() == 1);
+
+  const Config empty = parsed("{}", Mode::kClient);
+  REQUIRE(empty.queues.size() == 1);
+  CHECK(empty.queues[0].tasks_prefix == "lictor/default/tasks/");
+}
+
+TEST_CASE("without a file a client finds the default queue at the local agent") {
+  const Config config = default_config();
+  CHECK(config.file.empty());
+  CHECK_FALSE(config.node.empty());
+  REQUIRE(config.queues.size() == 1);
+  CHECK(config.queues[0].options.queue == "default");
+  CHECK(config.queues[0].options.node == config.node);
+  CHECK(config.queues[0].tasks_prefix == "lictor/default/tasks/");
+  CHECK(config.queues[0].leader_key == "lictor/default/leader");
+  CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app

@@ -1,0 +1,98 @@
+#include "base/time_text.h"
+
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "base/random.h"
+
+using namespace lictor;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("base");
+
+TEST_CASE("durations are read as Go writes them") {
+  const std::pair<const char*, Duration> good[] = {{"0s", 0s},
+                                                   {"150ms", 150ms},
+                                                   {"10s", 10s},
+                                                   {"5m", 5min},
+                                                   {"2h", 2h},
+                                                   {"1.5s", 1500ms},
+                                                   {"1h30m", 90min},
+                                                   {".5s", 500ms},
+                                                   {"1m5s", 65s},
+                                                   {"250us", 250us},
+                                                   {"7ns", 7ns},
+                                                   {"0.001ms", 1us},
+                                                   {"1h0m0.25s", 3600250ms},
+                                                   {"2160h", 2160h},
+                                                   {"1.s", 1s}};
+  for (const auto& [text, duration] : good) {
+    CAPTURE(text);
+    CHECK(parse_duration(text) == duration);
+  }
+  for (const char* text : {"", "5", "s", "5x", "-5s", "+5s", "5 s", " 5s", "5s ", "1e3s", ".s",
+                           "1.2.3s", "1h30", "10S", "99999999h", "5\xc2\xb5s", "\x00"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_duration(text).has_value());
+  }
+  CHECK_FALSE(parse_duration(std::string(1'000, '9') + "s").has_value());
+}
+
+TEST_CASE("durations are written as shortly as they can be read back") {
+  const std::pair<Duration, const char*> table[] = {{0s, "0s"},
+                                                    {10s, "10s"},
+                                                    {90s, "90s"},
+                                                    {2h, "2h"},
+                                                    {5min, "5m"},
+                                                    {90min, "90m"},
+                                                    {1500ms, "1.5s"},
+                                                    {150ms, "150ms"},
+                                                    {1001ms, "1.001s"},
+                                                    {1us, "0.001ms"},
+                                                    {1000001us, "1.000001s"},
+                                                    {86399999999us, "86399.999999s"},
+                                                    {1250us, "1.25ms"},
+                                                    {7ns, "0s"}};
+  for (const auto& [duration, text] : table) CHECK(format_duration(duration) == text);
+
+  Random random{1};
+  for (int i = 0; i < 2'000; ++i) {
+    const Duration duration = std::chrono::microseconds{random.next() % 100'000'000'000ULL};
+    CHECK(parse_duration(format_duration(duration)) == duration);
+  }
+}
+
+TEST_CASE("RFC 3339 is read with its zone, to the millisecond") {
+  const auto at = [](std::int64_t ms) { return WallTime{std::chrono::milliseconds{ms}}; };
+  CHECK(parse_rfc3339("1970-01-01T00:00:00Z") == at(0));
+  CHECK(parse_rfc3339("2026-11-21T09:30:00Z") == at(1795253400000));
+  CHECK(parse_rfc3339("2026-11-21T09:30:00.250+01:00") == at(1795249800250));
+  CHECK(parse_rfc3339("2026-11-21t09:30:00.2509999z") == at(1795253400250));
+  CHECK(parse_rfc3339("2026-11-21 09:30:00-00:30") == at(1795255200000));
+  CHECK(parse_rfc3339("2024-02-29T00:00:00Z").has_value());
+  CHECK(parse_rfc3339("2016-12-31T23:59:60Z") == at(1483228800000));
+  CHECK(parse_rfc3339("1969-12-31T23:59:59.999Z") == at(-1));
+  for (const char* text :
+       {"", "2026-11-21", "2026-11-21T09:30Z", "2026-11-21T09:30:00", "2026-11-21T09:30:00.Z",
+        "2023-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z",
+        "2026-11-31T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21T09:60:00Z",
+        "2026-11-21T09:30:61Z", "2026-11-21T09:30:00+24:00", "2026-11-21T09:30:00+0100",
+        "2026-11-21T09:30:00Zx", "26-11-21T09:30:00Z", "2026-1-21T09:30:00Z",
+        "2026-11-21T09:30:00 Z", "soon"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_rfc3339(text).has_value());
+  }
+}
+
+TEST_CASE("a time that was written is read back the same") {
+  Random random{1};
+  for (int i = 0; i < 2'000; ++i) {
+    const WallTime time{std::chrono::milliseconds{random.next() % 253'402'300'800'000ULL}};
+    CHECK(parse_rfc3339(format_rfc3339(time)) == time);
+  }
+  CHECK(format_rfc3339(WallTime{1795253400250ms}) == "2026-11-21T09:30:00.250Z");
+  CHECK(format_rfc3339(WallTime{-1ms}) == "1969-12-31T23:59:59.999Z");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,53 @@
+#include "cli/console.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace lictor::cli {
+namespace {
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
+std::string content(std::FILE* file) {
+  std::rewind(file);
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
+}
+
+TEST_CASE("a full disk is told, once") {
+  const File full{std::fopen("/dev/full", "w")};
+  const File err{std::tmpfile()};
+  REQUIRE(full);
+  REQUIRE(err);
+  Console console{full.get(), err.get(), {}, {}};
+  console.print("42\n");
+  const auto flushed = console.flush();
+  REQUIRE_FALSE(flushed);
+  CHECK(flushed.error().code == ErrorCode::kFailed);
+  CHECK(console.flush());
+}
+
+TEST_CASE("progress is for terminals, and leaves nothing behind") {
+  const File out{std::tmpfile()};
+  const File plain{std::tmpfile()};
+  Console quiet{out.get(), plain.get(), {}, {}};
+  quiet.progress("1 of 2");
+  quiet.complain("no");
+  CHECK(content(plain.get()) == "lictor: no\n");
+
+  const File terminal{std::tmpfile()};
+  Console console{out.get(), terminal.get(), {}, {true, false, 12}};
+  console.progress("1 of 20000000");
+  console.note("done");
+  CHECK(content(terminal.get()) == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");
+}
+
+}  // namespace
+}  // namespace lictor::cli

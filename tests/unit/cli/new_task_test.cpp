@@ -1,0 +1,131 @@
+#include "cli/new_task.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace lictor::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr WallTime kNow{1'795'228'350'949ms};
+
+std::string record_of(const TaskText& text) {
+  TaskIds ids{1};
+  const auto task = new_task(text, kNow, ids);
+  REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
+  return task->record;
+}
+
+std::string error_of(const TaskText& text) {
+  TaskIds ids{1};
+  const auto task = new_task(text, kNow, ids);
+  REQUIRE_FALSE(task);
+  CHECK(task.error().code == ErrorCode::kInvalid);
+  return task.error().message;
+}
+
+TaskText text_of(const std::string& type) {
+  TaskText text;
+  text.type = type;
+  text.id = "42";
+  return text;
+}
+
+TEST_CASE("a task without flags is due now, in the order of milliseconds") {
+  CHECK(record_of(text_of("Notify")) ==
+        R"({"taskId":"42","taskTime":1795228350949,"taskTaken":false,"taskType":"Notify",)"
+        R"("taskPara":{}})");
+}
+
+TEST_CASE("each --para is a string, whatever it looks like") {
+  TaskText text = text_of("N");
+  text.paras = {"size=8000", "empty=", "eq=a=b", "quote=\"\n"};
+  CHECK(record_of(text).ends_with(
+      R"("taskPara":{"size":"8000","empty":"","eq":"a=b","quote":"\"\n"}})"));
+}
+
+TEST_CASE("--para-json is kept to the digit, and --para adds to it") {
+  TaskText text = text_of("N");
+  text.para_json = R"({"n":123456789012345678901234567890})";
+  text.paras = {"a=b"};
+  CHECK(record_of(text).ends_with(R"("taskPara":{"n":123456789012345678901234567890,"a":"b"}})"));
+  text.paras.clear();
+  text.para_json = "[1,2]";
+  CHECK(record_of(text).ends_with(R"("taskPara":[1,2]})"));
+}
+
+TEST_CASE("times come out as RFC 3339, whatever form they had") {
+  TaskText text = text_of("N");
+  text.in = "90s";
+  CHECK(record_of(text).ends_with(R"("executeAt":"2026-11-21T02:34:00.949Z"})"));
+  text.in.reset();
+  text.at = "2026-11-22T09:30:00+01:00";
+  CHECK(record_of(text).ends_with(R"("executeAt":"2026-11-22T08:30:00.000Z"})"));
+  text.at = "1445599887";
+  CHECK(record_of(text).ends_with(R"("executeAt":"2015-10-23T11:31:27.000Z"})"));
+}
+
+TEST_CASE("what the other flags say is in the record") {
+  TaskText text = text_of("N");
+  text.task_time = "1445599887";
+  text.serial_key = "db7";
+  text.max_attempts = 5;
+  text.timeout = "90s";
+  const std::string record = record_of(text);
+  CHECK(record.find(R"("taskTime":1445599887000,)") != std::string::npos);
+  CHECK(record.ends_with(R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})"));
+}
+
+TEST_CASE("what cannot be meant is refused, naming the flag") {
+  const auto starts = [](const std::string& text, const char* flag) {
+    CAPTURE(text);
+    CHECK(text.starts_with(std::string{flag} + ": "));
+  };
+  starts(error_of(text_of("")), "TYPE");
+  starts(error_of(text_of("\xff")), "TYPE");
+  TaskText text = text_of("N");
+  text.paras = {"novalue"};
+  starts(error_of(text), "--para");
+  text.paras = {"=v"};
+  starts(error_of(text), "--para");
+  text.paras = {"a=1", "a=2"};
+  starts(error_of(text), "--para");
+  text.paras = {"a=1"};
+  text.para_json = "[1]";
+  starts(error_of(text), "--para-json");
+  text.para_json = "{";
+  starts(error_of(text), "--para-json");
+  text.para_json = R"({"a":2})";
+  starts(error_of(text), "--para");
+  text = text_of("N");
+  text.at = "tomorrow";
+  starts(error_of(text), "--at");
+  text.at = "2026-11-22T09:30:00";  // whose half past nine?
+  starts(error_of(text), "--at");
+  text = text_of("N");
+  text.in = "soon";
+  starts(error_of(text), "--in");
+  text = text_of("N");
+  text.task_time = "x";
+  starts(error_of(text), "--task-time");
+  text = text_of("N");
+  text.timeout = "90";
+  starts(error_of(text), "--timeout");
+  text = text_of("N");
+  text.id = "a//b";
+  starts(error_of(text), "--id");
+}
+
+TEST_CASE("a record that could not be claimed is not written") {
+  TaskText text = text_of("N");
+  text.paras = {"x=" + std::string(523'500, 'x')};
+  TaskIds ids{1};
+  const auto task = new_task(text, kNow, ids);
+  REQUIRE_FALSE(task);
+  CHECK(task.error().code == ErrorCode::kTooLarge);
+}
+
+}  // namespace
+}  // namespace lictor::cli

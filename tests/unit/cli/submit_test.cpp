@@ -1,0 +1,66 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/exit_code.h"
+#include "harness.h"
+
+namespace lictor::cli {
+namespace {
+
+using test::contains;
+using test::entry;
+using test::kNoLetters;
+using test::reply;
+using test::result;
+using test::Scene;
+using test::txn_error;
+
+SubmitOptions options_of(bool wait = false) {
+  SubmitOptions options;
+  options.task.type = "T";
+  options.task.id = "42";
+  options.wait = wait;
+  return options;
+}
+
+TEST_CASE("the id is printed, and nothing else") {
+  Scene scene{{reply(200, result("lictor/q/tasks/42", "{}"))}};
+  CHECK(*submit(scene.client, options_of()) == kDone);
+  CHECK(scene.out() == "42\n");
+  CHECK(scene.err().empty());
+}
+
+TEST_CASE("a task that exists is a failure, and left alone") {
+  Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  const auto code = submit(scene.client, options_of());
+  REQUIRE_FALSE(code);
+  CHECK(exit_code(code.error().code) == kFailed);
+  CHECK(scene.out().empty());
+}
+
+TEST_CASE("a task that dies is told with its reason and the end of its output") {
+  Scene scene{{reply(404, "", 5), reply(200, result("lictor/q/tasks/42", "{}", 9)),
+               reply(404, "", 20),
+               reply(200, entry("lictor/q/dead/42",
+                                R"({"reason":"failed","error":"exit 3","attempts":3,)"
+                                R"("output_tail":"no\u001b[1m space\n"})",
+                                15)),
+               reply(409, kNoLetters)}};
+  CHECK(*submit(scene.client, options_of(true)) == kFailed);
+  CHECK(scene.out() == "42\n");
+  CHECK(scene.err() ==
+        "lictor: task 42 is dead after 3 attempts: failed: exit 3\n"
+        "the end of its output:\nno\\x1b[1m space\n");
+}
+
+TEST_CASE("whoever could not see the end is told before anything is written") {
+  Scene scene{{reply(403, "Permission denied")}};
+  const auto code = submit(scene.client, options_of(true));
+  REQUIRE_FALSE(code);
+  CHECK(exit_code(code.error().code) == kDenied);
+  CHECK(contains(code.error().message, "not written"));
+}
+
+}  // namespace
+}  // namespace lictor::cli

@@ -1,0 +1,432 @@
+#include "cluster.h"
+
+#include <algorithm>
+#include <iostream>
+#include <type_traits>
+
+namespace lictor::core::test {
+namespace {
+
+constexpr Duration kWait = 55s;
+
+bool blocks(const ReadLeader& e) { return e.index != 0; }
+bool blocks(const WatchControl& e) { return e.index != 0; }
+bool blocks(const ListTasks& e) { return e.index != 0; }
+template <class Effect>
+bool blocks(const Effect&) {
+  return false;
+}
+
+// What the wire layer says when no answer came, or no connection.
+template <class E>
+E with_error(RequestId request, const char* error) {
+  E event;
+  event.request = request;
+  if constexpr (requires { event.error; }) event.error = error;
+  return event;
+}
+template <class E>
+E write_failed(RequestId request, bool sent) {
+  E event = with_error<E>(request, sent ? "no answer" : "no connection");
+  event.outcome = sent ? Outcome::kUnknown : Outcome::kRejected;
+  return event;
+}
+Event failed(const CreateSession& e, bool sent) {
+  return write_failed<SessionCreated>(e.request, sent);
+}
+Event failed(const DestroySession& e, bool sent) {
+  return write_failed<SessionDestroyed>(e.request, sent);
+}
+Event failed(const Commit& e, bool sent) { return write_failed<Committed>(e.request, sent); }
+Event failed(const RenewSession& e, bool) {
+  return with_error<SessionRenewed>(e.request, "no answer");
+}
+Event failed(const AcquireLock& e, bool) { return with_error<LockReplied>(e.request, "no answer"); }
+Event failed(const ReleaseLock& e, bool) { return UnlockReplied{e.request, Outcome::kUnknown}; }
+Event failed(const ReadLeader& e, bool) { return with_error<LeaderRead>(e.request, "no answer"); }
+Event failed(const WatchControl& e, bool) {
+  return with_error<ControlRead>(e.request, "no answer");
+}
+Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
+Event failed(const ListTasks& e, bool) {
+  auto event = with_error<TasksListed>(e.request, "no answer");
+  event.full = e.full;
+  return event;
+}
+
+// A service manager starts a daemon anew when nothing of the old one runs.
+bool may_restart(const Daemon& daemon) {
+  return daemon.restart_at && !daemon.queue && daemon.jobs.empty();
+}
+
+RequestId request_of(const Event& event) {
+  return std::visit(
+      [](const auto& e) {
+        if constexpr (requires { e.request; }) {
+          return e.request;
+        } else {
+          return RequestId{};
+        }
+      },
+      event);
+}
+
+}  // namespace
+
+QueueOptions options_of(const std::string& node) {
+  QueueOptions options;
+  options.node = node;
+  options.any_type = TypePolicy{};
+  options.any_type->backoff.jitter = 0;
+  return options;
+}
+
+std::size_t count(const Daemon& daemon, Fact::Kind kind) {
+  const auto facts = all<Fact>(daemon);
+  return static_cast<std::size_t>(
+      std::count_if(facts.begin(), facts.end(), [&](const Fact& f) { return f.kind == kind; }));
+}
+
+bool claims(const Effect& effect, const std::string& key) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  return commit != nullptr &&
+         std::any_of(commit->ops.begin(), commit->ops.end(), [&](const Op& op) {
+           const auto* restamp = std::get_if<RestampOp>(&op);
+           return restamp != nullptr && restamp->key == key && restamp->stamp.taken;
+         });
+}
+
+bool finishes(const Effect& effect, const std::string& key) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  return commit != nullptr &&
+         std::any_of(commit->ops.begin(), commit->ops.end(), [&](const Op& op) {
+           const auto* finish = std::get_if<FinishOp>(&op);
+           return finish != nullptr && finish->key == key;
+         });
+}
+
+Daemon& Cluster::add(QueueOptions options) {
+  auto daemon = std::make_unique<Daemon>();
+  daemon->name = options.node;
+  daemon->options = std::move(options);
+  daemon->seed = random_.next();
+  daemons_.push_back(std::move(daemon));
+  start(*daemons_.back());
+  return *daemons_.back();
+}
+
+void Cluster::start(Daemon& daemon) {
+  ++daemon.incarnation;
+  daemon.restart_at.reset();
+  daemon.stopped = false;
+  QueueOptions options = daemon.options;
+  options.identity = daemon.name + std::to_string(daemon.incarnation);
+  daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
+  tell(daemon, WallClockRead{wall()});
+  tell(daemon, Started{daemon.remembered});
+}
+
+void Cluster::crash(Daemon& daemon) {
+  ++daemon.incarnation;
+  daemon.queue.reset();
+  daemon.inbox.clear();
+  daemon.waiting.clear();
+  daemon.paused_until = Instant::min();
+  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
+  // The warden ends what its daemon left behind.
+  for (auto& [id, job] : daemon.jobs) {
+    job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
+  }
+}
+
+Task& Cluster::make(const std::string& id) {
+  Task& task = made_[id];
+  task = {};
+  task.key = std::string{kTasks} + id;
+  task.id = id;
+  task.type = "Any";
+  task.record = std::make_shared<const std::string>("record " + id);
+  return task;
+}
+
+Daemon* Cluster::leader() {
+  for (const auto& daemon : daemons_) {
+    if (daemon->queue && daemon->queue->leading(now)) return daemon.get();
+  }
+  return nullptr;
+}
+
+const Job* Cluster::job(const std::string& key) const {
+  for (const auto& daemon : daemons_) {
+    for (const auto& [id, job] : daemon->jobs) {
+      if (job.task->key == key) return &job;
+    }
+  }
+  return nullptr;
+}
+
+std::size_t Cluster::running() const {
+  std::size_t jobs = 0;
+  for (const auto& daemon : daemons_) jobs += daemon->jobs.size();
+  return jobs;
+}
+
+void Cluster::end_job(Daemon& daemon, const std::string& key, JobEnding ending, std::string error) {
+  for (auto& [id, job] : daemon.jobs) {
+    if (job.task->key != key) continue;
+    job.plan = {Duration::zero(), ending, std::move(error)};
+    job.ends = now;
+    return;
+  }
+  violation("no job of " + key + " to end");
+}
+
+void Cluster::violation(const std::string& what) {
+  violations_.push_back("+" + std::to_string((now - kStart) / 1ms) + "ms " + what);
+}
+
+bool Cluster::run_until(const std::function<bool()>& done_now, Duration limit) {
+  const Instant end = now + limit;
+  while (!done_now()) {
+    const Instant next = std::max(now, next_time());
+    if (next > end) {
+      now = end;
+      return done_now();
+    }
+    now = next;
+    work();
+  }
+  return true;
+}
+
+void Cluster::run_to(Instant end) {
+  run_until([] { return false; }, end - now);
+}
+
+Instant Cluster::next_time() const {
+  if (store.index() != seen_index_) return now;  // a stranger wrote: blocking queries wake
+  Instant next = store.next_expiry();
+  if (!wires_.empty()) next = std::min(next, wires_.begin()->first.first);
+  for (const Waiter& waiter : waiters_) next = std::min(next, waiter.until);
+  for (const auto& daemon : daemons_) {
+    if (may_restart(*daemon)) next = std::min(next, *daemon->restart_at);
+    if (daemon->queue) {
+      const Instant wanted =
+          daemon->inbox.empty() ? daemon->queue->next_deadline() : Instant::min();
+      next = std::min(next, std::max(wanted, daemon->paused_until));
+    }
+    for (const auto& [id, job] : daemon->jobs) {
+      next = std::min({next, job.ends, job.dies, std::max(now, daemon->lease_until)});
+    }
+  }
+  return next;
+}
+
+void Cluster::work() {
+  store.expire_sessions(now);
+  while (!wires_.empty() && wires_.begin()->first.first <= now) {
+    const auto node = wires_.extract(wires_.begin());
+    node.mapped()();
+  }
+  answer_waiters();
+  work_jobs();
+  for (const auto& daemon : daemons_) {
+    if (may_restart(*daemon) && now >= *daemon->restart_at) start(*daemon);
+    if (!daemon->queue || now < daemon->paused_until) continue;
+    if (!daemon->inbox.empty() || now >= daemon->queue->next_deadline()) step(*daemon);
+  }
+}
+
+void Cluster::work_jobs() {
+  for (const auto& daemon : daemons_) {
+    if (now >= daemon->lease_until) {  // the warden, also when its daemon hangs
+      for (auto& [id, job] : daemon->jobs) {
+        const auto& types = daemon->options.types;
+        const auto it = types.find(job.task->type);
+        const TypePolicy& policy = it == types.end() ? *daemon->options.any_type : it->second;
+        if (policy.on_lease_lost == OnLeaseLost::kFinish) continue;
+        job.dies = std::min(job.dies, now + stopping(daemon->options.kill_grace));
+      }
+      daemon->lease_until = Instant::max();
+    }
+    for (auto it = daemon->jobs.begin(); it != daemon->jobs.end();) {
+      const Job& job = it->second;
+      if (now < job.ends && now < job.dies) {
+        ++it;
+        continue;
+      }
+      const bool by_itself = job.ends <= job.dies;
+      const JobEnding ending = by_itself ? job.plan.ending : JobEnding::kStopped;
+      if (ending == JobEnding::kDone) done.insert(*job.task->record);
+      if (daemon->queue) {
+        tell(*daemon, JobExited{job.id, ending, by_itself ? job.plan.error : "stopped", {}});
+      }
+      it = daemon->jobs.erase(it);
+    }
+  }
+}
+
+void Cluster::step(Daemon& daemon) {
+  Effects effects;
+  const std::vector<Event> events = std::exchange(daemon.inbox, {});
+  daemon.queue->step(now, events, effects);
+  if (daemon.queue->next_deadline() <= now) {
+    violation(daemon.name + ": the next deadline is not in the future");
+    daemon.paused_until = now + 1ms;  // no endless loop
+  }
+  for (const Effect& effect : effects) {
+    if (daemon.stopped) violation(daemon.name + ": an effect after Stopped");
+    daemon.log.push_back({now, effect});
+    if (trace_) {
+      std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": "
+                << effect_text(effect) << '\n';
+    }
+    if (on_effect) on_effect(daemon, effect);
+    carry_out(daemon, effect);
+  }
+  if (daemon.stopped) crash(daemon);
+}
+
+void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
+  std::visit(
+      [&](const auto& e) {
+        using E = std::decay_t<decltype(e)>;
+        if constexpr (requires { serve(daemon, e); }) {
+          send(daemon, e);
+        } else if constexpr (std::is_same_v<E, CancelRequest>) {
+          daemon.waiting.erase(e.request);
+        } else if constexpr (std::is_same_v<E, StartJob>) {
+          start_job(daemon, e);
+        } else if constexpr (std::is_same_v<E, StopJob>) {
+          const auto it = daemon.jobs.find(e.attempt);
+          if (it == daemon.jobs.end()) return;
+          it->second.dies = std::min(it->second.dies, now + stopping(e.grace));
+        } else if constexpr (std::is_same_v<E, ExtendLease>) {
+          daemon.lease_until = e.until;
+        } else if constexpr (std::is_same_v<E, EndLease>) {
+          daemon.lease_until = Instant::max();
+        } else if constexpr (std::is_same_v<E, RememberSession>) {
+          daemon.remembered =
+              e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
+        } else if constexpr (std::is_same_v<E, Stopped>) {
+          daemon.stopped = true;
+        }
+      },
+      effect);
+}
+
+void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
+  const std::string& key = effect.task->key;
+  for (const auto& other : daemons_) {
+    for (const auto& [id, job] : other->jobs) {
+      if (exclusive || job.task->key == key) {
+        violation(daemon.name + " starts " + key + " while " + other->name + " runs " +
+                  job.task->key);
+      }
+    }
+  }
+  std::uint64_t& token = last_token_[key];
+  if (effect.fencing_token <= token) violation(key + ": its fencing token fell");
+  token = effect.fencing_token;
+
+  Job job{effect.attempt, effect.task, effect.fencing_token, now, {}, {}, plan(*effect.task)};
+  job.ends = job.plan.after ? now + *job.plan.after : Instant::max();
+  job.dies = Instant::max();
+  daemon.jobs.emplace(effect.attempt, std::move(job));
+  started.push_back(key);
+}
+
+template <class Request>
+void Cluster::send(Daemon& daemon, const Request& request) {
+  const Fault f = fault(daemon, request);
+  const std::uint64_t incarnation = daemon.incarnation;
+  daemon.waiting.insert(request.request);
+  Daemon* const d = &daemon;
+  if (f.refused) {
+    at(now + f.back, [=, this] { deliver(*d, incarnation, failed(request, false)); });
+    return;
+  }
+  const Duration patience =
+      daemon.options.request_timeout + (blocks(request) ? kWait * 17 / 16 : Duration::zero());
+  at(now + patience, [=, this] { deliver(*d, incarnation, failed(request, true)); });
+  if (f.lose_request) return;
+  at(now + f.out, [=, this] {
+    if (blocks(request)) {
+      waiters_.push_back({d, incarnation, request, f.back, f.lose_reply, now + kWait});
+      return;
+    }
+    Event reply = serve(*d, request);
+    if (f.lose_reply) return;
+    at(now + f.back, [=, this] { deliver(*d, incarnation, reply); });
+  });
+}
+
+void Cluster::answer_waiters() {
+  seen_index_ = store.index();
+  std::vector<Waiter> waiting;
+  for (Waiter& waiter : std::exchange(waiters_, {})) {
+    Daemon& daemon = *waiter.daemon;
+    const bool wanted = std::visit(
+        [&](const auto& e) {
+          if constexpr (requires { e.request; }) {
+            return daemon.incarnation == waiter.incarnation && daemon.waiting.contains(e.request);
+          } else {
+            return false;
+          }
+        },
+        waiter.effect);
+    if (!wanted) continue;
+    std::optional<Event> reply;
+    const bool over = now >= waiter.until;
+    if (const auto* e = std::get_if<ReadLeader>(&waiter.effect)) {
+      if (over || store.leader_index() > e->index) reply = store.read_leader(*e);
+    } else if (const auto* c = std::get_if<WatchControl>(&waiter.effect)) {
+      if (over || store.control_index() > c->index) reply = store.read_control(*c);
+    } else if (const auto* l = std::get_if<ListTasks>(&waiter.effect)) {
+      if (over || store.list(*l).consul_index > l->index) reply = store.list(*l);
+    }
+    if (!reply) {
+      waiting.push_back(std::move(waiter));
+    } else if (!waiter.lose_reply) {
+      at(now + waiter.back, [this, d = &daemon, incarnation = waiter.incarnation, answer = *reply] {
+        deliver(*d, incarnation, answer);
+      });
+    }
+  }
+  waiters_ = std::move(waiting);
+}
+
+void Cluster::at(Instant when, std::function<void()> what) {
+  wires_.emplace(std::pair{when, ++sequence_}, std::move(what));
+}
+
+void Cluster::deliver(Daemon& daemon, std::uint64_t incarnation, Event event) {
+  if (!daemon.queue || daemon.incarnation != incarnation) return;
+  if (daemon.waiting.erase(request_of(event)) == 0) return;
+  tell(daemon, std::move(event));
+}
+
+Event Cluster::serve(Daemon& daemon, const CreateSession& effect) {
+  const auto& options = daemon.options;
+  return SessionCreated{effect.request,
+                        Outcome::kApplied,
+                        store.create_session(now, options.session_ttl, options.lock_delay),
+                        {}};
+}
+
+Event Cluster::serve(Daemon&, const RenewSession& effect) {
+  using Answer = SessionRenewed::Answer;
+  return SessionRenewed{
+      effect.request, store.renew(now, effect.session) ? Answer::kAlive : Answer::kGone, {}};
+}
+
+Event Cluster::serve(Daemon&, const DestroySession& effect) {
+  store.destroy(now, effect.session);
+  return SessionDestroyed{effect.request, Outcome::kApplied};
+}
+
+Event Cluster::serve(Daemon& daemon, const AcquireLock& effect) {
+  return store.lock(now, effect, daemon.name);
+}
+
+}  // namespace lictor::core::test

@@ -1,0 +1,185 @@
+#pragma once
+
+// Daemons, a store, and the network between them, on a virtual clock. A test says what goes wrong
+// (`fault`) and how jobs end (`plan`); what must never happen is checked at every step and ends up
+// in violations(). LICTOR_TRACE=1 in the environment prints every effect.
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/queue.h"
+#include "effect_text.h"
+#include "fake_store.h"
+
+namespace lictor::core::test {
+
+using namespace std::chrono_literals;
+
+inline constexpr Instant kStart{1h};
+inline constexpr WallTime kWallStart{std::chrono::seconds{1'800'000'000}};
+
+/// What becomes of one request.
+struct Fault {
+  bool refused = false;       // no connection: it never leaves
+  bool lose_request = false;  // never arrives
+  bool lose_reply = false;
+  Duration out = 1ms;  // past the request's time-out it lands all the same: a zombie
+  Duration back = 1ms;
+};
+
+/// How a job ends by itself; without `after` it runs until it is ended or stopped.
+struct JobPlan {
+  std::optional<Duration> after;
+  JobEnding ending = JobEnding::kDone;
+  std::string error;
+};
+
+struct Job {
+  AttemptId id;
+  std::shared_ptr<const Task> task;
+  std::uint64_t token = 0;
+  Instant started{};
+  Instant ends = Instant::max();  // by itself
+  Instant dies = Instant::max();  // because it was stopped
+  JobPlan plan;
+};
+
+struct Daemon {
+  struct Logged {
+    Instant at;
+    Effect effect;
+  };
+
+  std::string name;
+  QueueOptions options;
+  std::uint64_t seed = 0;
+
+  std::unique_ptr<Queue> queue;  // none: down
+  bool stopped = false;
+  Instant paused_until = Instant::min();
+  std::uint64_t incarnation = 0;
+  std::optional<Instant> restart_at;
+  std::optional<std::string> remembered;
+  Instant lease_until = Instant::max();
+
+  std::vector<Event> inbox;
+  std::set<RequestId> waiting;
+  std::map<AttemptId, Job> jobs;
+  std::vector<Logged> log;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(std::uint64_t seed = 1) : store(seed), random_(seed + 1'000) {}
+
+  Daemon& add(QueueOptions options);
+  void start(Daemon& daemon);
+  void crash(Daemon& daemon);
+  void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
+  void pause(Daemon& daemon, Duration duration) { daemon.paused_until = now + duration; }
+  void tell(Daemon& daemon, Event event) { daemon.inbox.push_back(std::move(event)); }
+  void end_job(Daemon& daemon, const std::string& key, JobEnding ending = JobEnding::kDone,
+               std::string error = {});
+  void kill_session() { store.destroy(now, store.leader_session()); }
+
+  void run_for(Duration duration) { run_to(now + duration); }
+  /// Whether `done` became true within `limit`.
+  bool run_until(const std::function<bool()>& done, Duration limit);
+
+  Task& make(const std::string& id);  // a template, to be changed before put()
+  void put(const std::string& id) { store.put(make(id)); }
+
+  [[nodiscard]] WallTime wall() const { return wall_at(now); }
+  [[nodiscard]] static WallTime wall_at(Instant at) {
+    return kWallStart + std::chrono::floor<std::chrono::milliseconds>(at - kStart);
+  }
+  [[nodiscard]] Daemon* leader();
+  [[nodiscard]] const Job* job(const std::string& key) const;
+  [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Daemon>>& daemons() const { return daemons_; }
+
+  Instant now = kStart;
+  FakeStore store;
+  std::vector<std::string> started;  // keys, in the order in which their jobs started
+  std::multiset<std::string> done;   // the records whose jobs ended well
+  bool exclusive = true;             // one job at a time, whoever leads
+  std::function<Fault(const Daemon&, const Effect&)> fault = [](const Daemon&, const Effect&) {
+    return Fault{};
+  };
+  std::function<JobPlan(const Task&)> plan = [](const Task&) { return JobPlan{}; };
+  /// How long a job takes to end when it is told to; never over the grace.
+  std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
+  std::function<void(const Daemon&, const Effect&)> on_effect;
+
+ private:
+  struct Waiter {
+    Daemon* daemon;
+    std::uint64_t incarnation;
+    Effect effect;
+    Duration back;
+    bool lose_reply;
+    Instant until;
+  };
+
+  void run_to(Instant end);
+  [[nodiscard]] Instant next_time() const;
+  void work();
+  void work_jobs();
+  void step(Daemon& daemon);
+  void carry_out(Daemon& daemon, const Effect& effect);
+  template <class Request>
+  void send(Daemon& daemon, const Request& request);
+  void answer_waiters();
+  void at(Instant when, std::function<void()> what);
+  void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
+  void start_job(Daemon& daemon, const StartJob& effect);
+  void violation(const std::string& what);
+
+  Event serve(Daemon& daemon, const CreateSession& effect);
+  Event serve(Daemon& daemon, const RenewSession& effect);
+  Event serve(Daemon& daemon, const DestroySession& effect);
+  Event serve(Daemon& daemon, const AcquireLock& effect);
+  Event serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
+  Event serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
+  Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
+  Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
+  Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
+  Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }
+
+  const bool trace_ = std::getenv("LICTOR_TRACE") != nullptr;
+  Random random_;
+  std::vector<std::unique_ptr<Daemon>> daemons_;
+  std::map<std::pair<Instant, std::uint64_t>, std::function<void()>> wires_;  // ties: in order
+  std::uint64_t sequence_ = 0;
+  std::vector<Waiter> waiters_;
+  std::uint64_t seen_index_ = 0;
+  std::map<std::string, Task> made_;
+  std::map<std::string, std::uint64_t> last_token_;
+  std::vector<std::string> violations_;
+};
+
+/// One daemon with the options of the tests: concurrency 1, types "*".
+[[nodiscard]] QueueOptions options_of(const std::string& node);
+
+// What a daemon did, out of its log.
+template <class E>
+std::vector<E> all(const Daemon& daemon) {
+  std::vector<E> found;
+  for (const auto& logged : daemon.log) {
+    if (const auto* effect = std::get_if<E>(&logged.effect)) found.push_back(*effect);
+  }
+  return found;
+}
+[[nodiscard]] std::size_t count(const Daemon& daemon, Fact::Kind kind);
+[[nodiscard]] bool claims(const Effect& effect, const std::string& key);
+[[nodiscard]] bool finishes(const Effect& effect, const std::string& key);
+
+}  // namespace lictor::core::test

@@ -1,0 +1,291 @@
+#include "core/commits.h"
+
+#include <doctest/doctest.h>
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Instant kNow{100s};
+
+Write finish(const std::string& key, std::uint64_t index = 5) {
+  return {Purpose::kFinish, FinishOp{key, index}, "nonce of " + key};
+}
+Write bury(const std::string& key, std::size_t bytes = 10) {
+  BuryOp op;
+  op.key = key;
+  op.index = 5;
+  op.record = std::make_shared<const std::string>(std::string(bytes, '.'));
+  return {Purpose::kBury, std::move(op), "nonce of " + key};
+}
+Write claim(const std::string& key, std::size_t bytes = 10) {
+  RestampOp op;
+  op.key = key;
+  op.index = 5;
+  op.record = std::make_shared<const std::string>(std::string(bytes, '.'));
+  op.stamp.taken = true;
+  return {Purpose::kClaim, std::move(op), "nonce of " + key};
+}
+
+Task stored(const std::string& key, std::uint64_t index, const std::string& nonce = {}) {
+  Task task;
+  task.key = key;
+  task.modify_index = index;
+  task.record = std::make_shared<const std::string>("what is stored");
+  if (!nonce.empty()) task.stamp.claim = Claim{"a", "s", nonce, {}};
+  return task;
+}
+
+struct Fixture {
+  explicit Fixture(QueueOptions o = {}) : options(std::move(o)), commits(options, requests) {}
+
+  // What is sent now.
+  std::vector<Commit> send(Instant now = kNow, Instant proof = Instant::min()) {
+    Effects out;
+    commits.on_time(now, out);
+    commits.send(now, "s", proof, out);
+    std::vector<Commit> sent;
+    for (const Effect& effect : out) {
+      if (const auto* commit = std::get_if<Commit>(&effect)) sent.push_back(*commit);
+      if (const auto* fetch = std::get_if<FetchTasks>(&effect)) fetched = *fetch;
+    }
+    return sent;
+  }
+  Commits::Result reply(Committed event, Instant now = kNow) {
+    Effects out;
+    auto result = commits.on(now, event, out);
+    note(out);
+    return result;
+  }
+  Commits::Result reply(TasksFetched event, Instant now = kNow) {
+    Effects out;
+    auto result = commits.on(now, event, out);
+    note(out);
+    return result;
+  }
+  void note(const Effects& out) {
+    for (const Effect& effect : out) {
+      if (const auto* fetch = std::get_if<FetchTasks>(&effect)) fetched = *fetch;
+    }
+  }
+
+  QueueOptions options;
+  Requests requests;
+  Commits commits;
+  FetchTasks fetched;
+};
+
+Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
+  return {commit.request, Outcome::kRejected, 0, std::move(failures), {}};
+}
+Committed unknown(const Commit& commit) {
+  return {commit.request, Outcome::kUnknown, 0, {}, "no answer"};
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("what waits goes out together, one transaction at a time") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  f.commits.add(kNow, claim("b"));
+  const auto first = f.send();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].ops.size() == 2);
+  CHECK(first[0].session == "s");
+  f.commits.add(kNow, finish("c"));
+  CHECK(f.send().empty());
+  CHECK_FALSE(f.commits.has_room(kNow));
+  const auto result = f.reply(Committed{first[0].request, Outcome::kApplied, 42, {}, {}});
+  CHECK(result.settled.size() == 2);
+  CHECK(result.settled[1].modify_index == 42);
+  CHECK(result.proof == kNow);
+  CHECK(f.send().size() == 1);
+}
+
+TEST_CASE("a transaction holds no more operations and bytes than Consul takes") {
+  QueueOptions options;
+  options.max_operations = 8;
+  options.transactions_in_flight = 10;
+  Fixture f{options};
+  f.commits.add(kNow, bury("a"));
+  f.commits.add(kNow, bury("b"));
+  f.commits.add(kNow, finish("c"));
+  f.commits.add(kNow, finish("d"));
+  auto sent = f.send();
+  REQUIRE(sent.size() == 2);  // 1 + 3 + 3 + 1, and 1 + 1
+  CHECK(sent[0].ops.size() == 3);
+
+  Fixture g;
+  g.options.transactions_in_flight = 10;
+  for (int i = 0; i < 10; ++i) g.commits.add(kNow, claim("k" + std::to_string(i), 100'000));
+  sent = g.send();
+  CHECK(sent.size() == 4);  // 140 kB each in base64
+  for (const Commit& commit : sent) CHECK(commit.ops.size() <= 3);
+}
+
+TEST_CASE("what is refused is taken out, and the rest goes again") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  f.commits.add(kNow, finish("b"));
+  f.commits.add(kNow, finish("c"));
+  const auto sent = f.send();
+  f.reply(rejected(sent[0], {{1, OpFailure::kStale, false, "index is stale"}}));
+  const auto again = f.send();
+  REQUIRE(again.size() == 1);
+  REQUIRE(again[0].ops.size() == 2);
+  CHECK(key_of(again[0].ops[0]) == "a");
+  CHECK(key_of(again[0].ops[1]) == "c");
+  CHECK(f.fetched.keys == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("the fence alone says that we do not lead") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  const auto sent = f.send();
+  CHECK(f.reply(rejected(sent[0], {{Committed::kFence, OpFailure::kNotLeader, false, ""}}))
+            .not_leader);
+}
+
+TEST_CASE("a taken name of a dead letter is passed over") {
+  Fixture f;
+  f.commits.add(kNow, bury("a"));
+  for (std::uint32_t copy = 1; copy < 5; ++copy) {
+    const auto sent = f.send();
+    REQUIRE(sent.size() == 1);
+    CHECK(std::get<BuryOp>(sent[0].ops[0]).copy == copy);
+    f.reply(rejected(sent[0], {{0, OpFailure::kStale, true, "index is stale"}}));
+  }
+}
+
+TEST_CASE("a write whose reply was lost is judged by what is stored") {
+  struct Row {
+    const char* what;
+    Write write;
+    std::optional<Task> stored;
+    bool again;  // else settled so:
+    Commits::Verdict verdict;
+  };
+  using Verdict = Commits::Verdict;
+  const Row table[] = {
+      {"a finish that landed", finish("a"), {}, false, Verdict::kVoid},
+      {"a finish that did not", finish("a"), stored("a", 5, "nonce of a"), true, {}},
+      {"a finish, touched beside", finish("a"), stored("a", 9, "nonce of a"), true, {}},
+      {"a finish, rewritten", finish("a"), stored("a", 9), false, Verdict::kVoid},
+      {"a finish, another's by now", finish("a"), stored("a", 9, "another"), false, Verdict::kVoid},
+      {"a claim that landed", claim("a"), stored("a", 9, "nonce of a"), false, Verdict::kApplied},
+      {"a claim that did not", claim("a"), stored("a", 5), false, Verdict::kVoid},
+      {"a claim, rewritten", claim("a"), stored("a", 9), false, Verdict::kVoid},
+      {"a claim, deleted", claim("a"), {}, false, Verdict::kVoid},
+      {"a bury that did not land", bury("a"), stored("a", 5), true, {}},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.what);
+    Fixture f;
+    f.commits.add(kNow, row.write);
+    const auto sent = f.send();
+    CHECK(f.reply(unknown(sent[0])).settled.empty());
+    REQUIRE(f.fetched.keys == std::vector<std::string>{"a"});
+    CHECK(f.send().empty());
+    TasksFetched read{f.fetched.request, true, {}, {}, {}};
+    if (row.stored) {
+      read.records.emplace_back(*row.stored);
+    } else {
+      read.missing.emplace_back("a");
+    }
+    const auto result = f.reply(read);
+    CHECK(result.settled.size() == (row.again ? 0 : 1));
+    if (!row.again) CHECK(result.settled.at(0).verdict == row.verdict);
+    CHECK(f.send(kNow + 499ms).empty());  // the store is in trouble: no tight loop
+    const auto again = f.send(kNow + 500ms);
+    CHECK(again.size() == (row.again ? 1 : 0));
+    if (row.again) {
+      CHECK(std::visit(
+                [](const auto& op) {
+                  if constexpr (requires { op.index; }) return op.index;
+                  return std::uint64_t{0};
+                },
+                again[0].ops[0]) == row.stored->modify_index);
+    }
+    CHECK(f.commits.idle() == !row.again);
+  }
+}
+
+TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  f.reply(unknown(f.send()[0]));
+  const RequestId first = f.fetched.request;
+  f.reply(TasksFetched{first, false, {}, {}, "no answer"});
+  CHECK(f.commits.next_deadline() == kNow + 500ms);
+  f.commits.add(kNow, finish("b"));
+  CHECK(f.send(kNow + 100ms).empty());
+  f.send(kNow + 500ms);
+  CHECK(f.fetched.request != first);
+}
+
+TEST_CASE("a claim that is refused for itself comes back; a finish is kept and tried again") {
+  Fixture f;
+  f.commits.add(kNow, claim("a"));
+  f.commits.add(kNow, finish("b"));
+  const auto sent = f.send();
+  const auto result = f.reply(rejected(sent[0], {{0, OpFailure::kDenied, false, "denied"},
+                                                 {1, OpFailure::kDenied, false, "denied"}}));
+  REQUIRE(result.settled.size() == 1);
+  CHECK(result.settled[0].verdict == Commits::Verdict::kRefused);
+  CHECK_FALSE(f.commits.idle());
+  CHECK(f.commits.has_room(kNow));
+  CHECK(f.send(kNow + 4s).empty());
+  CHECK(f.send(kNow + 5s).size() == 1);
+}
+
+TEST_CASE("what was never sent goes again, after a pause that also keeps claims back") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  f.reply(rejected(f.send()[0], {}));
+  CHECK(f.send(kNow + 499ms).empty());
+  CHECK_FALSE(f.commits.has_room(kNow + 499ms));
+  CHECK(f.send(kNow + 500ms).size() == 1);
+}
+
+TEST_CASE("a large record goes alone, plainly, and only after a proof that is newer than it") {
+  Fixture f;
+  f.commits.add(kNow, claim("a", 400'000));
+  f.commits.add(kNow, claim("b", 400'000));
+  f.commits.add(kNow, finish("c"));
+  CHECK_FALSE(f.commits.has_room(kNow));
+  auto sent = f.send(kNow, kNow - 1ms);
+  REQUIRE(sent.size() == 1);
+  CHECK_FALSE(sent[0].plain);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
+  CHECK(f.commits.wants_proof_since() == kNow);
+  CHECK(f.send(kNow + 1ms, kNow - 1ms).empty());
+  sent = f.send(kNow + 1ms, kNow);
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].plain);
+  CHECK(key_of(sent[0].ops.at(0)) == "a");
+  // Its success tells no index: it is read, without a word of trouble and without a pause.
+  f.reply(Committed{sent[0].request, Outcome::kUnknown, 0, {}, {}}, kNow + 2ms);
+  CHECK(f.fetched.keys == std::vector<std::string>{"a"});
+  CHECK(f.send(kNow + 3ms, kNow).empty());  // the next one needs a proof of its own
+  CHECK(f.send(kNow + 3ms, kNow + 2ms).size() == 1);
+}
+
+TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
+  Fixture f;
+  f.commits.add(kNow, finish("a"));
+  const auto sent = f.send();
+  f.commits.add(kNow, claim("b", 400'000));
+  Effects out;
+  f.commits.clear(out);
+  CHECK(f.commits.idle());
+  CHECK(f.commits.next_deadline() == Instant::max());
+  const auto result = f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
+  CHECK(result.settled.empty());
+  CHECK_FALSE(result.proof.has_value());
+}
+
+TEST_SUITE_END();

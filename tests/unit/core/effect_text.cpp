@@ -1,0 +1,96 @@
+#include "effect_text.h"
+
+#include <array>
+
+#include "base/time_text.h"
+
+namespace lictor::core::test {
+namespace {
+
+std::string text(const CreateSession&) { return "create a session"; }
+std::string text(const RenewSession& e) { return "renew " + e.session; }
+std::string text(const DestroySession& e) { return "destroy " + e.session; }
+std::string text(const RememberSession& e) {
+  return e.session.empty() ? "forget the session" : "remember " + e.session;
+}
+std::string text(const AcquireLock& e) { return "acquire the lock with " + e.session; }
+std::string text(const ReleaseLock& e) { return "release the lock of " + e.session; }
+std::string text(const ReadLeader& e) {
+  return e.consistent ? "prove leadership" : "watch the leader from " + std::to_string(e.index);
+}
+std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
+std::string text(const ListTasks& e) {
+  return std::string{"list the tasks"} + (e.full ? "" : " by name") +
+         (e.consistent ? ", consistent" : " from " + std::to_string(e.index));
+}
+std::string text(const FetchTasks& e) {
+  std::string line = "read";
+  for (const std::string& key : e.keys) line += ' ' + key;
+  return line;
+}
+
+std::string op_text(const RestampOp& op) {
+  const Stamp& stamp = op.stamp;
+  std::string line = stamp.taken ? "claim " : stamp.retry_at ? "put off " : "give back ";
+  line += op.key + " at " + std::to_string(op.index) + " (attempt " + std::to_string(stamp.attempt);
+  if (stamp.lost != 0) line += ", lost " + std::to_string(stamp.lost);
+  return line + ")";
+}
+std::string op_text(const FinishOp& op) {
+  return "finish " + op.key + " at " + std::to_string(op.index);
+}
+std::string op_text(const BuryOp& op) {
+  std::string line = "bury " + op.key + " at " + std::to_string(op.index) + ": " + op.reason;
+  if (op.copy > 1) line += " as ~" + std::to_string(op.copy);
+  return line;
+}
+std::string op_text(const MarkOp& op) {
+  return op.what == MarkOp::What::kControl ? "make the control key" : "make the tasks' folder";
+}
+
+std::string text(const Commit& e) {
+  std::string line = e.plain ? "write plainly" : "commit";
+  const char* separator = " ";
+  for (const Op& op : e.ops) {
+    line += separator;
+    line += std::visit([](const auto& o) { return op_text(o); }, op);
+    separator = "; ";
+  }
+  return line;
+}
+
+std::string text(const CancelRequest&) { return "cancel a request"; }
+std::string text(const StartJob& e) {
+  return "start " + e.task->key + " (attempt " + std::to_string(e.task->stamp.attempt) +
+         ", token " + std::to_string(e.fencing_token) + ")";
+}
+std::string text(const StopJob& e) { return "stop job " + std::to_string(e.attempt.value); }
+std::string text(const ExtendLease&) { return "extend the lease"; }
+std::string text(const EndLease&) { return "end the lease"; }
+std::string text(const Fact& e) {
+  std::string line = "fact: " + fact_name(e.kind);
+  if (!e.key.empty()) line += ' ' + e.key;
+  if (!e.text.empty()) line += ": " + e.text;
+  return line;
+}
+std::string text(const Stopped&) { return "stopped"; }
+
+}  // namespace
+
+std::string effect_text(const Effect& effect) {
+  return std::visit([](const auto& e) { return text(e); }, effect);
+}
+
+std::string fact_name(Fact::Kind kind) {
+  static constexpr std::array kNames{
+      "campaigning",    "leading",       "lease lost", "lease expired",
+      "lease regained", "stepped down",  "stopped",    "session created",
+      "session lost",   "lock-delay",    "claimed",    "started",
+      "done",           "failed",        "dead",       "given back",
+      "owner lost",     "withdrawn",     "changed",    "too large",
+      "denied",         "store trouble", "paused",     "resumed",
+      "no executor"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+}  // namespace lictor::core::test

@@ -1,0 +1,304 @@
+#include "fake_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/commits.h"
+
+namespace lictor::core::test {
+namespace {
+
+std::uint64_t& index_of(StoredRecord& record) {
+  return std::visit([](auto& r) -> std::uint64_t& { return r.modify_index; }, record);
+}
+std::uint64_t index_of(const StoredRecord& record) {
+  return std::visit([](const auto& r) { return r.modify_index; }, record);
+}
+const std::string& key_of(const StoredRecord& record) {
+  return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
+}
+
+using Failure = Committed::Failure;
+
+}  // namespace
+
+std::string FakeStore::create_session(Instant now, Duration ttl, Duration lock_delay) {
+  const std::string id = "s" + std::to_string(++last_session_);
+  sessions_[id] = {ttl, lock_delay, {}};
+  renew(now, id);
+  return id;
+}
+
+bool FakeStore::renew(Instant now, const std::string& session) {
+  const auto it = sessions_.find(session);
+  if (it == sessions_.end()) return false;
+  // Consul promises no more than "not before the TTL, and at twice of it".
+  const auto ttl = static_cast<double>(it->second.ttl.count());
+  it->second.expires = now + Duration{static_cast<Duration::rep>(ttl * (1.0 + random_.fraction()))};
+  return true;
+}
+
+void FakeStore::destroy(Instant now, const std::string& session) { invalidate(now, session); }
+
+void FakeStore::invalidate(Instant now, const std::string& session) {
+  const auto node = sessions_.extract(session);
+  if (node.empty() || leader_.session != session) return;
+  leader_.session.clear();
+  leader_.modify_index = ++index_;
+  lock_delay_until_ = std::max(lock_delay_until_, now + node.mapped().lock_delay);
+}
+
+void FakeStore::expire_sessions(Instant now) {
+  std::vector<std::string> over;
+  for (const auto& [id, session] : sessions_) {
+    if (session.expires <= now) over.push_back(id);
+  }
+  for (const std::string& id : over) invalidate(now, id);
+}
+
+Instant FakeStore::next_expiry() const {
+  Instant next = Instant::max();
+  for (const auto& [id, session] : sessions_) next = std::min(next, session.expires);
+  return next;
+}
+
+LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node) {
+  using Answer = LockReplied::Answer;
+  if (no_right.contains("leader")) {
+    return {effect.request, Answer::kRefused, 0, "Permission denied"};
+  }
+  if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
+  if (leader_.session == effect.session) {  // the same value again: nothing changes
+    return {effect.request, Answer::kAcquired, leader_.modify_index, {}};
+  }
+  if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
+  if (now < lock_delay_until_) return {effect.request, Answer::kLockDelay, 0, {}};
+  leader_ = {true, effect.session, node, ++index_};
+  return {effect.request, Answer::kAcquired, index_, {}};
+}
+
+UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
+  if (leader_.session != effect.session || leader_.modify_index != effect.index) {
+    return {effect.request, Outcome::kRejected};
+  }
+  leader_.session.clear();
+  leader_.modify_index = ++index_;
+  return {effect.request, Outcome::kApplied};
+}
+
+LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
+  LeaderRead reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  reply.found = leader_.exists;
+  reply.session = leader_.session;
+  reply.holder = leader_.value;
+  reply.modify_index = leader_.modify_index;
+  reply.consul_index = leader_index();
+  return reply;
+}
+
+ControlRead FakeStore::read_control(const WatchControl& effect) const {
+  ControlRead reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  reply.found = control_.exists;
+  reply.paused = paused_;
+  reply.step_down = step_down_;
+  reply.consul_index = control_index();
+  return reply;
+}
+
+TasksListed FakeStore::list(const ListTasks& effect) const {
+  TasksListed reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  reply.full = effect.full;
+  reply.consul_index = unreadable ? index_ : tasks_index();
+  reply.cost = std::chrono::microseconds{100};
+  if (unreadable) return reply;
+  reply.marker = marker_.exists && !hide_marker;
+  for (const auto& [key, record] : tasks_) {
+    if (effect.full) {
+      reply.records.push_back(record);
+    } else {
+      reply.keys.push_back(key);
+    }
+    reply.bytes +=
+        key.size() +
+        (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
+  }
+  return reply;
+}
+
+TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
+  TasksFetched reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  for (const std::string& key : effect.keys) {
+    if (!tasks_.contains(key)) reply.missing.push_back(key);
+  }
+  if (!reply.missing.empty()) return reply;  // one get that fails spoils the transaction
+  for (const std::string& key : effect.keys) reply.records.push_back(tasks_.at(key));
+  return reply;
+}
+
+std::string FakeStore::dead_key(const BuryOp& op) {
+  return "dead/" + op.key.substr(kTasks.size()) +
+         (op.copy > 1 ? "~" + std::to_string(op.copy) : std::string{});
+}
+
+Committed FakeStore::commit(const Commit& commit) {
+  Committed reply;
+  reply.request = commit.request;
+  auto& failures = reply.failures;
+  if (!commit.plain && (commit.session.empty() || leader_.session != commit.session)) {
+    failures.push_back({Committed::kFence, OpFailure::kNotLeader, false, "not the leader"});
+  }
+  for (std::size_t i = 0; i < commit.ops.size(); ++i) {
+    const Op& op = commit.ops[i];
+    const auto fail = [&](OpFailure why, bool dead_letter, const char* text) {
+      failures.push_back({i, why, dead_letter, text});
+    };
+    if (const auto* mark = std::get_if<MarkOp>(&op)) {
+      const bool folder = mark->what == MarkOp::What::kTasksFolder;
+      if (no_right.contains(folder ? kTasks : "control")) {
+        fail(OpFailure::kDenied, false, "Permission denied");
+      } else if ((folder ? marker_ : control_).exists) {
+        fail(OpFailure::kStale, false, "exists");
+      }
+      continue;
+    }
+    const std::string& key = core::key_of(op);
+    if (no_right.contains(key)) {
+      fail(OpFailure::kDenied, false, "Permission denied");
+      continue;
+    }
+    const auto it = tasks_.find(key);
+    const std::uint64_t index = it == tasks_.end() ? 0 : index_of(it->second);
+    if (const auto* restamp = std::get_if<RestampOp>(&op)) {
+      if (index == 0 || index != restamp->index) fail(OpFailure::kStale, false, "index is stale");
+    } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
+      if (index != 0 && index != finish->index) fail(OpFailure::kStale, false, "index is stale");
+    } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
+      if (index != bury->index) {
+        fail(OpFailure::kStale, false, "index check");
+      } else if (dead.contains(dead_key(*bury))) {
+        fail(OpFailure::kStale, true, "index is stale");
+      }
+    }
+  }
+  if (!failures.empty()) {
+    reply.outcome = Outcome::kRejected;
+    return reply;
+  }
+
+  reply.outcome = commit.plain ? Outcome::kUnknown : Outcome::kApplied;
+  const std::uint64_t next = ++index_;
+  for (const Op& op : commit.ops) {
+    if (const auto* mark = std::get_if<MarkOp>(&op)) {
+      const bool folder = mark->what == MarkOp::What::kTasksFolder;
+      (folder ? marker_ : control_) = {true, {}, {}, next};
+      reply.modify_index = next;
+    } else if (const auto* restamp = std::get_if<RestampOp>(&op)) {
+      Task task = templates_.at(*restamp->record);
+      StoredRecord& stored = tasks_.at(restamp->key);
+      task.key = restamp->key;
+      task.flags = restamp->flags;
+      task.stamp = restamp->stamp;
+      task.create_index = std::visit([](const auto& r) { return r.create_index; }, stored);
+      task.modify_index = next;
+      stored = std::move(task);
+      reply.modify_index = next;
+    } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
+      if (const Task* ended = task(finish->key)) finished.push_back(*ended->record);
+      erase(finish->key);
+    } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
+      dead.emplace(dead_key(*bury), *bury);
+      erase(bury->key);
+      reply.modify_index = next;
+    }
+  }
+  if (commit.plain) reply.modify_index = 0;
+  return reply;
+}
+
+void FakeStore::erase(const std::string& key) {
+  if (tasks_.erase(key) != 0) tasks_erased_ = index_;
+}
+
+void FakeStore::store(StoredRecord record) {
+  index_of(record) = ++index_;
+  const std::string key = key_of(record);
+  const auto it = tasks_.find(key);
+  const std::uint64_t created =
+      it == tasks_.end() ? index_
+                         : std::visit([](const auto& r) { return r.create_index; }, it->second);
+  std::visit([&](auto& r) { r.create_index = created; }, record);
+  tasks_.insert_or_assign(key, std::move(record));
+}
+
+void FakeStore::put(Task task) {
+  templates_.insert_or_assign(*task.record, task);
+  store(std::move(task));
+}
+
+void FakeStore::put_bad(const std::string& key, const std::string& bytes,
+                        const std::string& error) {
+  BadRecord bad;
+  bad.key = key;
+  bad.error = error;
+  bad.record = std::make_shared<const std::string>(bytes);
+  store(std::move(bad));
+}
+
+void FakeStore::touch(const std::string& key, const std::string& bytes) {
+  Task task = std::get<Task>(tasks_.at(key));
+  task.record = std::make_shared<const std::string>(bytes);
+  put(std::move(task));
+}
+
+void FakeStore::remove(const std::string& key) {
+  ++index_;
+  erase(key);
+}
+
+void FakeStore::remove_leader_key() { leader_ = {false, {}, {}, ++index_}; }
+
+void FakeStore::overwrite_leader_key() {
+  leader_.value = "a stranger";
+  leader_.modify_index = ++index_;
+}
+
+void FakeStore::control(bool paused, const std::string& step_down) {
+  paused_ = paused;
+  step_down_ = step_down;
+  control_ = {true, {}, {}, ++index_};
+}
+
+const Task* FakeStore::task(const std::string& key) const {
+  const auto it = tasks_.find(key);
+  return it == tasks_.end() ? nullptr : std::get_if<Task>(&it->second);
+}
+
+std::vector<std::string> FakeStore::task_keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, record] : tasks_) keys.push_back(key);
+  return keys;
+}
+
+// The index of a prefix is that of its newest key or tombstone; of one never used, and of a missing
+// key, that of the whole table (CONSUL-FACTS.md 4.2).
+std::uint64_t FakeStore::tasks_index() const {
+  std::uint64_t index = std::max(tasks_erased_, marker_.modify_index);
+  for (const auto& [key, record] : tasks_) index = std::max(index, index_of(record));
+  return index == 0 ? index_ : index;
+}
+std::uint64_t FakeStore::leader_index() const {
+  return leader_.exists ? leader_.modify_index : index_;
+}
+std::uint64_t FakeStore::control_index() const {
+  return control_.exists ? control_.modify_index : index_;
+}
+
+}  // namespace lictor::core::test

@@ -1,0 +1,100 @@
+#pragma once
+
+// A Consul for the core: KV with ModifyIndex, sessions, one lock with its lock-delay, and the
+// transactions that the core asks for, with the answers of CONSUL-FACTS.md. It acts at once; that
+// requests and replies are late or lost is the cluster's business.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "core/effect.h"
+#include "core/event.h"
+
+namespace lictor::core::test {
+
+inline constexpr std::string_view kTasks = "tasks/";
+
+class FakeStore {
+ public:
+  explicit FakeStore(std::uint64_t seed) : random_(seed) {}
+
+  // What the daemons ask. `now` is the store's clock.
+  std::string create_session(Instant now, Duration ttl, Duration lock_delay);
+  bool renew(Instant now, const std::string& session);
+  void destroy(Instant now, const std::string& session);
+  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node);
+  UnlockReplied unlock(const ReleaseLock& effect);
+  LeaderRead read_leader(const ReadLeader& effect) const;
+  ControlRead read_control(const WatchControl& effect) const;
+  TasksListed list(const ListTasks& effect) const;
+  TasksFetched fetch(const FetchTasks& effect) const;
+  Committed commit(const Commit& commit);
+
+  // What strangers do. A task's `record` says what it is: it comes back whatever lictor stamps.
+  void put(Task task);
+  void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
+  /// Rewrites a task beside lictor's fields, which it keeps.
+  void touch(const std::string& key, const std::string& bytes);
+  void remove(const std::string& key);
+  void remove_leader_key();
+  /// Writes the leader key without touching the lock, as a plain PUT does.
+  void overwrite_leader_key();
+  void control(bool paused, const std::string& step_down);
+
+  void expire_sessions(Instant now);
+  [[nodiscard]] Instant next_expiry() const;
+
+  [[nodiscard]] const Task* task(const std::string& key) const;
+  [[nodiscard]] bool has(const std::string& key) const { return tasks_.contains(key); }
+  [[nodiscard]] std::vector<std::string> task_keys() const;
+  [[nodiscard]] const std::string& leader_session() const { return leader_.session; }
+  [[nodiscard]] bool session_lives(const std::string& id) const { return sessions_.contains(id); }
+  [[nodiscard]] std::uint64_t index() const { return index_; }
+
+  [[nodiscard]] std::uint64_t tasks_index() const;
+  [[nodiscard]] std::uint64_t leader_index() const;
+  [[nodiscard]] std::uint64_t control_index() const;
+
+  std::map<std::string, BuryOp> dead;           // by "dead/<id>" and its copies
+  std::vector<std::string> finished;            // the bytes of the records that a FinishOp deleted
+  std::set<std::string, std::less<>> no_right;  // writing these keys is denied
+  bool unreadable = false;   // a listing shows nothing, as for a token without rights
+  bool hide_marker = false;  // the folder key alone is unreadable
+
+ private:
+  struct Session {
+    Duration ttl{};
+    Duration lock_delay{};
+    Instant expires{};
+  };
+  struct Key {
+    bool exists = false;
+    std::string session;
+    std::string value;
+    std::uint64_t modify_index = 0;
+  };
+  void invalidate(Instant now, const std::string& session);
+  void store(StoredRecord record);
+  void erase(const std::string& key);
+  [[nodiscard]] static std::string dead_key(const BuryOp& op);
+
+  Random random_;
+  std::uint64_t index_ = 10;
+  std::uint64_t last_session_ = 0;
+  std::map<std::string, Session> sessions_;
+  std::map<std::string, StoredRecord> tasks_;
+  std::map<std::string, Task> templates_;  // by the producer's bytes
+  std::uint64_t tasks_erased_ = 0;         // tombstones: the index of the last deletion
+  Key leader_, control_, marker_;
+  bool paused_ = false;
+  std::string step_down_;
+  Instant lock_delay_until_ = Instant::min();
+};
+
+}  // namespace lictor::core::test

@@ -1,0 +1,300 @@
+// Lost requests, lost replies, rogue writers, owners that died.
+
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+struct Alone {
+  explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
+    REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
+    cluster.run_for(100ms);
+  }
+  ~Alone() {
+    const auto& found = cluster.violations();
+    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+  }
+  // The first effect that `which` picks suffers `fault`.
+  void once(Fault fault, std::function<bool(const Effect&)> which) {
+    cluster.fault = [=, left = 1](const Daemon&, const Effect& effect) mutable {
+      if (left == 0 || !which(effect)) return Fault{};
+      --left;
+      return fault;
+    };
+  }
+
+  Cluster cluster;
+  Daemon& daemon;
+};
+
+Task taken(Cluster& cluster, const std::string& id, std::uint32_t attempt, std::uint32_t lost) {
+  Task& task = cluster.make(id);
+  task.stamp.taken = true;
+  task.stamp.attempt = attempt;
+  task.stamp.lost = lost;
+  task.stamp.claim = Claim{"b", "gone", "b1-7", {}};
+  return task;
+}
+
+Fault lost_reply() {
+  Fault f;
+  f.lose_reply = true;
+  return f;
+}
+Fault lost_request() {
+  Fault f;
+  f.lose_request = true;
+  return f;
+}
+Fault zombie(Duration out) {
+  Fault f;
+  f.out = out;
+  return f;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a task rewritten between reading and claiming runs in its new version") {
+  Alone a;
+  a.once(zombie(200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.cluster.put("1");
+  a.cluster.run_for(50ms);
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>("another record");
+  a.cluster.store.put(task);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
+}
+
+TEST_CASE("a task deleted and written anew while its claim is under way runs") {
+  Alone a;
+  a.once(zombie(200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.cluster.put("1");
+  a.cluster.run_for(50ms);
+  a.cluster.store.remove("tasks/1");
+  // The claim is refused and read back as gone; the reply is late, the listing is not.
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<FetchTasks>(e)) f.back = 300ms;
+    return f;
+  };
+  a.cluster.run_for(250ms);
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task written anew while its unreadable forerunner is being buried runs") {
+  Alone a;
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<Commit>(e)) f.out = 200ms;
+    if (std::holds_alternative<FetchTasks>(e)) f.back = 300ms;
+    return f;
+  };
+  a.cluster.store.put_bad("tasks/1", "{", "expected a JSON object");
+  a.cluster.run_for(50ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(200ms);  // refused; the reading that tells why is on its way
+  a.cluster.put("1");
+  a.cluster.run_for(2s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE("a finish whose reply was lost is not run again") {
+  for (const Fault& fault : {lost_reply(), lost_request()}) {
+    Alone a;
+    a.once(fault, [](const Effect& e) { return finishes(e, "tasks/1"); });
+    a.cluster.put("1");
+    a.cluster.run_for(100ms);
+    a.cluster.end_job(a.daemon, "tasks/1");
+    a.cluster.put("2");
+    a.cluster.run_for(10s);
+    CHECK_FALSE(a.cluster.store.has("tasks/1"));
+    CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+  }
+}
+
+TEST_CASE("a claim whose reply was lost is run once") {
+  for (const Fault& fault : {lost_reply(), lost_request()}) {
+    Alone a;
+    a.once(fault, [](const Effect& e) { return claims(e, "tasks/1"); });
+    a.cluster.put("1");
+    a.cluster.run_for(2500ms);
+    CHECK(a.cluster.started.empty());  // not known yet whose it is
+    a.cluster.run_for(5s);
+    CHECK(a.cluster.started == Keys{"tasks/1"});
+    const Stamp& stamp = a.cluster.store.task("tasks/1")->stamp;
+    CHECK(stamp.attempt == 1);
+    CHECK(stamp.lost == 0);
+  }
+}
+
+TEST_CASE("a claim that lands long after it was given up costs neither an owner nor an attempt") {
+  Alone a;
+  a.once(zombie(3200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.cluster.put("1");
+  a.cluster.run_for(10s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 0);
+}
+
+TEST_CASE("a retry, a bury and a claim that land late change nothing") {
+  Alone a;
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    return std::holds_alternative<Commit>(e) ? zombie(3100ms) : Fault{};
+  };
+  a.cluster.plan = [](const Task& task) {
+    return JobPlan{10ms, task.stamp.attempt < 2 ? JobEnding::kRetry : JobEnding::kPermanent, "no"};
+  };
+  a.cluster.put("1");
+  a.cluster.run_for(60s);
+  a.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  a.cluster.run_for(60s);
+  CHECK(a.cluster.started.size() == 2);
+  CHECK(a.cluster.store.dead.size() == 1);
+}
+
+TEST_CASE("the task of an owner that is gone is taken up, and counts an owner lost") {
+  Alone a;
+  a.cluster.store.put(taken(a.cluster, "1", 1, 0));
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 1);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 2);
+}
+
+TEST_CASE("a task that lost its owner too often is a dead letter") {
+  Alone a;
+  a.cluster.store.put(taken(a.cluster, "1", 3, 2));
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.empty());
+  REQUIRE(a.cluster.store.dead.contains("dead/1"));
+  CHECK(a.cluster.store.dead.at("dead/1").reason == "owner lost");
+  CHECK(a.cluster.store.dead.at("dead/1").stamp.lost == 3);
+}
+
+TEST_CASE("at most once: a task that lost its owner is a dead letter at once") {
+  QueueOptions options = options_of("a");
+  options.any_type->delivery = Delivery::kAtMostOnce;
+  Alone a{options};
+  a.cluster.store.put(taken(a.cluster, "1", 1, 0));
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.empty());
+  CHECK(a.cluster.store.dead.contains("dead/1"));
+}
+
+TEST_CASE("a task on its last chance runs alone") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 3;
+  options.prefetch = 2;
+  Alone a{options};
+  a.cluster.exclusive = false;
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  a.cluster.put("0");
+  a.cluster.store.put(taken(a.cluster, "1", 2, 1));
+  a.cluster.put("2");
+  a.cluster.store.control(false, "");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/0"});
+  a.cluster.end_job(a.daemon, "tasks/0");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/0", "tasks/1"});
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/0", "tasks/1", "tasks/2"});
+}
+
+TEST_CASE("during an outage the queue tries now and then, and catches up afterwards") {
+  Alone a;
+  a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kDone, {}}; };
+  bool outage = true;
+  a.cluster.fault = [&](const Daemon&, const Effect&) {
+    Fault f;
+    f.refused = outage;
+    return f;
+  };
+  a.cluster.put("1");
+  const std::size_t before = a.daemon.log.size();
+  a.cluster.run_for(60s);
+  CHECK(a.daemon.log.size() - before < 600);
+  CHECK(count(a.daemon, Fact::Kind::kStoreTrouble) < 8);
+  outage = false;
+  a.cluster.run_for(60s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("writes that fail while reads succeed are not tried in a tight loop") {
+  Alone a;
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<Commit>(e)) f.refused = true;
+    return f;
+  };
+  a.cluster.put("1");
+  a.cluster.run_for(10s);
+  CHECK(all<Commit>(a.daemon).size() < 40);
+}
+
+TEST_CASE("replies that nobody waits for change nothing") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  const std::size_t before = a.daemon.log.size();
+  const RequestId none{1'000'000};
+  a.cluster.tell(a.daemon, Committed{none, Outcome::kRejected, 0, {}, {}});
+  a.cluster.tell(a.daemon, LeaderRead{none, true, true, "another", "b", 99, 99, {}});
+  a.cluster.tell(a.daemon, SessionRenewed{none, SessionRenewed::Answer::kGone, {}});
+  a.cluster.tell(a.daemon, TasksListed{none, true, false, true, true, {}, {}, 0, 999, {}, {}});
+  a.cluster.tell(a.daemon, TasksFetched{none, true, {}, {"tasks/1"}, {}});
+  a.cluster.tell(a.daemon, JobExited{AttemptId{77}, JobEnding::kDone, {}, {}});
+  a.cluster.tell(a.daemon, UnlockReplied{none, Outcome::kApplied});
+  a.cluster.run_for(1ms);
+  CHECK(a.daemon.log.size() == before);
+  CHECK(a.cluster.running() == 1);
+}
+
+TEST_CASE("the same seed and the same events give the same effects") {
+  const auto run = [] {
+    std::string text;
+    Cluster cluster{7};
+    cluster.on_effect = [&](const Daemon& daemon, const Effect& effect) {
+      text += daemon.name + ' ' + effect_text(effect) + '\n';
+    };
+    Random random{9};
+    cluster.fault = [&](const Daemon&, const Effect&) {
+      Fault f;
+      f.lose_reply = random.fraction() < 0.1;
+      f.out = Duration{static_cast<Duration::rep>(1e7 * random.fraction())};
+      return f;
+    };
+    cluster.plan = [](const Task&) { return JobPlan{5ms, JobEnding::kRetry, "no luck"}; };
+    QueueOptions options = options_of("a");
+    options.any_type->backoff.jitter = 0.5;
+    cluster.add(options);
+    options.node = "b";
+    cluster.add(options);
+    for (int i = 0; i < 20; ++i) cluster.put(std::to_string(i));
+    cluster.run_for(60s);
+    return text;
+  };
+  const std::string once = run();
+  CHECK(once.size() > 10'000);
+  CHECK(once == run());
+}
+
+TEST_SUITE_END();

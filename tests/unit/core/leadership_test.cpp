@@ -1,0 +1,523 @@
+// Who leads, how long it may be trusted, and how it is given up.
+
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+struct Two {
+  explicit Two(QueueOptions options = options_of("a")) : a(cluster.add(options)) {
+    REQUIRE(cluster.run_until([&] { return cluster.leader() == &a; }, 1s));
+    options.node = std::string{"b"};
+    b = &cluster.add(options);
+    cluster.run_for(100ms);
+    cluster.fault = [this](const Daemon& daemon, const Effect&) {
+      Fault f;
+      f.lose_request = f.lose_reply = cut_off == &daemon;
+      return f;
+    };
+  }
+  ~Two() {
+    const auto& found = cluster.violations();
+    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+  }
+  Duration until_leader(Daemon& daemon) {
+    const Instant from = cluster.now;
+    CHECK(cluster.run_until([&] { return cluster.leader() == &daemon; }, 5min));
+    return cluster.now - from;
+  }
+
+  Cluster cluster;
+  Daemon& a;
+  Daemon* b = nullptr;
+  const Daemon* cut_off = nullptr;
+};
+
+Instant last_extension(const Daemon& daemon) {
+  const auto extensions = all<ExtendLease>(daemon);
+  REQUIRE_FALSE(extensions.empty());
+  return extensions.back().until;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("one leads, the other waits without polling") {
+  Two two;
+  const std::size_t before = two.b->log.size();
+  two.cluster.run_for(10min);
+  CHECK(two.cluster.leader() == &two.a);
+  CHECK(all<AcquireLock>(*two.b).empty());
+  CHECK(two.b->log.size() - before < 10 * 60 / 5 + 10 * 3);  // renewals, and a watch a minute
+}
+
+TEST_CASE("the lease is trusted from when its proof was sent") {
+  Cluster cluster;
+  cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<AcquireLock>(e)) f.back = 2s;
+    return f;
+  };
+  Daemon& a = cluster.add(options_of("a"));
+  Instant sent{};
+  cluster.on_effect = [&](const Daemon&, const Effect& e) {
+    if (std::holds_alternative<AcquireLock>(e)) sent = cluster.now;
+  };
+  REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 10s));
+  CHECK(all<ExtendLease>(a).front().until == sent + a.options.lease_span());
+}
+
+TEST_CASE("renewals that succeed prove nothing: the jobs end in time") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  REQUIRE(two.cluster.running() == 1);
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    Fault f;
+    f.lose_request = &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
+    return f;
+  };
+  const Instant end = last_extension(two.a);
+  two.cluster.run_until([] { return false; }, end - two.cluster.now - 1ms);
+  CHECK(two.cluster.running() == 1);
+  two.cluster.run_for(20ms);
+  CHECK(two.cluster.running() == 0);
+  CHECK(count(two.a, Fact::Kind::kLeaseExpired) == 1);
+  two.cluster.run_for(60s);
+  CHECK(two.cluster.store.leader_session() == "s1");  // kept alive, as far as Consul goes
+}
+
+TEST_CASE("a lease that is proved again goes on, and its stopped task counts a lost owner") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  bool cut = true;
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    Fault f;
+    f.lose_reply = cut && &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
+    return f;
+  };
+  two.cluster.run_for(25s);
+  CHECK(two.cluster.leader() == nullptr);
+  cut = false;
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.leader() == &two.a);
+  CHECK(count(two.a, Fact::Kind::kLeaseRegained) == 1);
+  CHECK(two.cluster.started == Keys{"tasks/1", "tasks/1"});
+  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
+}
+
+TEST_CASE("a partition: the jobs of the old leader are dead before the next one leads") {
+  Two two;
+  two.cluster.stopping = [](Duration grace) { return grace; };  // they need all of it
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cut_off = &two.a;
+  bool died_first = false;
+  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    const auto* fact = std::get_if<Fact>(&e);
+    if (&daemon == two.b && fact != nullptr && fact->kind == Fact::Kind::kLeading) {
+      died_first = two.cluster.running() == 0;
+    }
+  };
+  const Duration gap = two.until_leader(*two.b);
+  CHECK(died_first);
+  CHECK(gap > 15s + 30s - 5s);  // one TTL since the last renewal, and the lock-delay
+  CHECK(gap < 2 * 15s + 30s + 1s);
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.job("tasks/1") != nullptr);
+  two.cut_off = nullptr;
+  two.cluster.run_for(10s);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(two.cluster.started.size() == 2);
+}
+
+TEST_CASE("a daemon that hangs: its warden ends the jobs, and it starts none when it wakes") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.put("2");
+  two.cluster.run_for(1s);
+  two.cluster.pause(two.a, 5min);
+  two.until_leader(*two.b);
+  two.cluster.run_for(6min);
+  CHECK(two.cluster.leader() == two.b);
+  CHECK(count(two.a, Fact::Kind::kStarted) == 1);
+}
+
+TEST_CASE("the lock is lost with its session, seen by the watch, and barred for the lock-delay") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  const Instant killed = two.cluster.now;
+  two.cluster.kill_session();
+  two.cluster.run_for(100ms);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(two.cluster.running() == 0);
+  CHECK(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 60s));
+  CHECK(two.cluster.now - killed >= 30s);
+  CHECK(two.cluster.now - killed < 30s + 200ms);  // polled, for nothing tells its end
+  CHECK(count(*two.b, Fact::Kind::kLockDelay) == 1);
+}
+
+TEST_CASE("the lock is lost: a fenced write tells, also when the watch does not") {
+  Two two;
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    const auto* read = std::get_if<ReadLeader>(&e);
+    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
+  };
+  two.cluster.put("1");
+  two.cluster.run_for(61s);  // the watch that was open has ended
+  two.cluster.kill_session();
+  two.cluster.run_for(5ms);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 0);
+  two.cluster.end_job(two.a, "tasks/1");
+  two.cluster.run_for(5ms);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(two.cluster.store.has("tasks/1"));
+}
+
+TEST_CASE("the lock is lost: a renewal that is refused makes the leader look") {
+  Two two;
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    const auto* read = std::get_if<ReadLeader>(&e);
+    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
+  };
+  two.cluster.run_for(60s);  // the watch that was open has ended
+  two.cluster.kill_session();
+  two.cluster.run_for(5s + 100ms);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+}
+
+TEST_CASE("a renewal that is refused wrongly costs nothing") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  // A server that lags behind says so of a session that lives.
+  two.cluster.fault = [&](const Daemon&, const Effect&) { return Fault{}; };
+  bool lie = true;
+  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    const auto* renew = std::get_if<RenewSession>(&e);
+    if (&daemon == &two.a && renew && lie) {
+      lie = false;
+      two.cluster.tell(two.a, SessionRenewed{renew->request, SessionRenewed::Answer::kGone, {}});
+    }
+  };
+  two.cluster.run_for(60s);
+  CHECK_FALSE(lie);
+  CHECK(two.cluster.leader() == &two.a);
+  CHECK(two.cluster.running() == 1);
+}
+
+TEST_CASE("a proof that was long on its way extends the lease from its sending") {
+  Two two;
+  Instant sent{};
+  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    const auto* read = std::get_if<ReadLeader>(&e);
+    if (&daemon == &two.a && read && read->consistent) sent = two.cluster.now;
+    const auto* extension = std::get_if<ExtendLease>(&e);
+    if (&daemon == &two.a && extension) CHECK(extension->until == sent + 24s);
+  };
+  two.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    const auto* read = std::get_if<ReadLeader>(&e);
+    if (read && read->consistent) f.back = 2s;
+    return f;
+  };
+  const std::size_t before = all<ExtendLease>(two.a).size();
+  two.cluster.run_for(1min);
+  CHECK(all<ExtendLease>(two.a).size() > before + 5);
+}
+
+TEST_CASE("the core itself stops the jobs of a lease in doubt, not their warden alone") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cut_off = &two.a;
+  two.cluster.run_for(26s);
+  CHECK(all<StopJob>(two.a).size() == 1);
+  CHECK(two.cluster.running() == 0);
+}
+
+TEST_CASE("the session is lost while waiting: a new one is made, and a late answer spares it") {
+  Two two;
+  // The refusal of b's renewal is on its way while b finds out by the lock.
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    Fault f;
+    if (&daemon == two.b && std::holds_alternative<RenewSession>(e)) f.back = 2500ms;
+    return f;
+  };
+  two.cluster.run_for(4s);
+  two.cluster.store.destroy(two.cluster.now, "s2");
+  REQUIRE(two.cluster.run_until(
+      [&] { return std::holds_alternative<RenewSession>(two.b->log.back().effect); }, 10s));
+  two.cluster.run_for(100ms);
+  two.cluster.kill_session();
+  two.cluster.run_for(20s);
+  CHECK(count(*two.b, Fact::Kind::kLockDelay) == 1);
+  CHECK(count(*two.b, Fact::Kind::kSessionLost) == 1);
+  CHECK(count(*two.b, Fact::Kind::kSessionCreated) == 2);
+}
+
+TEST_CASE("a session that is gone while waiting is replaced by the next renewal") {
+  Two two;
+  two.cluster.store.destroy(two.cluster.now, "s2");
+  two.cluster.run_for(6s);
+  CHECK(two.b->remembered == "s3");
+  two.cluster.tell(two.a, StopRequested{});
+  CHECK(two.until_leader(*two.b) < 1s);
+}
+
+TEST_CASE("a daemon that comes back takes up its session, and leads without lock-delay") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.crash(two.a);
+  two.cluster.restart_after(two.a, 1s);
+  CHECK(two.until_leader(two.a) < 2s);
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.store.leader_session() == "s1");
+  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
+  CHECK(two.cluster.running() == 1);
+}
+
+TEST_CASE("a daemon that comes back too late makes a new session") {
+  Two two;
+  two.cluster.crash(two.a);
+  two.cluster.restart_after(two.a, 2min);
+  two.until_leader(*two.b);
+  two.cluster.run_for(2min);
+  CHECK(two.a.remembered == "s3");
+  CHECK(two.cluster.leader() == two.b);
+}
+
+// The one hole: no lock-delay follows. The watch closes it within a round trip, not at once.
+TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one leads again") {
+  Two two;
+  two.cluster.run_for(1s);
+  two.cluster.store.remove_leader_key();
+  two.cluster.run_for(5ms);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  two.cluster.run_for(1s);
+  REQUIRE(two.cluster.leader() != nullptr);
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.running() == 1);
+  const std::size_t before = two.a.log.size() + two.b->log.size();
+  two.cluster.run_for(10s);
+  CHECK(two.a.log.size() + two.b->log.size() - before < 40);
+}
+
+TEST_CASE("the leader key is overwritten by a stranger: the leader leads on, and can step down") {
+  Two two;
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.run_for(1min);
+  CHECK(two.cluster.leader() == &two.a);
+  two.cluster.store.control(false, "now");
+  CHECK(two.until_leader(*two.b) < 1s);
+}
+
+TEST_CASE("a lock that may not be acquired is asked for now and then") {
+  Cluster cluster;
+  cluster.store.no_right.insert("leader");
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(1min);
+  CHECK(all<AcquireLock>(a).size() <= 13);
+  CHECK(count(a, Fact::Kind::kDenied) >= 1);
+  cluster.store.no_right.clear();
+  cluster.run_for(6s);
+  CHECK(cluster.leader() == &a);
+}
+
+TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
+  Cluster cluster;
+  int lost = 0;
+  cluster.fault = [&](const Daemon&, const Effect& e) {
+    Fault f;
+    f.lose_reply = std::holds_alternative<AcquireLock>(e) && lost++ == 0;
+    return f;
+  };
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(5s);
+  CHECK(cluster.leader() == &a);
+}
+
+TEST_CASE("a requested step-down lets running jobs finish, and the other leads at once") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 2;
+  Two two{options};
+  for (const char* id : {"1", "2", "3"}) two.cluster.put(id);
+  two.cluster.run_for(1s);
+  two.cluster.store.control(false, "please");
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.running() == 1);
+  CHECK_FALSE(two.cluster.store.task("tasks/2")->stamp.taken);  // given back
+  CHECK(two.cluster.store.task("tasks/2")->stamp.attempt == 0);
+  two.cluster.end_job(two.a, "tasks/1");
+  CHECK(two.until_leader(*two.b) < 100ms);
+  two.cluster.run_for(100ms);
+  CHECK(two.cluster.started == Keys{"tasks/1", "tasks/2"});
+  CHECK(count(two.a, Fact::Kind::kSteppedDown) == 1);
+
+  // What was asked of the first leader was not asked of the second.
+  two.cluster.run_for(1min);
+  CHECK(two.cluster.leader() == two.b);
+}
+
+TEST_CASE("a step-down with nobody else there is made up after the standoff") {
+  Cluster cluster;
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(2s);
+  cluster.store.control(false, "please");
+  cluster.run_for(9s);
+  CHECK(cluster.leader() == nullptr);
+  cluster.run_for(2s);
+  CHECK(cluster.leader() == &a);
+}
+
+TEST_CASE("a release that lands late does not free the lock that was acquired since") {
+  Cluster cluster;
+  int releases = 0;
+  cluster.fault = [&](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<ReleaseLock>(e) && releases++ == 0) f.out = 40s;
+    return f;
+  };
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(2s);
+  cluster.store.control(false, "please");
+  cluster.run_for(30s);
+  REQUIRE(cluster.leader() == &a);
+  CHECK(releases == 2);
+  cluster.run_for(30s);
+  CHECK(cluster.store.leader_session() == "s1");
+  CHECK(count(a, Fact::Kind::kLeaseLost) == 0);
+}
+
+TEST_CASE("an orderly stop gives back, finishes, releases, destroys, and the next leads at once") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  Two two{options};
+  two.cluster.put("1");
+  two.cluster.put("2");
+  two.cluster.run_for(1s);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.running() == 1);
+  two.cluster.end_job(two.a, "tasks/1");
+  CHECK(two.until_leader(*two.b) < 100ms);
+  CHECK(two.a.stopped);
+  CHECK_FALSE(two.a.remembered.has_value());
+  CHECK_FALSE(two.cluster.store.session_lives("s1"));
+  Keys order;
+  for (const auto& [at, effect] : two.a.log) {
+    if (std::holds_alternative<ReleaseLock>(effect)) order.emplace_back("release");
+    if (std::holds_alternative<DestroySession>(effect)) order.emplace_back("destroy");
+    if (std::holds_alternative<Stopped>(effect)) order.emplace_back("stopped");
+  }
+  CHECK(order == Keys{"release", "destroy", "stopped"});
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.started == Keys{"tasks/1", "tasks/2"});
+}
+
+TEST_CASE("a job that outlasts the drain is stopped, and its task given back as if never begun") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(29s);
+  CHECK(two.cluster.running() == 1);
+  two.until_leader(*two.b);
+  CHECK(two.a.stopped);
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 0);
+  CHECK(two.cluster.running() == 1);
+}
+
+TEST_CASE("a job that will not end: the lock is left to its TTL, and nothing is begun any more") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 2;
+  Two two{options};
+  two.cluster.stopping = [](Duration) { return Duration{1h}; };
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(10s);
+  two.cluster.put("2");
+  CHECK(two.cluster.run_until([&] { return two.a.stopped; }, 60s));
+  CHECK(all<ReleaseLock>(two.a).empty());
+  CHECK(two.cluster.store.leader_session() == "s1");
+  CHECK_FALSE(two.cluster.store.task("tasks/2")->stamp.taken);
+}
+
+TEST_CASE("a stop during an outage ends, and leaves the session to its TTL") {
+  for (const bool leads : {true, false}) {
+    Two two;
+    Daemon& daemon = leads ? two.a : *two.b;
+    two.cut_off = &daemon;
+    two.cluster.tell(daemon, StopRequested{});
+    CHECK(two.cluster.run_until([&] { return daemon.stopped; }, 10s));
+  }
+}
+
+TEST_CASE("a stop before anything was reached ends") {
+  for (const Duration after : {0ms, 1ms, 2ms, 3ms, 4ms, 5ms, 6ms, 7ms}) {
+    Cluster cluster;
+    Daemon& a = cluster.add(options_of("a"));
+    cluster.run_for(after);
+    cluster.tell(a, StopRequested{});
+    CHECK(cluster.run_until([&] { return a.stopped; }, 10s));
+    cluster.run_for(1min);
+    CHECK(all<Stopped>(a).size() == 1);
+    CHECK(cluster.store.leader_session().empty());
+    CHECK(cluster.violations().empty());
+  }
+}
+
+TEST_CASE("a stop while the lock was lost waits for the jobs") {
+  Two two;
+  two.cluster.stopping = [](Duration grace) { return grace; };
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.kill_session();
+  two.cluster.run_for(100ms);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(3500ms);
+  CHECK(two.cluster.running() == 1);
+  CHECK_FALSE(two.a.stopped);
+  two.cluster.run_for(5s);
+  CHECK(two.a.stopped);
+}
+
+TEST_CASE("jobs that may overlap go on when the lease is lost") {
+  QueueOptions options = options_of("a");
+  options.any_type->on_lease_lost = OnLeaseLost::kFinish;
+  Two two{options};
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.kill_session();
+  two.cluster.run_for(10s);
+  CHECK(two.cluster.running() == 1);
+}
+
+TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {
+  Two two;
+  Task& due = two.cluster.make("1");
+  due.execute_at = two.cluster.wall() + 26s;
+  due.expire_at = two.cluster.wall() + 27s;
+  two.cluster.store.put(due);
+  two.cluster.run_for(1s);
+  two.cut_off = &two.a;
+  two.cluster.run_for(30s);
+  CHECK(two.cluster.started.empty());
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,505 @@
+// Which task runs when, and what becomes of its attempt.
+
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+// One daemon that leads; jobs run until the test ends them.
+struct Alone {
+  explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
+    REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
+    cluster.run_for(100ms);
+  }
+  ~Alone() {
+    const auto& found = cluster.violations();
+    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+  }
+  void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
+    cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
+  }
+  bool idle() { return cluster.store.task_keys().empty(); }
+  const BuryOp& dead(const std::string& key) {
+    REQUIRE(cluster.store.dead.contains(key));
+    return cluster.store.dead.at(key);
+  }
+
+  Cluster cluster;
+  Daemon& daemon;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("tasks start by time, then creation, those without a time first") {
+  Alone a;
+  a.all_end_after(10ms);
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  const auto put = [&](const std::string& id, std::optional<std::int64_t> at) {
+    Task& task = a.cluster.make(id);
+    if (at) task.task_time = WallTime{std::chrono::seconds{*at}};
+    a.cluster.store.put(task);
+  };
+  put("late", 300);
+  put("b", 100);
+  put("z", std::nullopt);
+  put("a", 100);
+  put("y", std::nullopt);
+  Task& timed = a.cluster.make("timed");  // executeAt comes before taskTime
+  timed.task_time = WallTime{std::chrono::seconds{1}};
+  timed.execute_at = WallTime{std::chrono::seconds{200}};
+  a.cluster.store.put(timed);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.empty());
+
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started ==
+        Keys{"tasks/z", "tasks/y", "tasks/b", "tasks/a", "tasks/timed", "tasks/late"});
+}
+
+TEST_CASE("the finish of a task and the claim of the next share a transaction") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+  bool shared = false;
+  for (const Commit& commit : all<Commit>(a.daemon)) {
+    shared = shared || (finishes(commit, "tasks/1") && claims(commit, "tasks/2"));
+  }
+  CHECK(shared);
+}
+
+TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 3;
+  Alone a{options};
+  a.all_end_after(50ms);
+  for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
+  a.cluster.run_for(20ms);
+  CHECK(a.cluster.store.task("tasks/4")->stamp.taken);
+  CHECK_FALSE(a.cluster.store.task("tasks/5")->stamp.taken);
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started ==
+        Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4", "tasks/5", "tasks/6"});
+}
+
+TEST_CASE("a task starts when it is due, not before, also across a step of the wall clock") {
+  Alone a;
+  Task& task = a.cluster.make("later");
+  task.execute_at = a.cluster.wall() + 10s;
+  a.cluster.store.put(task);
+  a.cluster.run_for(9s);
+  CHECK(a.cluster.started.empty());
+  a.cluster.run_for(1010ms);
+  CHECK(a.cluster.started == Keys{"tasks/later"});
+
+  Task& next = a.cluster.make("tomorrow");
+  next.execute_at = a.cluster.wall() + 24h;
+  a.cluster.store.put(next);
+  a.cluster.end_job(a.daemon, "tasks/later");
+  a.cluster.run_for(1s);
+  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() + 25h});
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.back() == "tasks/tomorrow");
+}
+
+TEST_CASE("a task that is due in a thousand years makes nobody look") {
+  Alone a;
+  Task& task = a.cluster.make("far");
+  task.execute_at = a.cluster.wall() + std::chrono::hours{24 * 365 * 1000};
+  a.cluster.store.put(task);
+  a.cluster.run_for(std::chrono::hours{24});
+  const std::size_t before = a.daemon.log.size();
+  CHECK(a.daemon.queue->next_deadline() > a.cluster.now);
+  a.cluster.run_for(10s);
+  CHECK(a.daemon.log.size() < before + 40);
+}
+
+TEST_CASE("while the queue is paused running jobs go on, and nothing starts") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  Task& due = a.cluster.make("3");
+  due.execute_at = a.cluster.wall() + 1s;  // what becomes due meanwhile is no reason to spin
+  a.cluster.store.put(due);
+  a.cluster.run_for(5s);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(5s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(count(a.daemon, Fact::Kind::kPaused) == 1);
+  a.cluster.store.control(false, "");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+}
+
+TEST_CASE("a failed task is tried again after a growing backoff until it is dead") {
+  Alone a;
+  a.all_end_after(10ms, JobEnding::kRetry);
+  a.daemon.options.any_type->max_attempts = 3;
+  a.cluster.put("1");
+  a.cluster.run_for(500ms);
+  CHECK(a.cluster.started.size() == 1);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  CHECK_FALSE(a.cluster.store.task("tasks/1")->stamp.taken);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");
+  a.cluster.run_for(1s);  // after 1 s
+  CHECK(a.cluster.started.size() == 2);
+  a.cluster.run_for(1500ms);
+  CHECK(a.cluster.started.size() == 2);
+  a.cluster.run_for(1s);  // after 2 s
+  CHECK(a.cluster.started.size() == 3);
+  CHECK(a.idle());
+  CHECK(a.dead("dead/1").reason == "failed");
+  CHECK(a.dead("dead/1").error == "no luck");
+  CHECK(a.dead("dead/1").stamp.attempt == 3);
+}
+
+TEST_CASE("the backoff is jittered, capped, and survives a factor beyond all numbers") {
+  QueueOptions options = options_of("a");
+  options.any_type->max_attempts = 1000;
+  Alone a{options};
+  a.all_end_after(1ms, JobEnding::kRetry);
+  Task& task = a.cluster.make("1");
+  task.backoff = Backoff{Duration::zero(), 1s, 100.0, 0.5};
+  task.stamp.attempt = 900;
+  a.cluster.store.put(task);
+  a.cluster.run_for(2s);
+  CHECK(a.cluster.started.size() >= 2);
+  CHECK(a.cluster.started.size() < 6);
+}
+
+TEST_CASE("a permanent failure is a dead letter at once") {
+  Alone a;
+  a.all_end_after(10ms, JobEnding::kPermanent);
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == 1);
+  CHECK(a.dead("dead/1").reason == "permanent");
+}
+
+TEST_CASE("a job over its time is stopped, and has failed") {
+  Alone a;
+  Task& task = a.cluster.make("1");
+  task.timeout = 2s;
+  task.max_attempts = 1;
+  a.cluster.store.put(task);
+  a.cluster.run_for(1900ms);
+  CHECK(a.cluster.running() == 1);
+  a.cluster.run_for(300ms);
+  CHECK(a.cluster.running() == 0);
+  CHECK(a.dead("dead/1").reason == "failed");
+  CHECK(a.dead("dead/1").error == "timed out; stopped");
+}
+
+TEST_CASE("a task that was not started by its expireAt is a dead letter") {
+  Alone a;
+  a.cluster.put("1");
+  Task& task = a.cluster.make("2");
+  task.expire_at = a.cluster.wall() + 3s;
+  a.cluster.store.put(task);
+  a.cluster.run_for(2900ms);
+  CHECK(a.cluster.store.has("tasks/2"));
+  a.cluster.run_for(200ms);
+  CHECK_FALSE(a.cluster.store.has("tasks/2"));
+  CHECK(a.dead("dead/2").reason == "expired");
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("what cannot be read is a dead letter, and never over another one") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_bad("tasks/1", "{", "expected a JSON object");
+  a.cluster.put("2");
+  a.cluster.run_for(1s);
+  CHECK(a.dead("dead/1").reason == "unreadable");
+  CHECK_FALSE(a.dead("dead/1").readable);
+  CHECK(a.idle());
+  a.cluster.store.put_bad("tasks/1", "[", "expected a JSON object");
+  a.cluster.run_for(1s);
+  CHECK(*a.dead("dead/1").record == "{");
+  CHECK(*a.dead("dead/1~2").record == "[");
+  a.cluster.put("1");  // a readable one under the name of a buried one is a task
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.back() == "tasks/1");
+}
+
+TEST_CASE("a task without an executor waits, and holds up nobody") {
+  QueueOptions options = options_of("a");
+  options.any_type.reset();
+  options.types["Known"] = TypePolicy{};
+  Alone a{options};
+  a.cluster.put("1");
+  Task& task = a.cluster.make("2");
+  task.type = "Known";
+  a.cluster.store.put(task);
+  a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kDone, {}}; };
+  // The cluster's warden asks for the policy of a type; there is one for "Known".
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/2"});
+  CHECK(a.cluster.store.has("tasks/1"));
+  CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
+}
+
+TEST_CASE("a task deleted while it waits is withdrawn") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/2");
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task deleted while it is held is not started") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.store.task("tasks/2")->stamp.taken);
+  a.cluster.store.remove("tasks/2");
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task deleted while it runs has its job stopped, and one written anew runs") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.running() == 1);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(5ms);
+  a.cluster.put("1");  // while the job is being stopped
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE("a task deleted while its finish is under way, and written anew, runs again") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (finishes(e, "tasks/1")) f.out = 500ms;
+    return f;
+  };
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+}
+
+TEST_CASE("a task rewritten while it runs runs again in its new version") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>("another record");
+  a.cluster.store.put(task);
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.running() == 1);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.running() == 1);
+  CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
+}
+
+TEST_CASE("what is written beside our claim survives the rewrites that follow") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.touch("tasks/1", "a record with a remark");
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.run_for(100ms);
+  CHECK(*a.cluster.store.task("tasks/1")->record == "a record with a remark");
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");
+  a.cluster.run_for(2s);
+  CHECK(*a.cluster.job("tasks/1")->task->record == "a record with a remark");
+}
+
+TEST_CASE("a long list is watched by name, and what was rewritten in it is found") {
+  Alone a;
+  for (int i = 0; i < 200; ++i) {
+    Task& task = a.cluster.make(std::to_string(1000 + i));
+    task.execute_at = a.cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
+  a.cluster.put("new");  // fetched by its name
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/new"});
+
+  a.cluster.put("1100");  // rewritten: due now
+  a.cluster.end_job(a.daemon, "tasks/new");
+  a.cluster.run_for(2s);
+  // In the moment of our own finish the change seems to be ours; the resync tells.
+  a.cluster.run_for(60s);
+  CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
+}
+
+TEST_CASE("a list that shrinks is read whole again") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  for (int i = 0; i < 80; ++i) {
+    Task& task = a.cluster.make(std::to_string(100 + i));
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
+  a.all_end_after(1ms);
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+  a.cluster.run_for(1s);
+  CHECK(all<ListTasks>(a.daemon).back().full);
+}
+
+TEST_CASE("a record too large to be rewritten is left alone") {
+  Alone a;
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>(std::string(523'000, '.'));
+  a.cluster.store.put(task);
+  a.cluster.put("2");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/2"});
+  CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 1);
+  CHECK(a.cluster.store.has("tasks/1"));
+  a.cluster.put("1");  // shorter now
+  a.cluster.end_job(a.daemon, "tasks/2");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.back() == "tasks/1");
+}
+
+TEST_CASE("a record too large for a transaction goes plainly, each time after a fresh proof") {
+  Alone a;
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>(std::string(450'000, '.'));
+  a.cluster.store.put(task);
+  a.cluster.run_for(1s);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kPermanent, "no luck");
+  a.cluster.run_for(1s);
+  CHECK(a.dead("dead/1").reason == "permanent");
+  CHECK(a.idle());
+  CHECK(count(a.daemon, Fact::Kind::kStoreTrouble) == 0);
+
+  std::optional<Instant> proof;
+  int plain = 0;
+  for (const auto& [at, effect] : a.daemon.log) {
+    if (const auto* read = std::get_if<ReadLeader>(&effect); read && read->consistent) proof = at;
+    const auto* commit = std::get_if<Commit>(&effect);
+    if (commit == nullptr || !commit->plain) continue;
+    ++plain;
+    CHECK(commit->ops.size() == 1);
+    REQUIRE(proof);
+    CHECK(at - *proof < 10ms);
+    proof.reset();
+  }
+  CHECK(plain == 2);
+}
+
+TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
+  Alone a;
+  a.cluster.store.no_right.insert("tasks/1");
+  a.all_end_after(10ms);
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(4s);
+  CHECK(a.cluster.started == Keys{"tasks/2"});
+  CHECK(count(a.daemon, Fact::Kind::kDenied) == 1);
+  a.cluster.store.no_right.clear();
+  a.cluster.run_for(3s);
+  CHECK(a.cluster.started == Keys{"tasks/2", "tasks/1"});
+}
+
+TEST_CASE("a finish that is denied is kept and tried again, and holds up nobody") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.no_right.insert("tasks/1");
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.put("2");
+  a.cluster.run_for(4s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+  a.cluster.store.no_right.clear();
+  a.cluster.run_for(6s);
+  CHECK_FALSE(a.cluster.store.has("tasks/1"));
+}
+
+TEST_CASE("a listing that a token may not read withdraws nothing") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  a.cluster.store.unreadable = true;
+  a.cluster.store.control(false, "");  // some write, for the watch to wake
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.running() == 1);
+  a.cluster.store.unreadable = false;
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+}
+
+TEST_CASE("the folder and the control key are made once, also when the reply is lost") {
+  Cluster cluster;
+  int losses = 2;
+  cluster.fault = [&](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<Commit>(e) && losses > 0) {
+      f.lose_request = losses == 2;
+      f.lose_reply = true;
+      --losses;
+    }
+    return f;
+  };
+  Daemon& daemon = cluster.add(options_of("a"));
+  cluster.run_for(60s);
+  CHECK(losses == 0);
+  CHECK(cluster.store.list(ListTasks{}).marker);
+  CHECK(cluster.store.read_control(WatchControl{}).found);
+  CHECK(all<Commit>(daemon).size() < 8);
+  CHECK(cluster.violations().empty());
+}
+
+TEST_CASE("a control key that may not be made is asked for now and then, not ever more") {
+  Cluster cluster;
+  cluster.store.no_right = {"control", "tasks/"};
+  Daemon& daemon = cluster.add(options_of("a"));
+  cluster.run_for(10min);
+  std::size_t most = 0;
+  for (const Commit& commit : all<Commit>(daemon)) most = std::max(most, commit.ops.size());
+  CHECK(most <= 2);
+  CHECK(all<Commit>(daemon).size() < 300);
+}
+
+TEST_SUITE_END();

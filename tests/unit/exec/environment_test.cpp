@@ -1,0 +1,105 @@
+#include "exec/environment.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace lictor::exec {
+namespace {
+
+Environment with_record(std::string record) {
+  Attempt attempt;
+  attempt.record = std::make_shared<const std::string>(std::move(record));
+  return job_environment({}, {}, attempt, std::nullopt);
+}
+
+bool has(const Environment& environment, const std::string& variable) {
+  return std::count(environment.begin(), environment.end(), variable) == 1;
+}
+
+bool names(const Environment& environment, const std::string& name) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [&](const auto& variable) { return variable.starts_with(name + "="); });
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
+  const Environment daemon = {"PATH=/bin",      "LC_TIME=C",    "TZ=UTC",
+                              "HOME=/root",     "USER=root",    "CONSUL_HTTP_TOKEN=s",
+                              "LICTOR_ROOT=x/", "LD_PRELOAD=x", "NOTIFY_SOCKET=/run/n"};
+  CHECK(base_environment(daemon, nullptr) ==
+        Environment{"PATH=/bin", "LC_TIME=C", "TZ=UTC", "HOME=/root", "USER=root"});
+
+  const User user{"oracle", "/home/oracle", "/bin/sh", {}};
+  const Environment other = base_environment(daemon, &user);
+  CHECK(has(other, "HOME=/home/oracle"));
+  CHECK(has(other, "USER=oracle"));
+  CHECK(has(other, "LOGNAME=oracle"));
+  CHECK(has(other, "SHELL=/bin/sh"));
+  CHECK(names(base_environment({}, nullptr), "PATH"));
+}
+
+TEST_CASE("a job is told its task, and the configuration cannot say otherwise") {
+  Attempt attempt;
+  attempt.queue = "oracle";
+  attempt.task_id = "a/7";
+  attempt.task_key = "oracleTask/a/7";
+  attempt.task_type = "Create";
+  attempt.number = 2;
+  attempt.fencing_token = 18446744073709551615U;
+  const WallTime deadline{std::chrono::milliseconds{1'445'599'887'250}};
+  const Environment told = job_environment(
+      {"PATH=/bin"}, {{"PATH", "/opt/bin"}, {"SID", "a=b"}, {"LICTOR_TASK_ID", "x"}}, attempt,
+      deadline);
+  CHECK(told == Environment{"PATH=/opt/bin", "SID=a=b", "LICTOR_TASK_ID=a/7",
+                            "LICTOR_TASK_KEY=oracleTask/a/7", "LICTOR_TASK_TYPE=Create",
+                            "LICTOR_QUEUE=oracle", "LICTOR_ATTEMPT=2",
+                            "LICTOR_FENCING_TOKEN=18446744073709551615",
+                            "LICTOR_DEADLINE=2015-10-23T11:31:27.250Z"});
+  CHECK(has(job_environment({}, {}, attempt, std::nullopt), "LICTOR_DEADLINE="));
+}
+
+TEST_CASE("each scalar of taskPara becomes a variable, numbers as they are written") {
+  const Environment told = with_record(R"({
+    "taskId": "7", "other": {"x": 1},
+    "taskPara": {"text": "a b\nc", "whole": 18446744073709551615, "negative": -5,
+                 "huge": 123456789012345678901234567890, "real": 1.50e3, "yes": true, "no": false,
+                 "nothing": null, "list": [1, 2], "object": {"inner": 1}, "after": "x",
+                 "instance-id.ä": "db7", "": "nameless"},
+    "last": 5})");
+  CHECK(has(told, "LICTOR_PARA_text=a b\nc"));
+  CHECK(has(told, "LICTOR_PARA_whole=18446744073709551615"));
+  CHECK(has(told, "LICTOR_PARA_negative=-5"));
+  CHECK(has(told, "LICTOR_PARA_huge=123456789012345678901234567890"));
+  CHECK(has(told, "LICTOR_PARA_real=1.50e3"));
+  CHECK(has(told, "LICTOR_PARA_yes=true"));
+  CHECK(has(told, "LICTOR_PARA_no=false"));
+  CHECK(has(told, "LICTOR_PARA_nothing="));
+  CHECK(has(told, "LICTOR_PARA_after=x"));
+  CHECK(has(told, "LICTOR_PARA_instance_id___=db7"));
+  for (const char* name : {"list", "object", "inner", "x", "last", "taskId", ""}) {
+    CAPTURE(name);
+    CHECK_FALSE(names(told, std::string{"LICTOR_PARA_"} + name));
+  }
+}
+
+TEST_CASE("a parameter that no variable can hold is left out") {
+  CHECK_FALSE(names(with_record(R"({"taskPara": {"nul": "a\u0000b"}})"), "LICTOR_PARA_nul"));
+  const std::string longest(kMaxVariableBytes - 15, 'x');
+  CHECK(names(with_record(R"({"taskPara": {"big": ")" + longest + "\"}}"), "LICTOR_PARA_big"));
+  CHECK_FALSE(
+      names(with_record(R"({"taskPara": {"big": ")" + longest + "x\"}}"), "LICTOR_PARA_big"));
+  CHECK(has(with_record(R"({"taskPara": {"a-b": 1, "a_b": 2}})"), "LICTOR_PARA_a_b=2"));
+  for (const char* para : {"\"text\"", "[{\"a\": 1}]", "7", "null"}) {
+    CHECK(with_record(std::string{R"({"taskPara": )"} + para + "}").size() == 7);
+  }
+  CHECK(with_record("no JSON").size() == 7);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec

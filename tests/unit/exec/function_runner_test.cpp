@@ -1,0 +1,132 @@
+#include "exec/function_runner.h"
+
+#include <atomic>
+#include <latch>
+#include <stdexcept>
+#include <string>
+
+#include "base/clock.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+Exit until_stopped(const Attempt&, std::stop_token stop, Instant) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock{mutex};
+  stopped.wait(lock, stop, [] { return false; });
+  Exit exit{};
+  exit.ending = Ending::kStopped;
+  return exit;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  const Instant deadline = boot_now() + 1h;
+  FunctionRunner runner{[&](const Attempt& attempt, const std::stop_token&, Instant until) {
+                          Exit exit{};
+                          exit.ending = until == deadline ? Ending::kPermanent : Ending::kDone;
+                          exit.error = attempt.task_id;
+                          exit.result.emplace("1");
+                          return exit;
+                        },
+                        board,
+                        {}};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), deadline, exits.callback()));
+  const Exit exit = exits.of(AttemptId{1});
+  CHECK(exit.ending == Ending::kPermanent);
+  CHECK(exit.error == "7");
+  CHECK(exit.result == "1");
+}
+
+TEST_CASE("an exception is a failure to be tried again") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  FunctionRunner runner{[](const Attempt& attempt, const std::stop_token&, Instant) -> Exit {
+                          if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
+                          throw 7;  // NOLINT
+                        },
+                        board,
+                        {}};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+  CHECK(exits.of(AttemptId{1}).ending == Ending::kRetry);
+  CHECK(exits.of(AttemptId{1}).error == "no space");
+  CHECK(exits.of(AttemptId{2}).ending == Ending::kRetry);
+}
+
+TEST_CASE("as many functions run at once as there are threads; stop reaches them and who waits") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::latch both{2};
+  std::atomic<int> ran = 0;
+  FunctionRunner runner{[&](const Attempt& attempt, std::stop_token stop, Instant until) {
+                          ++ran;
+                          both.arrive_and_wait();
+                          return until_stopped(attempt, std::move(stop), until);
+                        },
+                        board,
+                        {2, kNoLease, true}};
+  Exits exits;
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
+  }
+  both.wait();
+  runner.stop(AttemptId{3}, 0ms);
+  CHECK(exits.of(AttemptId{3}).error == "stopped before it started");
+  CHECK_FALSE(exits.has(AttemptId{1}));
+  runner.stop(AttemptId{1}, 0ms);
+  runner.stop(AttemptId{1}, 0ms);
+  CHECK(exits.of(AttemptId{1}).ending == Ending::kStopped);
+  runner.stop(AttemptId{2}, 0ms);
+  CHECK(exits.of(AttemptId{2}).ending == Ending::kStopped);
+  runner.stop(AttemptId{2}, 0ms);
+  CHECK(ran == 2);
+}
+
+TEST_CASE("jobs are counted on the board from their start until before their end is told") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  (void)board.extend(4, boot_now() + 1h, 5s);
+  FunctionRunner runner{until_stopped, board, {1, 4, true}};
+  FunctionRunner outlives{until_stopped, board, {1, 4, false}};
+  Exits exits;
+  std::atomic<std::uint32_t> at_exit = 99;
+  REQUIRE(runner.start(attempt(1), Instant::max(), [&, told = exits.callback()](Exit exit) {
+    at_exit = board.in_process_jobs(4);
+    told(std::move(exit));
+  }));
+  REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+  REQUIRE(outlives.start(attempt(3), Instant::max(), exits.callback()));
+  CHECK(board.in_process_jobs(4) == 2);
+  runner.stop(AttemptId{2}, 0ms);
+  CHECK(board.in_process_jobs(4) == 1);
+  runner.stop(AttemptId{1}, 0ms);
+  (void)exits.of(AttemptId{1});
+  CHECK(at_exit == 0);
+
+  board.clear(4);
+  CHECK(runner.start(attempt(5), Instant::max(), exits.callback()).error().code ==
+        ErrorCode::kUnavailable);
+  CHECK(board.in_process_jobs(4) == 0);
+}
+
+TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  Exits exits;
+  {
+    FunctionRunner runner{until_stopped, board, {}};
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
+    }
+  }
+  for (std::uint64_t id = 1; id <= 3; ++id) CHECK(exits.has(AttemptId{id}));
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test

@@ -1,0 +1,59 @@
+#include "exec/output_log.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+
+namespace lictor::exec {
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("a log's path stays in its queue's directory, whatever the task is called") {
+  const auto path = [](std::string_view id) { return output_log_path("/l", "q", id, 2, 30); };
+  CHECK(path("task_7") == "/l/q/task_7.2.30.log");
+  CHECK(path("a/b") == "/l/q/a%2Fb.2.30.log");
+  CHECK(path("../../etc") == "/l/q/%2E.%2F..%2Fetc.2.30.log");
+  CHECK(path("50%~") == "/l/q/50%25%7E.2.30.log");
+  CHECK(path("\xc3\xa4\n") == "/l/q/%C3%A4%0A.2.30.log");
+  CHECK(output_log_path("/l", "../x", "7", 1, 1) == "/l/%2E.%2Fx/7.1.1.log");
+
+  const std::string one = path(std::string(400, 'a') + "1");
+  const std::string two = path(std::string(400, 'a') + "2");
+  CHECK(one != two);
+  CHECK(one.size() < 255);
+}
+
+TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
+  OutputLog log{"", 0};
+  CHECK(log.tail().empty());
+  (void)log.write("first\n");
+  for (int i = 0; i < 3000; ++i) (void)log.write("\xc3\xa4");
+  (void)log.write("x");
+  const std::string tail = log.tail();
+  CHECK(is_utf8(tail));
+  CHECK(tail.size() == OutputLog::kTailBytes - 1);
+  CHECK(tail.ends_with("\xc3\xa4x"));
+  CHECK(tail.starts_with("\xc3\xa4"));
+
+  OutputLog binary{"", 0};
+  (void)binary.write(std::string(10'000, '\xff') + "end");
+  CHECK(is_utf8(binary.tail()));
+  CHECK(binary.tail().size() <= OutputLog::kTailBytes);
+  CHECK(binary.tail().ends_with("end"));
+}
+
+TEST_CASE("a full disk is told once") {
+  OutputLog log{"/dev/full", 100};
+  CHECK(
+      log.write("hello") ==
+      "cannot write the output log /dev/full: No space left on device; the job goes on without it");
+  CHECK(log.write("hello").empty());
+  CHECK(log.finish().empty());
+  CHECK(log.tail() == "hellohello");
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec

@@ -1,0 +1,427 @@
+#include "exec/process_runner.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("a program reads the task's record on standard input, to its end") {
+  Rig rig;
+  const Exit small = rig.run({"/bin/cat"}, attempt(1, R"({"taskId": "42"})"));
+  CHECK(small.ending == Ending::kDone);
+  CHECK(small.error.empty());
+  CHECK(small.output_tail == R"({"taskId": "42"})");
+
+  const TempDir dir;
+  const std::string record = R"({"taskId": ")" + std::string(500'000, 'x') + R"("})";
+  write_file(dir / "record", record);
+  CHECK(rig.run({"/usr/bin/cmp", "-", dir / "record"}, attempt(2, record)).ending == Ending::kDone);
+  CHECK(rig.run(shell("echo x >&0"), attempt(3)).ending == Ending::kRetry);  // It is sealed.
+}
+
+TEST_CASE("a program's environment tells it the task, and nothing of the daemon's secrets") {
+  setenv("CONSUL_HTTP_TOKEN", "secret", 1);
+  setenv("LICTOR_CONFIG", "/etc/lictor/lictor.json", 1);
+  Rig rig;
+  ProcessOptions options;
+  options.argv = {"/usr/bin/env"};
+  options.environment = {{"ORACLE_SID", "db7"}};
+  const std::string printed =
+      rig.run(options, attempt(1, R"({"taskPara": {"initSize": 8000}})")).output_tail;
+  unsetenv("CONSUL_HTTP_TOKEN");
+  unsetenv("LICTOR_CONFIG");
+  CHECK(printed.find("LICTOR_PARA_initSize=8000\n") != std::string::npos);
+  CHECK(printed.find("LICTOR_FENCING_TOKEN=1001\n") != std::string::npos);
+  CHECK(printed.find("LICTOR_DEADLINE=\n") != std::string::npos);
+  CHECK(printed.find("ORACLE_SID=db7\n") != std::string::npos);
+  CHECK(printed.find("secret") == std::string::npos);
+  CHECK(printed.find("LICTOR_CONFIG") == std::string::npos);
+}
+
+TEST_CASE("a parameter of 100 kB arrives in the environment, one of 200 kB is left out") {
+  Rig rig;
+  const auto record = [](std::size_t size) {
+    return R"({"taskPara": {"big": ")" + std::string(size, 'x') + R"("}})";
+  };
+  CHECK(rig.run(shell("echo ${#LICTOR_PARA_big}"), attempt(1, record(100'000))).output_tail ==
+        "100000\n");
+  CHECK(rig.run(shell("echo ${#LICTOR_PARA_big}"), attempt(2, record(200'000))).output_tail ==
+        "0\n");
+}
+
+TEST_CASE("no shell looks at the arguments") {
+  Rig rig;
+  CHECK(rig.run({"/bin/echo", "$HOME;`id`", "*", "a  b"}).output_tail == "$HOME;`id` * a  b\n");
+}
+
+TEST_CASE("the exit status decides: 0 done, 64, 65 and 78 permanent, the rest again") {
+  Rig rig;
+  std::uint64_t id = 0;
+  const auto ending = [&](const std::string& status) {
+    return rig.run(shell("exit " + status), attempt(++id)).ending;
+  };
+  CHECK(ending("0") == Ending::kDone);
+  CHECK(ending("75") == Ending::kRetry);
+  for (const char* status : {"64", "65", "78"}) CHECK(ending(status) == Ending::kPermanent);
+  for (const char* status : {"1", "66", "77", "127", "255"})
+    CHECK(ending(status) == Ending::kRetry);
+  CHECK(rig.run(shell("exit 3"), attempt(++id)).error == "exit status 3");
+}
+
+TEST_CASE("a death by signal is a failure that names the signal") {
+  Rig rig;
+  const Exit exit = rig.run(shell("ulimit -c 0; kill -SEGV $$"));
+  CHECK(exit.ending == Ending::kRetry);
+  CHECK(exit.error == "killed by signal 11 (SIGSEGV)");
+}
+
+TEST_CASE("a program that cannot be run ends its attempt with the reason") {
+  Rig rig;
+  const TempDir dir;
+  const Exit missing = rig.run({"/opt/none/x"}, attempt(1));
+  CHECK(missing.ending == Ending::kRetry);
+  CHECK(missing.error == "cannot run /opt/none/x: No such file or directory");
+  CHECK(rig.run({"no-such-program"}, attempt(2)).error ==
+        "cannot run no-such-program: No such file or directory");
+
+  write_file(dir / "script", "echo no first line\n");
+  CHECK(rig.run({dir / "script"}, attempt(3)).error ==
+        "cannot run " + (dir / "script") + ": Permission denied");
+  chmod((dir / "script").c_str(), 0755);
+  CHECK(rig.run({dir / "script"}, attempt(4)).error ==
+        "cannot run " + (dir / "script") +
+            ": Exec format error (a script needs a first line like #!/bin/sh)");
+
+  ProcessOptions options;
+  options.argv = {"/bin/true"};
+  options.directory = dir / "none";
+  CHECK(rig.run(options, attempt(5)).error == "cannot run /bin/true: working directory " +
+                                                  (dir / "none") + ": No such file or directory");
+}
+
+TEST_CASE("a name without a slash is looked up in the daemon's PATH, past what may not be run") {
+  const TempDir dir;
+  write_file(dir / "true", "");
+  write_file(dir / "lictor-no-job", "");
+  const std::string before = std::getenv("PATH");
+  setenv("PATH", (dir / "none:" + dir.path() + ":" + before).c_str(), 1);
+  Rig rig;
+  setenv("PATH", before.c_str(), 1);
+  CHECK(rig.run({"true"}, attempt(1)).ending == Ending::kDone);
+  CHECK(rig.run({"lictor-no-job"}, attempt(2)).error ==
+        "cannot run lictor-no-job: Permission denied");
+}
+
+TEST_CASE(
+    "a program runs in a session and group of its own, with default signals and three files") {
+  Rig rig;
+  const Exit exit = rig.run(shell("echo $$ $$ $$; cut -d' ' -f1,5,6 /proc/$$/stat"), attempt(1));
+  const std::size_t line = exit.output_tail.find('\n') + 1;
+  CHECK(exit.output_tail.substr(0, line) == exit.output_tail.substr(line));
+
+  const std::string status = rig.run({"/bin/cat", "/proc/self/status"}, attempt(2)).output_tail;
+  for (const char* set : {"SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"}) {
+    CAPTURE(set);
+    CHECK(status.find(std::string{set} + ":\t0000000000000000\n") != std::string::npos);
+  }
+  // 3 is the directory that ls reads.
+  CHECK(rig.run({"/bin/ls", "/proc/self/fd"}, attempt(3)).output_tail == "0\n1\n2\n3\n");
+}
+
+TEST_CASE("working directory, limits and user are those of the configuration") {
+  Rig rig;
+  const TempDir dir;
+  ProcessOptions options;
+  options.argv = shell("pwd; ulimit -n; id -u; id -g; echo $HOME; echo x > /dev/stdout");
+  options.directory = dir.path();
+  options.limits = {{RLIMIT_NOFILE, 77, 77}};
+  std::string identity;
+  if (geteuid() == 0) {
+    const auto user = find_user("daemon");
+    REQUIRE(user.has_value());
+    options.user = *user;
+    identity = std::to_string(user->credentials.uid) + "\n" +
+               std::to_string(user->credentials.gid) + "\n" + user->home + "\n";
+    chmod(dir.path().c_str(), 0755);
+  } else {
+    identity = std::to_string(geteuid()) + "\n" + std::to_string(getegid()) + "\n" +
+               std::getenv("HOME") + "\n";
+  }
+  CHECK(rig.run(options, attempt(1)).output_tail == dir.path() + "\n77\n" + identity + "x\n");
+  if (geteuid() != 0) return;
+  chmod(dir.path().c_str(), 0700);
+  CHECK(rig.run(options, attempt(2)).error ==
+        "cannot run /bin/sh: working directory " + dir.path() + ": Permission denied");
+}
+
+TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
+  Rig rig;
+  const TempDir dir;
+  const auto deaf =
+      rig.runner(shell("trap '' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "deaf"}));
+  REQUIRE(deaf->start(attempt(1), Instant::max(), rig.exits.callback()));
+  REQUIRE(eventually([&] { return !contents(dir / "deaf").empty(); }));
+  const Instant stopped = boot_now();
+  deaf->stop(AttemptId{1}, 50ms);
+  const Exit killed = rig.exits.of(AttemptId{1});
+  CHECK(boot_now() - stopped >= 50ms);
+  CHECK(killed.ending == Ending::kStopped);
+  CHECK(killed.error == "stopped: killed by signal 9 (SIGKILL)");
+
+  const auto polite = rig.runner(
+      shell("trap 'exit 0' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "polite"}));
+  REQUIRE(polite->start(attempt(2), Instant::max(), rig.exits.callback()));
+  REQUIRE(eventually([&] { return !contents(dir / "polite").empty(); }));
+  polite->stop(AttemptId{2}, kPatience);
+  CHECK(rig.exits.of(AttemptId{2}).ending == Ending::kDone);
+  polite->stop(AttemptId{2}, 0ms);  // Ended: ignored.
+  polite->stop(AttemptId{99}, 0ms);
+}
+
+TEST_CASE("stop reaches a job that was stopped by SIGSTOP") {
+  Rig rig;
+  const TempDir dir;
+  const auto runner = rig.runner(shell("echo $$ > $1; kill -STOP $$; exit 3", {dir / "pid"}));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const std::string stat = "/proc/" + std::to_string(pid_in(dir / "pid")) + "/stat";
+  REQUIRE(eventually([&] { return contents(stat).find(") T ") != std::string::npos; }));
+  runner->stop(AttemptId{1}, kPatience);
+  CHECK(rig.exits.of(AttemptId{1}).error == "stopped: killed by signal 15 (SIGTERM)");
+}
+
+TEST_CASE("a stop right after the start is not lost, whatever the child is doing") {
+  Rig rig;
+  const auto runner = rig.runner({"/bin/sleep", "1000"});
+  for (std::uint64_t id = 1; id <= 100; ++id) {
+    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    runner->stop(AttemptId{id}, 2 * kPatience);
+    CHECK(rig.exits.of(AttemptId{id}).error == "stopped: killed by signal 15 (SIGTERM)");
+  }
+}
+
+TEST_CASE("what a job leaves in the background is gone by the time that its end is told") {
+  Rig rig;
+  const TempDir dir;
+  const auto leave = [&](std::uint64_t id, const std::string& how) {
+    const std::string file = dir / std::to_string(id);
+    CAPTURE(how);
+    // It holds the output open, too.
+    CHECK(rig.run(shell(how + "\nwhile ! test -s $1; do sleep 0.01; done", {file}), attempt(id))
+              .ending == Ending::kDone);
+    CHECK(gone(pid_in(file)));
+  };
+  const std::string sleeper = "sh -c 'echo $$ > $1; exec sleep 1000' sh $1";
+  leave(1, sleeper + " &");
+  leave(2, "set -m; " + sleeper + " &");     // its own process group
+  leave(3, "setsid " + sleeper + " &");      // its own session
+  leave(4, "(setsid " + sleeper + " &) &");  // and its parent gone: a daemon
+  leave(5, "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > $1; sleep 1000; :' sh $1 &) &");
+}
+
+TEST_CASE("a daemon of one job is gone with its job, while another job runs on") {
+  Rig rig;
+  const TempDir dir;
+  const auto other = rig.runner({"/bin/sleep", "1000"});
+  REQUIRE(other->start(attempt(9), Instant::max(), rig.exits.callback()));
+  CHECK(rig.run(shell("(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
+                      "while ! test -s $1; do sleep 0.01; done",
+                      {dir / "pid"}))
+            .ending == Ending::kDone);
+  CHECK(gone(pid_in(dir / "pid")));
+  CHECK_FALSE(rig.exits.has(AttemptId{9}));
+  other->stop(AttemptId{9}, kPatience);
+  CHECK(rig.exits.of(AttemptId{9}).ending == Ending::kStopped);
+}
+
+TEST_CASE("one that also hides its environment is gone after the last attempt") {
+  Rig rig;
+  const TempDir dir;
+  CHECK(rig.run(shell("(env -i setsid /bin/sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
+                      "while ! test -s $1; do sleep 0.01; done",
+                      {dir / "pid"}))
+            .ending == Ending::kDone);
+  const pid_t hidden = pid_in(dir / "pid");
+  CHECK(eventually([&] { return gone(hidden); }));
+}
+
+TEST_CASE("a job may close its output and go on; its end is its exit") {
+  Rig rig;
+  const TempDir dir;
+  const auto runner =
+      rig.runner(shell("echo last words; exec >&- 2>&-; echo $$ > $1\n"
+                       "while ! test -e $2; do sleep 0.01; done; exit 7",
+                       {dir / "pid", dir / "go"}));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const pid_t pid = pid_in(dir / "pid");
+  CHECK_FALSE(gone(pid));
+  CHECK_FALSE(rig.exits.has(AttemptId{1}));
+  write_file(dir / "go", "");
+  const Exit exit = rig.exits.of(AttemptId{1});
+  CHECK(exit.error == "exit status 7");
+  CHECK(exit.output_tail == "last words\n");
+}
+
+TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into the exit") {
+  Rig rig;
+  const TempDir dir;
+  ProcessOptions options;
+  options.argv = shell("echo out; echo err >&2");
+  options.log_directory = dir / "logs";
+  Attempt one = attempt(1);
+  one.task_id = "a/../b c";
+  CHECK(rig.run(options, one).output_tail == "out\nerr\n");
+  const std::string log = dir / "logs/oracle/a%2F..%2Fb%20c.1.1001.log";
+  CHECK(contents(log) == "out\nerr\n");
+  struct stat info {};
+  REQUIRE(stat(log.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == (0640 & ~umask(umask(0))));
+
+  options.argv = shell("printf 0123456789abcdef; exec sh -c 'printf end'");
+  options.log_cap = 10;
+  CHECK(rig.run(options, attempt(2)).output_tail == "0123456789abcdefend");
+  CHECK(contents(dir / "logs/oracle/7.1.1002.log") ==
+        "0123456789\n[lictor: 9 more bytes were left out]\n");
+}
+
+TEST_CASE("100 MB of output are read and dropped, and the job is not held up") {
+  Rig rig;
+  const TempDir dir;
+  ProcessOptions options;
+  options.argv = shell("head -c 100000000 /dev/zero; echo done");
+  options.log_directory = dir.path();
+  const Exit exit = rig.run(options, attempt(1));
+  CHECK(exit.ending == Ending::kDone);
+  CHECK(exit.output_tail.ends_with("done\n"));
+  CHECK(exit.output_tail.size() <= OutputLog::kTailBytes);
+  const std::string log = contents(dir / "oracle/7.1.1001.log");
+  CHECK(log.ends_with("\n[lictor: 98951429 more bytes were left out]\n"));
+  CHECK(log.size() < options.log_cap + 100);
+}
+
+TEST_CASE("a log that cannot be written is a warning, never a failure of the job") {
+  Rig rig;
+  const TempDir dir;
+  write_file(dir / "file", "");
+  ProcessOptions options;
+  options.argv = {"/bin/echo", "hello"};
+  options.log_directory = dir / "file";
+  const Exit exit = rig.run(options, attempt(1));
+  CHECK(exit.ending == Ending::kDone);
+  CHECK(exit.output_tail == "hello\n");
+  REQUIRE(rig.warnings().size() == 1);
+  CHECK(rig.warnings().front() == "cannot open the output log " + (dir / "file") +
+                                      "/oracle/7.1.1001.log: Not a directory; the job goes on "
+                                      "without it");
+}
+
+TEST_CASE("a log's place taken by a link is not written through") {
+  Rig rig;
+  const TempDir dir;
+  write_file(dir / "precious", "as it was");
+  std::filesystem::create_directories(dir / "logs/oracle");
+  std::filesystem::create_symlink(dir / "precious", dir / "logs/oracle/7.1.1001.log");
+  ProcessOptions options;
+  options.argv = {"/bin/echo", "hello"};
+  options.log_directory = dir / "logs";
+  CHECK(rig.run(options, attempt(1)).ending == Ending::kDone);
+  CHECK(contents(dir / "precious") == "as it was");
+  CHECK(rig.warnings().size() == 1);
+}
+
+TEST_CASE("a job hands over writes and a result in the files that it is told") {
+  Rig rig;
+  const TempDir dir;
+  ProcessOptions options;
+  options.scratch_directory = dir / "scratch";
+  if (geteuid() == 0) {
+    options.user = find_user("daemon").value();
+    chmod(dir.path().c_str(), 0755);
+  }
+  options.argv = shell("echo '[1]' > $LICTOR_COMMIT.new; mv $LICTOR_COMMIT.new $LICTOR_COMMIT");
+  const Exit one = rig.run(options, attempt(1));
+  CHECK(one.commit == "[1]\n");
+  CHECK_FALSE(one.result.has_value());
+
+  options.argv = shell("echo 2 > $LICTOR_RESULT");
+  CHECK(rig.run(options, attempt(2)).result == "2\n");
+
+  options.argv = shell("echo 2 > $LICTOR_RESULT; exit 75");
+  CHECK_FALSE(rig.run(options, attempt(3)).result.has_value());
+
+  options.argv = shell("head -c 600000 /dev/zero > $LICTOR_RESULT");
+  const Exit large = rig.run(options, attempt(4));
+  CHECK(large.ending == Ending::kRetry);
+  CHECK(large.error ==
+        "cannot take over the file LICTOR_RESULT: expected at most 524288 bytes, got more");
+
+  options.argv = shell("ln -s /etc/passwd $LICTOR_RESULT");
+  CHECK(rig.run(options, attempt(5)).ending == Ending::kRetry);
+  options.argv = shell("mkfifo $LICTOR_RESULT");
+  CHECK(rig.run(options, attempt(6)).ending == Ending::kRetry);
+
+  std::size_t left = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator{dir / "scratch"}) {
+    left += entry.is_directory() ? 0 : 1;
+  }
+  CHECK(left == 0);
+}
+
+TEST_CASE("1000 runs of /bin/true, eight at a time") {
+  Rig rig;
+  const auto runner = rig.runner({"/bin/true"});
+  for (std::uint64_t id = 1; id <= 1000; ++id) {
+    if (id > 8) rig.exits.wait_for(id - 8);
+    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+  }
+  for (std::uint64_t id = 1; id <= 1000; ++id) {
+    CHECK(rig.exits.of(AttemptId{id}).ending == Ending::kDone);
+  }
+}
+
+TEST_CASE("a warden that is held up loses neither orders nor ends") {
+  Rig rig;
+  const auto runner = rig.runner({"/bin/true"});
+  kill(rig.warden, SIGSTOP);
+  for (std::uint64_t id = 1; id <= 400; ++id) {
+    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+  }
+  kill(rig.warden, SIGCONT);
+  rig.exits.wait_for(400);
+}
+
+TEST_CASE("the host's end ends what still runs, and tells it") {
+  Rig rig;
+  const auto runner = rig.runner({"/bin/sleep", "1000"});
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+  }
+  rig.close();
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    const Exit exit = rig.exits.of(AttemptId{id});
+    CHECK(exit.ending == Ending::kStopped);
+    CHECK(exit.error == "stopped since the daemon went down: killed by signal 15 (SIGTERM)");
+  }
+  CHECK(gone(rig.warden));
+  CHECK_FALSE(rig.warden_died());
+}
+
+TEST_CASE("no program, no runner") {
+  Rig rig;
+  CHECK(ProcessRunner::create(*rig.host, {}).error().code == ErrorCode::kInvalid);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test

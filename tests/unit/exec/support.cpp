@@ -1,0 +1,205 @@
+#include "support.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "base/clock.h"
+#include "exec/children.h"
+#include "exec/warden.h"
+
+namespace lictor::exec::test {
+
+TempDir::TempDir() {
+  std::string name = (std::filesystem::temp_directory_path() / "lictor-exec-XXXXXX").string();
+  REQUIRE(mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const Instant end = boot_now() + kPatience;
+  while (!condition()) {
+    if (boot_now() > end) return false;
+    poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+std::string contents(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream{path, std::ios::binary}.rdbuf();
+  return bytes.str();
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::ofstream file{path, std::ios::binary};
+  file << bytes;
+  REQUIRE(file.flush().good());
+}
+
+pid_t pid_in(const std::string& path) {
+  REQUIRE(eventually([&] { return contents(path).ends_with("\n"); }));
+  return static_cast<pid_t>(std::stol(contents(path)));
+}
+
+bool gone(pid_t pid) {
+  const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t state = stat.rfind(") ");
+  return state == std::string::npos || stat[state + 2] == 'Z' || stat[state + 2] == 'X';
+}
+
+ExitCallback Exits::callback() {
+  return [state = state_](Exit exit) {
+    const std::lock_guard lock{state->mutex};
+    const bool first = state->exits.emplace(exit.attempt, exit).second;
+    if (!first) {
+      std::fprintf(stderr, "on_exit ran twice\n");
+      std::abort();
+    }
+    state->changed.notify_all();
+  };
+}
+
+Exit Exits::of(AttemptId attempt) {
+  std::unique_lock lock{state_->mutex};
+  const bool came =
+      state_->changed.wait_for(lock, kPatience, [&] { return state_->exits.contains(attempt); });
+  REQUIRE_MESSAGE(came, "no exit came of attempt ", attempt.value);
+  return state_->exits.at(attempt);
+}
+
+bool Exits::has(AttemptId attempt) {
+  const std::lock_guard lock{state_->mutex};
+  return state_->exits.contains(attempt);
+}
+
+void Exits::wait_for(std::size_t count) {
+  std::unique_lock lock{state_->mutex};
+  REQUIRE(state_->changed.wait_for(lock, kPatience, [&] { return state_->exits.size() >= count; }));
+}
+
+Attempt attempt(std::uint64_t id, std::string record) {
+  Attempt made;
+  made.id = AttemptId{id};
+  made.queue = "oracle";
+  made.task_id = "7";
+  made.task_key = "oracleTask/7";
+  made.task_type = "Any";
+  made.fencing_token = 1000 + id;
+  made.record = std::make_shared<const std::string>(std::move(record));
+  return made;
+}
+
+std::vector<std::string> shell(std::string script, std::vector<std::string> arguments) {
+  std::vector<std::string> argv{"/bin/sh", "-c", std::move(script), "sh"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return argv;
+}
+
+Rig::Rig(int lock_fd) : board(std::move(LeaseBoard::create().value())) {
+  auto started = start_warden(board, lock_fd);
+  REQUIRE(started.has_value());
+  warden = started->pid;
+  ProcessHost::Hooks hooks;
+  hooks.on_warning = [this](std::string text) {
+    const std::lock_guard lock{mutex_};
+    warnings_.push_back(std::move(text));
+  };
+  hooks.on_warden_death = [this] {
+    const std::lock_guard lock{mutex_};
+    warden_died_ = true;
+  };
+  host = std::move(ProcessHost::create(std::move(*started), board, std::move(hooks)).value());
+}
+
+// Nothing of any attempt may be left, which the warden's end proves, nor any child of ours.
+Rig::~Rig() {
+  host.reset();
+  for (const pid_t child : scan_children()) WARN_MESSAGE(reap(child), "left behind: ", child);
+}
+
+std::unique_ptr<ProcessRunner> Rig::runner(ProcessOptions options) {
+  auto made = ProcessRunner::create(*host, std::move(options));
+  REQUIRE(made.has_value());
+  return std::move(*made);
+}
+
+std::unique_ptr<ProcessRunner> Rig::runner(std::vector<std::string> argv) {
+  ProcessOptions options;
+  options.argv = std::move(argv);
+  return runner(std::move(options));
+}
+
+Exit Rig::run(ProcessOptions options, const Attempt& attempt) {
+  const auto made = runner(std::move(options));
+  REQUIRE(made->start(attempt, Instant::max(), exits.callback()).has_value());
+  return exits.of(attempt.id);
+}
+
+Exit Rig::run(std::vector<std::string> argv, const Attempt& attempt) {
+  ProcessOptions options;
+  options.argv = std::move(argv);
+  return run(std::move(options), attempt);
+}
+
+std::vector<std::string> Rig::warnings() {
+  const std::lock_guard lock{mutex_};
+  return warnings_;
+}
+
+bool Rig::warden_died() {
+  const std::lock_guard lock{mutex_};
+  return warden_died_;
+}
+
+MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd) {
+  std::array<int, 2> ready{};
+  REQUIRE(pipe(ready.data()) == 0);
+  pid_ = fork();
+  REQUIRE(pid_ >= 0);
+  if (pid_ == 0) {
+    close(ready[0]);
+    Rig rig{lock_fd};
+    body(rig);
+    if (write(ready[1], &rig.warden, sizeof(rig.warden)) != sizeof(rig.warden)) _exit(1);
+    while (true) pause();
+  }
+  close(ready[1]);
+  const bool up = read(ready[0], &warden_, sizeof(warden_)) == sizeof(warden_);
+  close(ready[0]);
+  REQUIRE(up);
+}
+
+MiniDaemon::~MiniDaemon() {
+  if (!waited_) {
+    kill(pid_, SIGKILL);
+    (void)wait();
+  }
+  CHECK(eventually([&] { return gone(warden_); }));
+  (void)reap(warden_);  // This process may be a subreaper by now.
+}
+
+void MiniDaemon::send(int signal_number) const { REQUIRE(kill(pid_, signal_number) == 0); }
+
+int MiniDaemon::wait() {
+  int status = 0;
+  REQUIRE(eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
+  waited_ = true;
+  return status;
+}
+
+}  // namespace lictor::exec::test

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "exec/lease_board.h"
+#include "exec/process_host.h"
+#include "exec/process_runner.h"
+#include "exec/runner.h"
+#include "lictor/time.h"
+
+namespace lictor::exec::test {
+
+using namespace std::chrono_literals;
+
+/// Far beyond what anything here takes, also on a busy machine with sanitizers.
+inline constexpr std::chrono::milliseconds kPatience = 60s;
+
+/// A directory of its own, removed with all that is in it.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  [[nodiscard]] std::string operator/(std::string_view name) const {
+    return path_ + "/" + std::string{name};
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Waits for what other processes do. False when it did not come within kPatience.
+[[nodiscard]] bool eventually(const std::function<bool()>& condition);
+
+/// The whole file, or "" while there is none.
+[[nodiscard]] std::string contents(const std::string& path);
+void write_file(const std::string& path, std::string_view bytes);
+
+/// Waits for a process to write its number, and a newline, to a file.
+[[nodiscard]] pid_t pid_in(const std::string& path);
+
+/// Whether a process has ended; it may be a zombie still.
+[[nodiscard]] bool gone(pid_t pid);
+
+/// Ends of attempts, from whatever thread they come.
+class Exits {
+ public:
+  [[nodiscard]] ExitCallback callback();
+  /// Waits for the end of `attempt`.
+  [[nodiscard]] Exit of(AttemptId attempt);
+  [[nodiscard]] bool has(AttemptId attempt);
+  void wait_for(std::size_t count);
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<AttemptId, Exit> exits;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+[[nodiscard]] Attempt attempt(std::uint64_t id, std::string record = R"({"taskId": "7"})");
+
+/// "/bin/sh -c <script> sh <arguments>"
+[[nodiscard]] std::vector<std::string> shell(std::string script,
+                                             std::vector<std::string> arguments = {});
+
+/// A warden and its host in this process.
+class Rig {
+ public:
+  explicit Rig(int lock_fd = -1);
+  ~Rig();
+
+  [[nodiscard]] std::unique_ptr<ProcessRunner> runner(ProcessOptions options);
+  [[nodiscard]] std::unique_ptr<ProcessRunner> runner(std::vector<std::string> argv);
+
+  /// Runs one attempt to its end.
+  [[nodiscard]] Exit run(ProcessOptions options, const Attempt& attempt);
+  [[nodiscard]] Exit run(std::vector<std::string> argv, const Attempt& attempt = test::attempt(1));
+
+  /// Ends host and warden.
+  void close() { host.reset(); }
+
+  [[nodiscard]] std::vector<std::string> warnings();
+  [[nodiscard]] bool warden_died();
+
+  LeaseBoard board;
+  pid_t warden = 0;
+  Exits exits;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+  bool warden_died_ = false;
+
+ public:
+  std::unique_ptr<ProcessHost> host;
+};
+
+/// A daemon in a process of its own, to be killed and stopped at will. `body` runs in it with a
+/// Rig, and then it does nothing more, for ever.
+class MiniDaemon {
+ public:
+  explicit MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd = -1);
+  /// Kills it if it still lives, and waits for its warden to end.
+  ~MiniDaemon();
+  MiniDaemon(const MiniDaemon&) = delete;
+  MiniDaemon& operator=(const MiniDaemon&) = delete;
+
+  void send(int signal_number) const;
+  /// Waits for its end; the wait status.
+  [[nodiscard]] int wait();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] pid_t warden() const { return warden_; }
+
+ private:
+  pid_t pid_ = 0;
+  pid_t warden_ = 0;
+  bool waited_ = false;
+};
+
+}  // namespace lictor::exec::test

@@ -1,0 +1,240 @@
+#include "exec/warden.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "base/clock.h"
+#include "exec/function_runner.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+// Says that it is up, then shows that it lives, for ever.
+const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep 0.01; done";
+
+ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0) {
+  ProcessOptions options;
+  options.argv = std::move(argv);
+  options.slot = slot;
+  return options;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the daemon hangs") {
+  const TempDir dir;
+  const Instant deadline = boot_now() + 2s;
+  const Duration grace = 200ms;
+  MiniDaemon daemon{[&](Rig& rig) {
+    rig.host->set_lease(0, deadline, grace);
+    const std::string deaf = "trap 'echo term >> $3' TERM; " + kHeartbeat;
+    const auto runner = rig.runner(leased(shell(deaf, {dir / "pid", dir / "beats", dir / "term"})));
+    REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  }};
+  daemon.send(SIGSTOP);
+  const pid_t job = pid_in(dir / "pid");
+  REQUIRE(eventually([&] { return !contents(dir / "term").empty(); }));
+  CHECK(boot_now() >= deadline);
+  REQUIRE(eventually([&] { return gone(job); }));
+  CHECK(boot_now() >= deadline + grace);
+  CHECK(boot_now() < deadline + grace + 20s);  // In time, but for a machine that is busy.
+  CHECK_FALSE(contents(dir / "beats").empty());
+  CHECK_FALSE(gone(daemon.pid()));  // It runs no job itself.
+  CHECK_FALSE(gone(daemon.warden()));
+}
+
+TEST_CASE("a lease that is extended goes on, and a store on the board is enough for it") {
+  Rig rig;
+  const TempDir dir;
+  const Instant first = boot_now() + 1s;
+  rig.host->set_lease(3, first, 100ms);
+  const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"}), 3));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const pid_t job = pid_in(dir / "pid");
+  const Instant second = first + 500ms;
+  const bool told = rig.board.extend(3, second, 100ms);
+  // On a machine so busy that it came too late, this test shows nothing.
+  if (told || rig.exits.has(AttemptId{1})) return;
+  CHECK_FALSE(rig.board.extend(3, second, 100ms));
+  CHECK(rig.exits.of(AttemptId{1}).error.starts_with("stopped since the lease ran out: killed by"));
+  CHECK(boot_now() >= second);
+  CHECK(gone(job));
+}
+
+TEST_CASE("a lease that is given up starts nothing more, and ends its jobs when it would have") {
+  Rig rig;
+  const TempDir dir;
+  const Instant deadline = boot_now() + 1s;
+  rig.host->set_lease(0, deadline, 100ms);
+  const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const pid_t job = pid_in(dir / "pid");
+  rig.host->clear_lease(0);
+  REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
+  const Exit late = rig.exits.of(AttemptId{2});
+  CHECK(late.ending == Ending::kStopped);
+  CHECK(late.error == "the lease ran out before it started");
+  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+  CHECK(boot_now() >= deadline);
+  CHECK(gone(job));
+}
+
+TEST_CASE("a deadline that is moved nearer counts") {
+  Rig rig;
+  rig.host->set_lease(0, boot_now() + 1h, 100ms);
+  const auto runner = rig.runner(leased({"/bin/sleep", "1000"}));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.host->set_lease(0, boot_now() + 50ms, 100ms);
+  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+}
+
+TEST_CASE("the end of one lease touches neither another's jobs nor those that may outlive theirs") {
+  Rig rig;
+  rig.host->set_lease(0, boot_now() + 1s, 0ms);
+  rig.host->set_lease(1, boot_now() + 1h, 0ms);
+  const std::vector<std::string> sleeper{"/bin/sleep", "1000"};
+  ProcessOptions outlives = leased(sleeper, 0);
+  outlives.ends_with_lease = false;
+  const auto ends = rig.runner(leased(sleeper, 0));
+  const auto other = rig.runner(leased(sleeper, 1));
+  const auto finishes = rig.runner(outlives);
+  const auto unleased = rig.runner(sleeper);
+  REQUIRE(ends->start(attempt(1), Instant::max(), rig.exits.callback()));
+  REQUIRE(other->start(attempt(2), Instant::max(), rig.exits.callback()));
+  REQUIRE(finishes->start(attempt(3), Instant::max(), rig.exits.callback()));
+  REQUIRE(unleased->start(attempt(4), Instant::max(), rig.exits.callback()));
+  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+  // A round trip through the warden: what was to be ended with it would have ended.
+  CHECK(rig.run({"/bin/true"}, attempt(5)).ending == Ending::kDone);
+  for (std::uint64_t id = 2; id <= 4; ++id) {
+    CHECK_FALSE(rig.exits.has(AttemptId{id}));
+    unleased->stop(AttemptId{id}, kPatience);
+    CHECK(rig.exits.of(AttemptId{id}).error == "stopped: killed by signal 15 (SIGTERM)");
+  }
+}
+
+TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace is killed") {
+  for (const bool given_up : {false, true}) {
+    CAPTURE(given_up);
+    const Instant deadline = boot_now() + 300ms;
+    MiniDaemon daemon{[&](Rig& rig) {
+      rig.board.add_in_process_job(0);
+      rig.host->set_lease(0, deadline, 200ms);
+      if (given_up) rig.host->clear_lease(0);  // Before the warden has seen it, as like as not.
+    }};
+    const int status = daemon.wait();
+    CHECK(boot_now() >= deadline + 200ms);
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGKILL);
+  }
+}
+
+TEST_CASE("a daemon whose own jobs ended within the grace lives") {
+  MiniDaemon daemon{[&](Rig& rig) {
+    const Instant deadline = boot_now() + 50ms;
+    const Duration grace = 1s;
+    rig.host->set_lease(0, deadline, grace);
+    rig.board.add_in_process_job(0);
+    REQUIRE(eventually([&] { return boot_now() > deadline; }));
+    rig.board.remove_in_process_job(0);
+    REQUIRE(eventually([&] { return boot_now() > deadline + grace; }));
+    // Whatever the warden does at that time it has done when it has answered twice.
+    CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
+    CHECK(rig.run({"/bin/true"}, attempt(2)).ending == Ending::kDone);
+  }};
+  CHECK_FALSE(gone(daemon.pid()));
+}
+
+TEST_CASE(
+    "the daemon's death ends its jobs, which may tidy up and print as ever, and then the warden") {
+  const TempDir dir;
+  MiniDaemon daemon{[&](Rig& rig) {
+    const auto runner = rig.runner(
+        shell("trap 'head -c 300000 /dev/zero; echo term > $3; exit' TERM; " + kHeartbeat,
+              {dir / "pid", dir / "beats", dir / "term"}));
+    REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  }};
+  const pid_t job = pid_in(dir / "pid");
+  daemon.send(SIGKILL);
+  CHECK(eventually([&] { return gone(job); }));
+  CHECK(contents(dir / "term") == "term\n");
+  CHECK(eventually([&] { return gone(daemon.warden()); }));
+}
+
+TEST_CASE("the state directory stays locked until the last job of a dead daemon is dead") {
+  const TempDir dir;
+  const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(lock >= 0);
+  REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        ProcessOptions options;
+        options.argv = shell("trap '' TERM; " + kHeartbeat, {dir / "pid", dir / "beats"});
+        options.grace = 300ms;
+        const auto runner = rig.runner(options);
+        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+      },
+      lock};
+  close(lock);
+  const pid_t job = pid_in(dir / "pid");
+  daemon.send(SIGKILL);
+  (void)daemon.wait();
+  const int next = open((dir / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  bool early = false;
+  CHECK(eventually([&] {
+    const bool alive = !gone(job);  // Before the lock is tried.
+    const bool locked = flock(next, LOCK_EX | LOCK_NB) == 0;
+    early = early || (alive && locked && !gone(job));
+    return locked;
+  }));
+  CHECK_FALSE(early);
+  CHECK(gone(job));
+  close(next);
+}
+
+TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
+  Rig rig;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1}) {
+    REQUIRE(kill(rig.warden, number) == 0);
+  }
+  CHECK(rig.run({"/bin/true"}).ending == Ending::kDone);
+  CHECK(getsid(rig.warden) == rig.warden);
+}
+
+TEST_CASE("the warden's death ends its jobs with all they started, and is told") {
+  Rig rig;
+  const TempDir dir;
+  const auto runner =
+      rig.runner(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
+                       "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
+                       "echo $$ > $3; while :; do sleep 0.01; done",
+                       {dir / "child", dir / "escapee", dir / "job"}));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const pid_t child = pid_in(dir / "child");
+  const pid_t escapee = pid_in(dir / "escapee");
+  const pid_t job = pid_in(dir / "job");
+  REQUIRE(kill(rig.warden, SIGKILL) == 0);
+  const Exit exit = rig.exits.of(AttemptId{1});
+  CHECK(exit.ending == Ending::kStopped);
+  CHECK(exit.error == "the warden died");
+  CHECK(gone(job));
+  CHECK(gone(child));
+  CHECK(gone(escapee));
+  CHECK(eventually([&] { return rig.warden_died(); }));
+  const auto refused = runner->start(attempt(2), Instant::max(), rig.exits.callback());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  rig.host->set_lease(0, boot_now() + 1h, 0ms);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test

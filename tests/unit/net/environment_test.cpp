@@ -1,0 +1,111 @@
+#include "net/environment.h"
+
+#include <map>
+
+#include <doctest/doctest.h>
+
+using namespace lictor;
+using namespace lictor::net;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Result<Options> apply(const Environment& environment, Options base = {}) {
+  return options_from_environment(std::move(base), [&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("net");
+
+TEST_CASE("CONSUL_HTTP_ADDR and CONSUL_HTTP_SSL give the address that the consul command uses") {
+  struct Row {
+    Environment environment;
+    std::vector<std::string> configured;
+    std::vector<std::string> expected;
+  };
+  const std::vector<std::string> standard = Options{}.addresses;
+  for (const Row& row : {
+           Row{{}, standard, {"http://127.0.0.1:8500"}},
+           Row{{}, {"a:1", "https://b:2"}, {"http://a:1", "https://b:2"}},
+           Row{{{"CONSUL_HTTP_ADDR", "c:3"}}, {"a:1", "b:2"}, {"http://c:3"}},
+           Row{{{"CONSUL_HTTP_ADDR", ""}}, {"http://a:1"}, {"http://a:1"}},
+           Row{{{"CONSUL_HTTP_ADDR", "https://c:3"}}, standard, {"https://c:3"}},
+           Row{{{"CONSUL_HTTP_ADDR", "unix:///run/c"}, {"CONSUL_HTTP_SSL", "1"}},
+               standard,
+               {"unix:///run/c"}},
+           Row{{{"CONSUL_HTTP_ADDR", "c:3"}, {"CONSUL_HTTP_SSL", "true"}},
+               standard,
+               {"https://c:3"}},
+           Row{{{"CONSUL_HTTP_ADDR", "c:3"}, {"CONSUL_HTTP_SSL", "false"}},
+               standard,
+               {"http://c:3"}},
+           Row{{{"CONSUL_HTTP_ADDR", "http://c:3"}, {"CONSUL_HTTP_SSL", "1"}},
+               standard,
+               {"http://c:3"}},
+           Row{{{"CONSUL_HTTP_SSL", "T"}}, standard, {"https://127.0.0.1:8500"}},
+           Row{{{"CONSUL_HTTP_SSL", "1"}}, {"a:1", "http://b:2"}, {"https://a:1", "http://b:2"}},
+       }) {
+    Options base;
+    base.addresses = row.configured;
+    const auto options = apply(row.environment, base);
+    REQUIRE(options);
+    CHECK(options->addresses == row.expected);
+  }
+}
+
+TEST_CASE("each variable of Consul's sets its option, and an empty one leaves it") {
+  struct Row {
+    const char* name;
+    std::string Options::*setting;
+  };
+  for (const Row& row :
+       {Row{"CONSUL_HTTP_TOKEN", &Options::token},
+        Row{"CONSUL_HTTP_TOKEN_FILE", &Options::token_file},
+        Row{"CONSUL_HTTP_AUTH", &Options::basic_auth}, Row{"CONSUL_CACERT", &Options::ca_file},
+        Row{"CONSUL_CAPATH", &Options::ca_path}, Row{"CONSUL_CLIENT_CERT", &Options::client_cert},
+        Row{"CONSUL_CLIENT_KEY", &Options::client_key},
+        Row{"CONSUL_TLS_SERVER_NAME", &Options::tls_server_name},
+        Row{"CONSUL_NAMESPACE", &Options::consul_namespace}}) {
+    CAPTURE(row.name);
+    Options base;
+    base.*row.setting = "configured";
+    CHECK(apply({}, base).value().*row.setting == "configured");
+    CHECK(apply({{row.name, ""}}, base).value().*row.setting == "configured");
+    CHECK(apply({{row.name, "set"}}, base).value().*row.setting == "set");
+  }
+}
+
+TEST_CASE("the words for true and false are those of the consul command; others are an error") {
+  for (const char* word : {"1", "t", "T", "true", "TRUE", "True"}) {
+    CHECK(apply({{"CONSUL_HTTP_SSL_VERIFY", word}}).value().tls_verify);
+  }
+  for (const char* word : {"0", "f", "F", "false", "FALSE", "False"}) {
+    CHECK_FALSE(apply({{"CONSUL_HTTP_SSL_VERIFY", word}}).value().tls_verify);
+  }
+  CHECK(apply({{"CONSUL_HTTP_SSL_VERIFY", ""}}).value().tls_verify);
+  for (const char* name : {"CONSUL_HTTP_SSL", "CONSUL_HTTP_SSL_VERIFY"}) {
+    for (const char* word : {"yes", "on", "2", "tRUE", " 1"}) {
+      const auto options = apply({{name, word}});
+      REQUIRE_FALSE(options);
+      CHECK(options.error().code == ErrorCode::kInvalid);
+      CHECK(options.error().message == "environment variable " + std::string{name} +
+                                           ": expected true or false, got \"" + word +
+                                           "\"; correct or unset it");
+    }
+  }
+}
+
+TEST_CASE("a token of the environment wins over the configuration's file, its file over both") {
+  Options base;
+  base.token_file = "/configured";
+  CHECK(apply({{"CONSUL_HTTP_TOKEN", "t"}}, base)->token_file.empty());
+  CHECK(apply({{"CONSUL_HTTP_TOKEN", "t"}, {"CONSUL_HTTP_TOKEN_FILE", "/set"}}, base)->token_file ==
+        "/set");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lictor::net::test {
+
+/// What the server read off one connection as one request.
+struct Received {
+  std::string method;
+  std::string target;
+  std::string head;  ///< the lines up to the empty one
+  std::string body;
+
+  /// The value of the header, or "" when it is absent.
+  [[nodiscard]] std::string header(const std::string& name) const;
+};
+
+/// The server's end of one connection, as its script sees it.
+class Connection {
+ public:
+  explicit Connection(int fd) : fd_(fd) {}
+
+  /// A whole reply. `headers` are lines that each end in "\r\n".
+  void reply(int status, const std::string& body, const std::string& headers = "");
+  void write(const std::string& bytes);
+  void close_when_done() { done_ = true; }  ///< an orderly end (FIN)
+  void reset();                             ///< a disorderly one (RST)
+  /// Blocks until the client closes the connection (true) or the server stops.
+  bool wait_until_closed();
+
+ private:
+  friend class TestServer;
+  int fd_;
+  bool done_ = false;
+};
+
+/// A raw HTTP/1.1 server whose every act is the script's. The script runs on a thread for each
+/// connection, once for each request.
+class TestServer {
+ public:
+  using Script = std::function<void(const Received&, Connection&)>;
+
+  /// Listens on a free port of the loopback, or on `unix_path`.
+  explicit TestServer(Script script, std::string unix_path = "", int port = 0);
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] std::string address() const;
+
+  [[nodiscard]] std::size_t connections() const;
+  [[nodiscard]] std::vector<Received> requests() const;
+  [[nodiscard]] std::size_t closed_by_client() const;
+
+  /// Wait for at least so many; false after a generous limit.
+  [[nodiscard]] bool wait_for_requests(std::size_t count);
+  [[nodiscard]] bool wait_for_closed(std::size_t count);
+
+ private:
+  struct Peer {
+    int fd = -1;
+    std::thread thread;
+  };
+
+  void accept_all();
+  void serve(int fd);
+  bool read_request(int fd, std::string& buffer, Received& request);
+
+  Script script_;
+  std::string unix_path_;
+  int listener_ = -1;
+  int port_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Peer> peers_;
+  std::vector<Received> requests_;
+  std::size_t closed_by_client_ = 0;
+  bool stopping_ = false;
+  std::thread acceptor_;
+};
+
+/// A port of the loopback on which nobody listens.
+[[nodiscard]] int closed_port();
+
+/// A folder of its own under the system's one for temporary files; removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] std::string path(const std::string& name) const { return path_ + '/' + name; }
+  /// Writes the file in place of what was there; returns its path.
+  std::string write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace lictor::net::test

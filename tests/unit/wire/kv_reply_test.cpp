@@ -1,0 +1,90 @@
+#include "wire/kv_reply.h"
+
+#include <doctest/doctest.h>
+
+#include "base/random.h"
+
+using namespace lictor;
+using namespace lictor::wire;
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("entries are read with their 64 bits, and an empty value is null") {
+  const auto entries = read_kv_entries(R"([
+    {"LockIndex":3,"Key":"t/a","Flags":18446744073709551615,"Value":"Zm9v","Session":"s1",
+     "CreateIndex":9007199254740993,"ModifyIndex":18446744073709551615},
+    {"LockIndex":0,"Key":"t/b","Flags":0,"Value":null,"CreateIndex":1,"ModifyIndex":2}])");
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 2);
+  CHECK((*entries)[0].key == "t/a");
+  CHECK((*entries)[0].value == "foo");
+  CHECK((*entries)[0].session == "s1");
+  CHECK((*entries)[0].flags == 18446744073709551615ULL);
+  CHECK((*entries)[0].create_index == 9007199254740993ULL);  // a double would say ...992
+  CHECK((*entries)[0].modify_index == 18446744073709551615ULL);
+  CHECK((*entries)[1].key == "t/b");
+  CHECK((*entries)[1].value.empty());
+  CHECK((*entries)[1].session.empty());
+  CHECK((*entries)[1].flags == 0);
+}
+
+TEST_CASE("a transaction's results and errors are read") {
+  const auto good = read_txn_reply(
+      R"({"Results":[{"KV":{"LockIndex":1,"Key":"t/lead","Flags":0,"Value":null,"Session":"s",)"
+      R"("CreateIndex":234,"ModifyIndex":235}}],"Errors":null})");
+  REQUIRE(good);
+  REQUIRE(good->results.size() == 1);
+  CHECK(good->results[0].key == "t/lead");
+  CHECK(good->results[0].modify_index == 235);
+  CHECK(good->errors.empty());
+
+  const auto bad = read_txn_reply(
+      R"({"Results":null,"Errors":[{"OpIndex":0,"What":"first"},{"OpIndex":17,"What":"second"}],)"
+      R"("Index":0,"LastContact":0,"KnownLeader":true,"ConsistencyLevel":""})");
+  REQUIRE(bad);
+  CHECK(bad->results.empty());
+  REQUIRE(bad->errors.size() == 2);
+  CHECK(bad->errors[0].index == 0);
+  CHECK(bad->errors[1].index == 17);
+  CHECK(bad->errors[1].what == "second");
+  CHECK(read_txn_reply(R"({"Results":[],"Errors":null})")->results.empty());
+}
+
+TEST_CASE("names are read") {
+  CHECK(read_key_names(R"(["a","b/c","\u00e4"])").value() ==
+        std::vector<std::string>{"a", "b/c", "\xc3\xa4"});
+  CHECK(read_key_names("[]")->empty());
+  CHECK_FALSE(read_key_names("{}").has_value());
+  CHECK_FALSE(read_key_names("[").has_value());
+}
+
+TEST_CASE("what is not Consul's answer is an error, not an empty one") {
+  CHECK(read_kv_entries("<html>proxy").error().message ==
+        "expected Consul's JSON, got what is not JSON at byte 1: <html>proxy");
+  CHECK(
+      read_kv_entries(R"([{"Key":"a","Value":"not base64!"}])").error().message ==
+      R"(expected Consul's JSON, got a Value that is not base64: [{"Key":"a","Value":"not base64!"}])");
+  CHECK_FALSE(read_kv_entries("").has_value());
+  CHECK_FALSE(read_txn_reply("No cluster leader").has_value());
+}
+
+TEST_CASE("no bytes make the reader crash") {
+  const std::string whole =
+      R"([{"LockIndex":3,"Key":"t/a","Flags":1,"Value":"Zm9v","CreateIndex":9,"ModifyIndex":11}])";
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    CHECK_FALSE(read_kv_entries(whole.substr(0, i)).has_value());
+  }
+  Random random{1};
+  for (int i = 0; i < 5'000; ++i) {
+    std::string bytes = whole;
+    for (int n = 0; n < 4; ++n) {
+      bytes[random.next() % bytes.size()] = static_cast<char>(random.next());
+    }
+    static_cast<void>(read_kv_entries(bytes));
+    static_cast<void>(read_txn_reply(bytes));
+    static_cast<void>(read_key_names(bytes));
+  }
+  CHECK_FALSE(read_kv_entries(std::string(100'000, '[')).has_value());
+}
+
+TEST_SUITE_END();

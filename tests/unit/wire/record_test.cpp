@@ -1,0 +1,356 @@
+#include "wire/record.h"
+
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "base/time_text.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+const Layout kLayout = Layout::under("l/", "q");
+
+StoredRecord read(std::string value) {
+  return read_record(kLayout, {"l/q/tasks/7", std::move(value), "", 5, 10, 11});
+}
+Task task(std::string value) {
+  const StoredRecord record = read(std::move(value));
+  if (const auto* bad = std::get_if<BadRecord>(&record)) FAIL(bad->error);
+  return std::get<Task>(record);
+}
+std::string error(std::string value) {
+  const StoredRecord record = read(std::move(value));
+  const auto* bad = std::get_if<BadRecord>(&record);
+  return bad == nullptr ? "" : bad->error;
+}
+// A record with one more member.
+std::string with(const std::string& member) { return R"({"taskType":"T",)" + member + "}"; }
+
+WallTime seconds(std::int64_t s) { return WallTime{std::chrono::seconds{s}}; }
+
+Stamp claimed() {
+  Stamp stamp;
+  stamp.taken = true;
+  stamp.attempt = 2;
+  stamp.lost = 1;
+  stamp.claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)};
+  return stamp;
+}
+Stamp put_off() {
+  Stamp stamp;
+  stamp.attempt = 2;
+  stamp.retry_at = seconds(1'800'000'060) + 250ms;
+  stamp.error = "exit status 1: \"no\nluck\"";
+  return stamp;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("the record of DESIGN section 1 is read") {
+  const Task t = task(R"({
+  "taskId": "42", "taskTime": "1445599887", "taskTaken": "false",
+  "taskType": "CreateTableSpace",
+  "taskPara": {"instanceId": "db7", "initSize": "8000", "maxSize": "100000", "stepSize": "2000"}})");
+  CHECK(t.key == "l/q/tasks/7");
+  CHECK(t.id == "42");
+  CHECK(t.type == "CreateTableSpace");
+  CHECK(t.task_time == seconds(1445599887));
+  CHECK_FALSE(t.stamp.taken);
+  CHECK(t.create_index == 10);
+  CHECK(t.modify_index == 11);
+  CHECK(t.flags == 5);
+  CHECK_FALSE(t.execute_at.has_value());
+  CHECK(t.stamp == Stamp{});
+}
+
+TEST_CASE("what is not said has a default") {
+  const Task t = task(R"({"taskType":"T"})");
+  CHECK(t.id == "7");  // the key's part after the prefix
+  CHECK_FALSE(t.task_time.has_value());
+  CHECK(t.serial_key.empty());
+  CHECK(task(with(R"("taskId":"")")).id == "7");
+}
+
+TEST_CASE("taskTaken may be spelt in four ways") {
+  for (const auto& [text, taken] : {std::pair{"true", true},
+                                    {"false", false},
+                                    {"\"true\"", true},
+                                    {"\"false\"", false},
+                                    {"null", false}}) {
+    CHECK(task(with("\"taskTaken\":" + std::string{text})).stamp.taken == taken);
+  }
+  for (const char* text : {"1", "0", "\"yes\"", "\"True\"", "\"\"", "[]", "{}", "\" true\""}) {
+    CHECK(error(with("\"taskTaken\":" + std::string{text})) ==
+          R"(taskTaken: expected true, false, "true" or "false", got )" + std::string{text});
+  }
+}
+
+TEST_CASE(
+    "times are seconds or milliseconds, as numbers or strings, and RFC 3339 where it says so") {
+  const std::pair<const char*, WallTime> both[] = {
+      {"0", seconds(0)},
+      {"1445599887", seconds(1445599887)},
+      {"\"1445599887\"", seconds(1445599887)},
+      {"99999999999", seconds(99999999999)},
+      {"100000000000", WallTime{100000000000ms}},
+      {"\"1445599887123\"", WallTime{1445599887123ms}},
+      {"253402300799999", WallTime{253402300799999ms}}};
+  for (const auto& [text, time] : both) {
+    CAPTURE(text);
+    CHECK(task(with("\"taskTime\":" + std::string{text})).task_time == time);
+    CHECK(task(with("\"executeAt\":" + std::string{text})).execute_at == time);
+    CHECK(task(with("\"expireAt\":" + std::string{text})).expire_at == time);
+  }
+  CHECK(task(with(R"("executeAt":"2026-11-21T09:30:00+01:00")")).execute_at == seconds(1795249800));
+  for (const char* text : {"-1", "1.5", "1e9", "\"\"", "\"soon\"", "true", "[1]", "\"1 \"",
+                           "253402300800000", "99999999999999999999", "\"+5\""}) {
+    CAPTURE(text);
+    CHECK(error(with("\"taskTime\":" + std::string{text})) ==
+          "taskTime: expected seconds since the epoch, got " + std::string{text});
+    CHECK(error(with("\"executeAt\":" + std::string{text})) ==
+          "executeAt: expected seconds since the epoch or a time such as "
+          "\"2026-11-21T09:30:00Z\", got " +
+              std::string{text});
+  }
+  CHECK(error(with(R"("taskTime":"2026-11-21T09:30:00Z")")) ==
+        R"(taskTime: expected seconds since the epoch, got "2026-11-21T09:30:00Z")");
+}
+
+TEST_CASE("what overrides the configuration is read") {
+  const Task t = task(with(R"("maxAttempts":5,"timeout":"10m","serialKey":"db7",)"
+                           R"("backoff":{"initial":"2s","max":"1m","factor":1.5,"jitter":0})"));
+  CHECK(t.max_attempts == 5U);
+  CHECK(t.timeout == Duration{10min});
+  CHECK(t.serial_key == "db7");
+  CHECK(t.backoff == Backoff{2s, 1min, 1.5, 0});
+  CHECK(task(with(R"("backoff":{})")).backoff == Backoff{});
+}
+
+TEST_CASE("null means not set, for every field but the parameters") {
+  const Task t = task(
+      R"({"taskType":"T","taskId":null,"taskTime":null,"executeAt":null,"expireAt":null,)"
+      R"("serialKey":null,"maxAttempts":null,"timeout":null,"backoff":null,"taskTaken":null,)"
+      R"("taskAttempt":null,"taskLost":null,"taskRetryAt":null,"taskClaim":null,"taskError":null,)"
+      R"("taskPara":null})");
+  CHECK(t.id == "7");
+  CHECK(t.stamp == Stamp{});
+}
+
+TEST_CASE("what cannot be read says which field, what was expected and what came") {
+  const std::string type = "taskType: expected a string that names the kind of task, got nothing";
+  const std::pair<std::string, std::string> table[] = {
+      {"", "expected a JSON object, got no bytes"},
+      {"soon", "expected a JSON object, got what is not JSON at byte 1: \"s\""},
+      {"{\"a\":1", "expected a JSON object, got what is not JSON at byte 7: \"1\""},
+      {"{} x", "expected a JSON object, got what is not JSON at byte 4: \"{} x\""},
+      {"[1]", "expected a JSON object, got [1]"},
+      {"\"text\"", "expected a JSON object, got \"text\""},
+      {"null", "expected a JSON object, got null"},
+      {"{\"taskType\":\"\xff\"}", "expected a JSON object, got bytes that are not UTF-8"},
+      {std::string("{\"taskType\":\"T\"}\0x", 18), "expected a JSON object, got a NUL at byte 17"},
+      {"{}", type},
+      {R"({"taskType":""})", type},
+      {R"({"taskType":null})", type},
+      {R"({"taskType":5})", "taskType: expected a string, got 5"},
+      {with(R"("taskId":7)"), "taskId: expected a string, got 7"},
+      {with(R"("serialKey":["a"])"), R"(serialKey: expected a string, got ["a"])"},
+      {with(R"("maxAttempts":0)"),
+       "maxAttempts: expected a whole number from 1 to 4294967295, got 0"},
+      {with(R"("maxAttempts":"3")"),
+       R"(maxAttempts: expected a whole number from 1 to 4294967295, got "3")"},
+      {with(R"("maxAttempts":4294967296)"),
+       "maxAttempts: expected a whole number from 1 to 4294967295, got 4294967296"},
+      {with(R"("taskAttempt":-1)"),
+       "taskAttempt: expected a whole number from 0 to 4294967295, got -1"},
+      {with(R"("timeout":10)"),
+       R"(timeout: expected a duration such as "90s", "10m" or "2h", got 10)"},
+      {with(R"("timeout":"10")"),
+       R"(timeout: expected a duration such as "90s", "10m" or "2h", got "10")"},
+      {with(R"("backoff":"1s")"),
+       R"(backoff: expected an object such as {"initial": "1s", "max": "5m"}, got "1s")"},
+      {with(R"("backoff":{"factor":0.5})"),
+       "backoff: expected factor to be a number from 1 to 100, got 0.5"},
+      {with(R"("backoff":{"jitter":"a"})"),
+       R"(backoff: expected jitter to be a number from 0 to 1, got "a")"},
+      {with(R"("backoff":{"intial":"1s"})"),
+       R"(backoff: expected initial, max, factor or jitter, got "intial")"},
+  };
+  for (const auto& [record, text] : table) {
+    CAPTURE(record);
+    CHECK(error(record) == text);
+  }
+}
+
+TEST_CASE("a record with a byte order mark is read and rewritten") {
+  const std::string record = "\xef\xbb\xbf{\"taskType\":\"T\",\"x\":1}";
+  CHECK(task(record).type == "T");
+  CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
+}
+
+TEST_CASE("what lictor wrote is read back") {
+  for (const Stamp& stamp : {claimed(), put_off(), Stamp{}}) {
+    Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;
+    if (!stamp.error.empty()) {
+      CHECK(back.error == "exit status 1: \"no\\nluck\"");  // on one line
+      back.error = stamp.error;
+    }
+    CHECK(back == stamp);
+  }
+}
+
+TEST_CASE("a rewrite keeps what the producer wrote, to the byte") {
+  const std::string unknown =
+      R"("big":123456789012345678901234567890,"e":1.0e+5,"neg":-0.0,"dup":1,"dup":2,)"
+      R"("nested":{ "a" : [ 1,{"b":"}],\"{"} , [] ] },"esc":"\u00e4\/\n","taskPara":{"taskTaken":"x"})";
+  const std::string record = "{\"taskType\":\"T\"," + unknown + "}";
+  CHECK(restamp_record(record, Stamp{}) ==
+        R"({"taskType":"T",)" + unknown + R"(,"taskTaken":false})");
+  CHECK(unstamped_record(record) == record);
+}
+
+TEST_CASE("taskTaken keeps its place and its form") {
+  const Stamp taken = [] {
+    Stamp stamp;
+    stamp.taken = true;
+    return stamp;
+  }();
+  const std::pair<const char*, const char*> table[] = {
+      {R"({"taskTaken":"false","taskType":"T"})", R"({"taskTaken":"true","taskType":"T"})"},
+      {R"({"taskTaken":false,"taskType":"T"})", R"({"taskTaken":true,"taskType":"T"})"},
+      {R"({"taskTaken":null,"taskType":"T"})", R"({"taskTaken":true,"taskType":"T"})"},
+      {R"({"task\u0054aken":"false","taskType":"T"})",
+       R"({"task\u0054aken":"true","taskType":"T"})"},
+      {R"({"taskTaken":"false","taskType":"T","taskTaken":true})",
+       R"({"taskTaken":"true","taskType":"T"})"},
+      {"\t{ \"taskTaken\" : \"false\" ,\n\"taskType\" :\"T\" } ",
+       R"({"taskTaken":"true","taskType":"T"})"},
+      {"{}", R"({"taskTaken":true})"},
+  };
+  for (const auto& [record, rewritten] : table) {
+    CAPTURE(record);
+    CHECK(restamp_record(record, taken) == rewritten);
+  }
+}
+
+TEST_CASE("a claim and a retry look like this") {
+  CHECK(restamp_record(R"({"taskType":"T","taskTaken":"false"})", claimed()) ==
+        R"({"taskType":"T","taskTaken":"true","taskAttempt":2,"taskLost":1,)"
+        R"("taskClaim":{"node":"host \"a\"","session":"5e55-10","nonce":"a1-7",)"
+        R"("since":"2027-01-15T08:00:00.000Z"}})");
+  CHECK(restamp_record(R"({"taskType":"T"})", put_off()) ==
+        R"({"taskType":"T","taskTaken":false,"taskAttempt":2,)"
+        R"("taskRetryAt":"2027-01-15T08:01:00.250Z","taskError":"exit status 1: \"no\\nluck\""})");
+}
+
+TEST_CASE("of two rewrites the last one counts") {
+  const char* records[] = {
+      R"({"taskType":"T"})", R"({"taskTaken":"false","taskType":"T","x":[1, 2]})",
+      R"({"taskType":"T","taskAttempt":9,"taskTaken":true,"y":{},"taskClaim":{"node":"z"}})",
+      R"({"taskTaken":null,"taskTaken":"true","taskType":"T","taskError":"e","z":1})", "{}"};
+  for (const char* record : records) {
+    for (const Stamp& first : {claimed(), put_off(), Stamp{}}) {
+      for (const Stamp& second : {claimed(), put_off(), Stamp{}}) {
+        CHECK(restamp_record(restamp_record(record, first), second) ==
+              restamp_record(record, second));
+      }
+    }
+  }
+}
+
+TEST_CASE("a foreign taskClaim is somebody else's, whatever its form") {
+  CHECK_FALSE(task(with(R"("taskClaim":"me")")).stamp.claim.has_value());
+  CHECK(task(with(R"("taskClaim":{"nonce":5})")).stamp.claim == Claim{});
+}
+
+TEST_CASE("no bytes make the reader crash, and what it takes it can rewrite") {
+  const std::string whole = restamp_record(
+      R"({"taskId":"4\u00e4","taskTime":"1445599887","taskTaken":"false","taskType":"T",)"
+      R"("taskPara":{"a":[1,2,{"b":null}],"c":"\"\\"},"backoff":{"initial":"1s","factor":2}})",
+      claimed());
+  const auto examine = [](const std::string& bytes) {
+    const StoredRecord record = read(bytes);
+    if (std::holds_alternative<Task>(record)) {
+      const std::string again = restamp_record(bytes, put_off());
+      REQUIRE(std::holds_alternative<Task>(read(again)));
+    }
+    BuryOp op;
+    op.record = std::make_shared<const std::string>(bytes);
+    op.readable = std::holds_alternative<Task>(record);
+    REQUIRE(nlohmann::json::accept(dead_letter(op, "a")));
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    CHECK(std::holds_alternative<BadRecord>(read(whole.substr(0, i))));
+    examine(whole.substr(i));
+  }
+  Random random{1};
+  const std::string_view spice = "{}[]\",:\\0truefalsn \n\xef\xbb\xbf";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = whole;
+    for (int n = 0; n < 3; ++n) {
+      const std::size_t at = random.next() % bytes.size();
+      const char c = random.next() % 4 == 0 ? static_cast<char>(random.next())
+                                            : spice[random.next() % spice.size()];
+      if (random.next() % 2 == 0) {
+        bytes[at] = c;
+      } else {
+        bytes.insert(at, 1, c);
+      }
+    }
+    examine(bytes);
+  }
+}
+
+TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const char* name : {"taskPara", "taskClaim", "x"}) {
+    const std::string record = with('"' + std::string{name} + "\":" + deep);
+    CHECK(task(record).type == "T");
+    CHECK(restamp_record(record, claimed()).size() > 150);
+  }
+  CHECK_FALSE(error(with("\"backoff\":{\"factor\":" + deep + "}")).empty());
+  CHECK_FALSE(error(std::string(100'000, '{')).empty());
+}
+
+TEST_CASE("a dead letter holds the record as its producer wrote it") {
+  BuryOp op;
+  op.record = std::make_shared<const std::string>(
+      R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})");
+  op.stamp.attempt = 3;
+  op.stamp.lost = 1;
+  op.reason = "failed";
+  op.error = "exit status 1";
+  op.output_tail = "line \xff\n";
+  op.at = seconds(1'800'000'000);
+  CHECK(dead_letter(op, "host-a") ==
+        R"({"record":{"taskType":"T","taskTaken":"false","x":1.0},"reason":"failed",)"
+        R"("error":"exit status 1","attempts":3,"lost":1,"output_tail":"line )"
+        "\xef\xbf\xbd"
+        R"(\n","at":"2027-01-15T08:00:00.000Z","node":"host-a"})");
+}
+
+TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
+  BuryOp op;
+  op.readable = false;
+  op.reason = "unreadable";
+  const auto start = [&](const std::string& bytes) {
+    op.record = std::make_shared<const std::string>(bytes);
+    const std::string text = dead_letter(op, "a");
+    return text.substr(0, text.find(",\"reason\""));
+  };
+  CHECK(start("soon \"x\"") == R"({"raw":"soon \"x\"")");
+  CHECK(start("") == R"({"raw":"")");
+  CHECK(start("\xff\xfe") == R"({"raw_base64":"//4=")");
+  CHECK(start(std::string(30, '\x01')) ==
+        R"({"raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,369 @@
+// Consul's answers as CONSUL-FACTS.md quotes them, sections 1 to 3, 6 and 7.
+
+#include <doctest/doctest.h>
+
+#include "base/base64.h"
+#include "wire/consul.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::wire;
+
+namespace {
+
+const Layout kLayout = Layout::under("l/", "q");
+
+http::Response reply(int status, std::string body, std::uint64_t index = 0) {
+  http::Response r;
+  r.delivery = http::Delivery::kReplied;
+  r.status = status;
+  r.body = std::move(body);
+  r.consul_index = index;
+  return r;
+}
+http::Response no_reply(http::Delivery delivery) {
+  http::Response r;
+  r.delivery = delivery;
+  r.error = "what failed";
+  return r;
+}
+std::string what(const std::string& text, int op = 0) {
+  return R"({"OpIndex":)" + std::to_string(op) + R"(,"What":")" + text + R"("})";
+}
+std::string errors(const std::string& list) {
+  return R"({"Results":null,"Errors":[)" + list + "]}";
+}
+std::string entry(const std::string& key, const std::string& value, std::uint64_t modify,
+                  const std::string& session = {}) {
+  return R"({"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
+         '"' + (session.empty() ? "" : R"(,"Session":")" + session + '"') +
+         R"(,"CreateIndex":5,"ModifyIndex":)" + std::to_string(modify) + "}";
+}
+std::string results(const std::string& list) {
+  return R"({"Results":[)" + list + R"(],"Errors":null})";
+}
+std::string kv(const std::string& an_entry) { return R"({"KV":)" + an_entry + "}"; }
+
+// Every answer after which a write may have landed, or may land yet.
+const http::Response kUnknowns[] = {
+    no_reply(http::Delivery::kLost),
+    no_reply(http::Delivery::kCancelled),
+    reply(500, "rpc error making call: EOF"),
+    reply(500, "rpc error making call: stream closed"),
+    reply(500, "leadership lost while committing log"),
+    reply(500, "No cluster leader"),
+    reply(500, "node is not the leader"),
+    reply(502, ""),
+    reply(503, ""),
+    reply(504, ""),
+    reply(301, ""),
+    reply(200, "<html>a proxy"),
+    reply(200, "{}"),
+};
+// Every answer after which it has not.
+const http::Response kRefusals[] = {
+    no_reply(http::Delivery::kNotSent),
+    reply(400, "Failed to parse body: json: unknown field"),
+    reply(403, "Permission denied"),
+    reply(403, "ACL not found"),
+    reply(413, "Transaction contains too many operations (65 > 64)"),
+    reply(429, ""),
+};
+
+Commit some_commit() {
+  BuryOp bury;
+  bury.key = "l/q/tasks/c";
+  bury.index = 9;
+  bury.record = std::make_shared<const std::string>("{}");
+  Commit commit;
+  commit.request = RequestId{7};
+  commit.session = "s";
+  commit.ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}};
+  return commit;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("a session's creation") {
+  const CreateSession effect{RequestId{3}};
+  const auto made = decode(effect, reply(200, R"({"ID":"adf4238a-882b-9ddc"})"));
+  CHECK(made.request == RequestId{3});
+  CHECK(made.outcome == Outcome::kApplied);
+  CHECK(made.session == "adf4238a-882b-9ddc");
+  for (const auto& r : kUnknowns) CHECK(decode(effect, r).outcome == Outcome::kUnknown);
+  for (const auto& r : kRefusals) CHECK(decode(effect, r).outcome == Outcome::kRejected);
+  for (const char* text : {"Missing node registration", "Missing check 'serfHealth' registration",
+                           "Check 'app' is in critical state",
+                           "Invalid Session TTL '9999000000', must be between [10s=24h0m0s]"}) {
+    CHECK(decode(effect, reply(500, text)).outcome == Outcome::kRejected);
+  }
+  CHECK(decode(effect, reply(403, "Permission denied")).error ==
+        "Consul answered 403 (Permission denied)");
+  CHECK(decode(effect, no_reply(http::Delivery::kLost)).error == "what failed");
+}
+
+TEST_CASE("a session's renewal") {
+  using Answer = SessionRenewed::Answer;
+  const RenewSession effect{RequestId{3}, "s"};
+  CHECK(decode(effect, reply(200, R"([{"ID":"s","TTL":"10s"}])")).answer == Answer::kAlive);
+  CHECK(decode(effect, reply(404, "Session id 's' not found")).answer == Answer::kGone);
+  for (const auto& r : {reply(500, "rpc error"), reply(403, "Permission denied"), reply(429, ""),
+                        no_reply(http::Delivery::kLost), no_reply(http::Delivery::kNotSent)}) {
+    CHECK(decode(effect, r).answer == Answer::kNothing);
+  }
+}
+
+TEST_CASE("a session's destruction") {
+  const DestroySession effect{RequestId{3}, "s"};
+  CHECK(decode(effect, reply(200, "true")).outcome == Outcome::kApplied);
+  CHECK(decode(effect, reply(500, "EOF")).outcome == Outcome::kUnknown);
+  CHECK(decode(effect, reply(403, "Permission denied")).outcome == Outcome::kRejected);
+}
+
+TEST_CASE("the lock") {
+  using Answer = LockReplied::Answer;
+  const AcquireLock effect{RequestId{3}, "s"};
+  const auto won = decode(effect, reply(200, results(kv(entry("l/q/leader", "", 234, "s")))));
+  CHECK(won.answer == Answer::kAcquired);
+  CHECK(won.modify_index == 234);
+  const auto lost = [&](const std::string& text) {
+    return decode(effect, reply(409, errors(what(text)))).answer;
+  };
+  CHECK(lost(R"(failed to lock key \"lead\" due to lock delay)") == Answer::kLockDelay);
+  CHECK(lost(R"(failed to lock key \"lead\", lock is already held)") == Answer::kHeld);
+  CHECK(lost(R"(invalid session \"s\")") == Answer::kSessionGone);
+  CHECK(lost("Permission denied") == Answer::kRefused);
+  CHECK(lost("missing session") == Answer::kRefused);
+  // A key's name is not the answer.
+  CHECK(lost(R"(failed to lock key \"due to lock delay/lead\", lock is already held)") ==
+        Answer::kHeld);
+  for (const auto& r : kUnknowns) CHECK(decode(effect, r).answer == Answer::kUnknown);
+  CHECK(decode(effect, no_reply(http::Delivery::kNotSent)).answer == Answer::kUnknown);
+  CHECK(decode(effect, reply(403, "ACL not found")).answer == Answer::kRefused);
+}
+
+TEST_CASE("the lock's release") {
+  const ReleaseLock effect{RequestId{3}, "s", 9};
+  CHECK(decode(effect, reply(200, results(kv(entry("l/q/leader", "", 235))))).outcome ==
+        Outcome::kApplied);
+  CHECK(
+      decode(
+          effect,
+          reply(409,
+                errors(what(
+                    R"(failed to unlock key \"k\", lock isn't held, or is held by another session)",
+                    1))))
+          .outcome == Outcome::kRejected);
+  CHECK(decode(effect, reply(500, "EOF")).outcome == Outcome::kUnknown);
+  CHECK(decode(effect, no_reply(http::Delivery::kLost)).outcome == Outcome::kUnknown);
+}
+
+TEST_CASE("the leader key") {
+  const ReadLeader effect{RequestId{3}, true, 0};
+  const auto held = decode(
+      effect, reply(200, "[" + entry("l/q/leader", R"({"node":"host-a"})", 20, "s") + "]", 21));
+  CHECK(held.ok);
+  CHECK(held.found);
+  CHECK(held.session == "s");
+  CHECK(held.holder == "host-a");
+  CHECK(held.modify_index == 20);
+  CHECK(held.consul_index == 21);
+  const auto strange =
+      decode(effect, reply(200, "[" + entry("l/q/leader", "me", 20, "s") + "]", 21));
+  CHECK(strange.holder == "session s");
+  const auto released = decode(effect, reply(200, "[" + entry("l/q/leader", "{}", 20) + "]", 21));
+  CHECK(released.found);
+  CHECK(released.session.empty());
+  const auto missing = decode(effect, reply(404, "", 30));
+  CHECK(missing.ok);
+  CHECK_FALSE(missing.found);
+  // A path that does not exist is a 404 too, without an index.
+  for (const auto& r : {reply(404, ""), reply(403, "Permission denied"), reply(500, "EOF"),
+                        reply(200, "[]"), reply(200, "true"), no_reply(http::Delivery::kLost)}) {
+    CHECK_FALSE(decode(effect, r).ok);
+  }
+}
+
+TEST_CASE("the operator's switches") {
+  const WatchControl effect{RequestId{3}, 0};
+  const auto control = [&](const std::string& value) {
+    return decode(effect, reply(200, "[" + entry("l/q/control", value, 20) + "]", 21));
+  };
+  CHECK(control("{}").ok);
+  CHECK_FALSE(control("{}").paused);
+  CHECK(control(R"({"paused":true})").paused);
+  CHECK_FALSE(control(R"({"paused":false})").paused);
+  CHECK_FALSE(control(R"({"paused":null})").paused);
+  CHECK(control(R"({"paused":{"by":"ann"}})").paused);
+  CHECK(control(R"({"paused":{"by":"ann"}})").by == "ann");
+  CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").step_down == "x1");
+  CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").by == "ann");
+  CHECK(control("nonsense").ok);
+  CHECK_FALSE(control("nonsense").paused);
+  CHECK(decode(effect, reply(404, "", 9)).ok);
+  CHECK_FALSE(decode(effect, reply(404, "", 9)).found);
+  CHECK_FALSE(decode(effect, reply(403, "Permission denied")).ok);
+}
+
+TEST_CASE("the list of tasks") {
+  const ListTasks full{RequestId{3}, true, false, 0};
+  const std::string body =
+      "[" + entry("l/q/tasks/", "", 3) + "," + entry("l/q/tasks/a", R"({"taskType":"T"})", 20) +
+      "," + entry("l/q/tasks/bad", "soon", 21) + "," + entry("l/q/tasks/folder/", "", 22) + "]";
+  const auto listed = decode(kLayout, full, reply(200, body, 22));
+  CHECK(listed.ok);
+  CHECK(listed.full);
+  CHECK(listed.marker);
+  CHECK(listed.bytes == body.size());
+  REQUIRE(listed.records.size() == 2);
+  CHECK(std::get<Task>(listed.records[0]).modify_index == 20);
+  CHECK(std::get<BadRecord>(listed.records[1]).key == "l/q/tasks/bad");
+
+  const ListTasks names{RequestId{3}, false, false, 0};
+  const auto named =
+      decode(kLayout, names, reply(200, R"(["l/q/tasks/","l/q/tasks/a","l/q/tasks/f/"])", 22));
+  CHECK(named.marker);
+  CHECK(named.keys == std::vector<std::string>{"l/q/tasks/a"});
+
+  const auto none = decode(kLayout, full, reply(404, "", 22));
+  CHECK(none.ok);
+  CHECK_FALSE(none.marker);  // empty, or not readable
+  CHECK(decode(kLayout, full, reply(403, "Permission denied")).denied);
+  for (const auto& r : {reply(404, ""), reply(403, "ACL not found"), reply(500, "EOF"),
+                        reply(200, "<html>"), no_reply(http::Delivery::kLost)}) {
+    CHECK_FALSE(decode(kLayout, full, r).ok);
+    CHECK_FALSE(decode(kLayout, names, r).ok);
+  }
+}
+
+TEST_CASE("single tasks") {
+  const FetchTasks effect{RequestId{3}, {"l/q/tasks/a", "l/q/tasks/b"}};
+  const auto both = decode(kLayout, effect,
+                           reply(200, results(kv(entry("l/q/tasks/a", R"({"taskType":"T"})", 20)) +
+                                              "," + kv(entry("l/q/tasks/b", "soon", 21)))));
+  CHECK(both.ok);
+  CHECK(both.records.size() == 2);
+  CHECK(both.missing.empty());
+
+  const auto missing =
+      decode(kLayout, effect, reply(409, errors(what(R"(key \"l/q/tasks/b\" doesn't exist)", 1))));
+  CHECK(missing.ok);
+  CHECK(missing.records.empty());
+  CHECK(missing.missing == std::vector<std::string>{"l/q/tasks/b"});
+
+  // A get without the right to read is left out: that is not "missing".
+  CHECK_FALSE(decode(kLayout, effect, reply(200, results(kv(entry("l/q/tasks/a", "{}", 20))))).ok);
+  CHECK_FALSE(decode(kLayout, effect, reply(409, errors(what("Permission denied")))).ok);
+  CHECK_FALSE(decode(kLayout, effect, reply(409, errors(what("doesn't exist", 9)))).ok);
+  CHECK_FALSE(decode(kLayout, effect, reply(409, errors(""))).ok);
+  CHECK_FALSE(decode(kLayout, effect, reply(500, "node is not the leader")).ok);
+  CHECK_FALSE(decode(kLayout, effect, no_reply(http::Delivery::kLost)).ok);
+}
+
+TEST_CASE("a commit is applied, rejected, or unknown, and nothing between") {
+  const Commit commit = some_commit();
+  const auto applied = decode(commit, reply(200, results(kv(entry("l/q/leader", "", 11, "s")) +
+                                                         "," + kv(entry("l/q/tasks/a", "", 42)))));
+  CHECK(applied.request == RequestId{7});
+  CHECK(applied.outcome == Outcome::kApplied);
+  CHECK(applied.modify_index == 42);
+  for (const auto& r : kUnknowns) {
+    CAPTURE(r.body);
+    CHECK(decode(commit, r).outcome == Outcome::kUnknown);
+    CHECK_FALSE(decode(commit, r).error.empty());
+  }
+  for (const auto& r : kRefusals) CHECK(decode(commit, r).outcome == Outcome::kRejected);
+  const auto denied = decode(commit, reply(403, "ACL not found"));
+  REQUIRE(denied.failures.size() == 1);
+  CHECK(denied.failures[0].op == Committed::kFence);
+  CHECK(denied.failures[0].why == OpFailure::kDenied);
+}
+
+TEST_CASE("a rejected commit names what failed, and why") {
+  // Of some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
+  struct Row {
+    std::string text;
+    int index;
+    std::size_t op;
+    OpFailure why;
+    bool dead_letter_exists;
+  };
+  const Row table[] = {
+      {R"(failed session check for key \"t/lead\", current session \"a\" != \"b\")", 0,
+       Committed::kFence, OpFailure::kNotLeader, false},
+      {R"(failed session check for key \"t/x\", current session \"\" != \"b\")", 0,
+       Committed::kFence, OpFailure::kNotLeader, false},
+      {R"(failed to check session, key \"t/none\" doesn't exist)", 0, Committed::kFence,
+       OpFailure::kNotLeader, false},
+      {"Permission denied", 0, Committed::kFence, OpFailure::kDenied, false},
+      {R"(failed to set key \"t/x\", index is stale)", 1, 0, OpFailure::kStale, false},
+      {"Permission denied", 1, 0, OpFailure::kDenied, false},
+      {R"(failed index check for key \"t/x\", current modify index 237 != 236)", 2, 1,
+       OpFailure::kStale, false},
+      {R"(failed to check index, key \"t/none\" doesn't exist)", 2, 1, OpFailure::kStale, false},
+      {R"(failed to set key \"dead/x\", index is stale)", 3, 1, OpFailure::kStale, true},
+      {"Permission denied", 3, 1, OpFailure::kDenied, true},
+      {R"(failed to delete key \"t/x\", index is stale)", 4, 1, OpFailure::kStale, false},
+      {R"(failed to delete key \"t/x\", index is stale)", 5, 2, OpFailure::kStale, false},
+      {R"(failed to delete key \"Permission denied\", index is stale)", 5, 2, OpFailure::kStale,
+       false},
+      {R"(unknown KV verb \"CAS\")", 5, 2, OpFailure::kOther, false},
+      {R"(key \"an index is stale\" exists)", 5, 2, OpFailure::kOther, false},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.text);
+    CAPTURE(row.index);
+    const auto event = decode(some_commit(), reply(409, errors(what(row.text, row.index))));
+    CHECK(event.outcome == Outcome::kRejected);
+    REQUIRE(event.failures.size() == 1);
+    CHECK(event.failures[0].op == row.op);
+    CHECK(event.failures[0].why == row.why);
+    CHECK(event.failures[0].dead_letter_exists == row.dead_letter_exists);
+  }
+}
+
+TEST_CASE("a dead letter whose task is gone failed for that, not for its name") {
+  const auto event =
+      decode(some_commit(),
+             reply(409, errors(what(R"(failed to check index, key \"c\" doesn't exist)", 2) + "," +
+                               what(R"(failed to set key \"dead/c\", index is stale)", 3))));
+  REQUIRE(event.failures.size() == 1);
+  CHECK(event.failures[0].op == 1);
+  CHECK_FALSE(event.failures[0].dead_letter_exists);
+
+  const auto all = decode(
+      some_commit(),
+      reply(409,
+            errors(what(R"(failed session check for key \"l\", current session \"\" != \"s\")") +
+                   "," + what(R"(failed to set key \"a\", index is stale)", 1) + "," +
+                   what(R"(failed to set key \"dead/c\", index is stale)", 3))));
+  CHECK(all.failures.size() == 3);
+}
+
+TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
+  Commit commit = some_commit();
+  commit.plain = true;
+  commit.ops = {commit.ops[0]};
+  const auto applied = decode_plain(commit, 0, reply(200, "true\n"));
+  CHECK(applied.outcome == Outcome::kUnknown);
+  CHECK(applied.error.empty());
+  const auto stale = decode_plain(commit, 0, reply(200, "false\n"));
+  CHECK(stale.outcome == Outcome::kRejected);
+  REQUIRE(stale.failures.size() == 1);
+  CHECK(stale.failures[0].op == 0);
+  CHECK(stale.failures[0].why == OpFailure::kStale);
+  CHECK_FALSE(stale.failures[0].dead_letter_exists);
+  CHECK(decode_plain(commit, 0, reply(500, "EOF")).outcome == Outcome::kUnknown);
+  CHECK_FALSE(decode_plain(commit, 0, reply(500, "EOF")).error.empty());
+  CHECK(decode_plain(commit, 0, reply(403, "Permission denied")).failures.at(0).why ==
+        OpFailure::kDenied);
+  CHECK(decode_plain(commit, 0, no_reply(http::Delivery::kNotSent)).outcome == Outcome::kRejected);
+
+  commit.ops = {some_commit().ops[1]};
+  CHECK(decode_plain(commit, 0, reply(200, "false")).failures.at(0).dead_letter_exists);
+  CHECK_FALSE(decode_plain(commit, 1, reply(200, "false")).failures.at(0).dead_letter_exists);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,145 @@
+#include <doctest/doctest.h>
+
+#include "base/base64.h"
+#include "wire/consul.h"
+#include "wire/record.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+Binding binding() {
+  Binding b;
+  b.layout = Layout::under("l/", "q");
+  b.queue = "q";
+  b.node = "host \"a\"";
+  b.leader_value = R"({"node":"a"})";
+  b.session_ttl = 15s;
+  b.lock_delay = 30s;
+  return b;
+}
+
+std::string text(const http::Request& r) {
+  return r.method + ' ' + r.target + (r.body.empty() ? "" : ' ' + r.body);
+}
+
+std::shared_ptr<const std::string> bytes(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("a session names its owner, and its durations have units") {
+  Binding b = binding();
+  CHECK(text(encode(b, CreateSession{})) ==
+        R"(PUT /v1/session/create {"Name":"lictor q host \"a\"","TTL":"15s",)"
+        R"("LockDelay":"30s","Behavior":"release","NodeChecks":["serfHealth"]})");
+  b.session_checks.clear();
+  CHECK(encode(b, CreateSession{}).body.ends_with(R"("NodeChecks":[]})"));
+  b.session_checks = {"serfHealth", "disk"};
+  CHECK(encode(b, CreateSession{}).body.ends_with(R"("NodeChecks":["serfHealth","disk"]})"));
+  CHECK(text(encode(b, RenewSession{{}, "5e55-10"})) == "PUT /v1/session/renew/5e55-10");
+  CHECK(text(encode(b, DestroySession{{}, "5e55-10"})) == "PUT /v1/session/destroy/5e55-10");
+}
+
+TEST_CASE("the lock is taken and released in a transaction, the release at one index only") {
+  CHECK(text(encode(binding(), AcquireLock{{}, "5e55"})) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
+        R"("Value":")" +
+            base64_encode(R"({"node":"a"})") + R"("}}])");
+  CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77})) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
+        R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55"}}])");
+}
+
+TEST_CASE("reads say how consistent they are, and how long they wait") {
+  const Binding b = binding();
+  CHECK(text(encode(b, ReadLeader{{}, true, 0})) == "GET /v1/kv/l/q/leader?consistent");
+  CHECK(text(encode(b, ReadLeader{{}, false, 0})) == "GET /v1/kv/l/q/leader");
+  CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12&wait=55s");
+  CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13&wait=55s");
+  CHECK(text(encode(b, ListTasks{{}, true, true, 0})) ==
+        "GET /v1/kv/l/q/tasks/?recurse&consistent");
+  CHECK(text(encode(b, ListTasks{{}, true, false, 14})) ==
+        "GET /v1/kv/l/q/tasks/?recurse&index=14&wait=55s");
+  CHECK(text(encode(b, ListTasks{{}, false, false, 18446744073709551615ULL})) ==
+        "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615&wait=55s");
+  CHECK(text(encode(b, FetchTasks{{}, {"l/q/tasks/a", "l/q/tasks/\""}})) ==
+        R"(PUT /v1/txn?consistent [{"KV":{"Verb":"get","Key":"l/q/tasks/a"}},)"
+        R"({"KV":{"Verb":"get","Key":"l/q/tasks/\""}}])");
+}
+
+TEST_CASE("a blocking query's time-out outlasts its wait, with Consul's sixteenth and a margin") {
+  const Binding b = binding();
+  const http::Request blocking = encode(b, ReadLeader{{}, false, 12});
+  CHECK(blocking.long_poll);
+  CHECK(blocking.timeout > 55s * 17 / 16 + 1s);
+  const http::Request at_once = encode(b, ReadLeader{{}, true, 0});
+  CHECK_FALSE(at_once.long_poll);
+  CHECK(at_once.timeout == 3s);
+}
+
+TEST_CASE("every operation of a commit is fenced, and by CAS") {
+  const Binding b = binding();
+  Stamp stamp;
+  stamp.taken = true;
+  const auto record = bytes(R"({"taskType":"T","taskTaken":"false"})");
+  BuryOp bury;
+  bury.key = "l/q/tasks/c";
+  bury.index = 9;
+  bury.record = record;
+  bury.reason = "failed";
+  bury.copy = 2;
+  Commit commit;
+  commit.session = "5e55";
+  commit.ops = {RestampOp{"l/q/tasks/a", 7, record, stamp, 18446744073709551615ULL},
+                FinishOp{"l/q/tasks/b", 8}, bury, MarkOp{MarkOp::What::kTasksFolder},
+                MarkOp{MarkOp::What::kControl}};
+  CHECK(
+      text(encode(b, commit)) ==
+      R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)"
+      R"({"KV":{"Verb":"cas","Key":"l/q/tasks/a","Index":7,"Flags":18446744073709551615,"Value":")" +
+          base64_encode(R"({"taskType":"T","taskTaken":"true"})") +
+          R"("}},{"KV":{"Verb":"delete-cas","Key":"l/q/tasks/b","Index":8}},)"
+          R"({"KV":{"Verb":"check-index","Key":"l/q/tasks/c","Index":9}},)"
+          R"({"KV":{"Verb":"cas","Key":"l/q/dead/c~2","Index":0,"Value":")" +
+          base64_encode(dead_letter(bury, b.node)) +
+          R"("}},{"KV":{"Verb":"delete-cas","Key":"l/q/tasks/c","Index":9}},)"
+          R"({"KV":{"Verb":"cas","Key":"l/q/tasks/","Index":0}},)"
+          R"({"KV":{"Verb":"cas","Key":"l/q/control","Index":0,"Value":"e30="}}])");
+}
+
+TEST_CASE("a plain commit is by CAS, a dead letter before its task's end") {
+  const Binding b = binding();
+  Commit commit;
+  commit.plain = true;
+  Stamp stamp;
+  stamp.taken = true;
+  commit.ops = {RestampOp{"l/q/tasks/a b", 7, bytes(R"({"taskType":"T"})"), stamp, 3}};
+  auto requests = encode_plain(b, commit);
+  REQUIRE(requests.size() == 1);
+  CHECK(text(requests[0]) ==
+        R"(PUT /v1/kv/l/q/tasks/a%20b?cas=7&flags=3 {"taskType":"T","taskTaken":true})");
+
+  BuryOp bury;
+  bury.key = "l/q/tasks/c";
+  bury.index = 9;
+  bury.record = bytes(R"({"taskType":"T"})");
+  commit.ops = {bury};
+  requests = encode_plain(b, commit);
+  REQUIRE(requests.size() == 2);
+  CHECK(text(requests[0]) == "PUT /v1/kv/l/q/dead/c?cas=0 " + dead_letter(bury, b.node));
+  CHECK(text(requests[1]) == "DELETE /v1/kv/l/q/tasks/c?cas=9");
+
+  commit.ops = {FinishOp{"l/q/tasks/c", 9}};
+  requests = encode_plain(b, commit);
+  REQUIRE(requests.size() == 1);
+  CHECK(text(requests[0]) == "DELETE /v1/kv/l/q/tasks/c?cas=9");
+}
+
+TEST_SUITE_END();
