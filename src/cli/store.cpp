@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "cli/printable.h"
 #include "cli/task_id.h"
-#include "cli/txn.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/layout.h"
+#include "wire/txn.h"
 
 namespace lictor::cli {
 namespace {
@@ -139,8 +139,8 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
   const std::vector<std::string> wanted = keys;
   std::vector<wire::KvEntry> found;
   while (!keys.empty()) {
-    Txn txn;
-    for (const std::string& key : keys) txn.get(key);
+    wire::Txn txn;
+    for (const std::string& key : keys) txn.verb("get", key);
     const http::Response response = perform("PUT", "/v1/txn?consistent", txn.body());
     const bool answered = replied(response, 200) || replied(response, 409);
     auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
@@ -243,9 +243,10 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
 Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) {
   // That the key exists and that it does not cannot both hold, so this is never applied. Consul
   // looks at the rights to all operations before it carries out any, and names each that fails.
-  Txn txn;
-  txn.check_not_exists(keys.front()).check_index(keys.front(), 1);
-  for (const std::string& key : keys) txn.cas(key, 0, {});
+  wire::Txn txn;
+  txn.verb("check-not-exists", keys.front());
+  txn.verb("check-index", keys.front()).index(1);
+  for (const std::string& key : keys) txn.verb("cas", key).index(0).value({});
   const http::Response response = perform("PUT", "/v1/txn", txn.body());
   const auto reply =
       replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};

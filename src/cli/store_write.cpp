@@ -9,10 +9,11 @@
 #include "base/text.h"
 #include "cli/printable.h"
 #include "cli/store.h"
-#include "cli/txn.h"
+#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/layout.h"
 #include "wire/record.h"
+#include "wire/txn.h"
 
 namespace lictor::cli {
 namespace {
@@ -45,7 +46,8 @@ Error lost(const std::string& key, const http::Response& response) {
 }  // namespace
 
 std::size_t Store::batch_bytes(const Record& record) {
-  return Txn::cas_bytes(record.key, record.value);
+  constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Index":0,"Value":""}}, and some
+  return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
 }
 
 Result<Store::Created> Store::create(const std::vector<Record>& records) {
@@ -67,8 +69,10 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 // One transaction. What is done with, written or in the way, leaves `left`.
 Result<void> Store::create_once(const std::vector<Record>& records, std::vector<std::size_t>& left,
                                 Created& created) {
-  Txn txn;
-  for (const std::size_t i : left) txn.cas(records[i].key, 0, records[i].value);
+  wire::Txn txn;
+  for (const std::size_t i : left) {
+    txn.verb("cas", records[i].key).index(0).value(records[i].value);
+  }
   const http::Response response = perform("PUT", "/v1/txn", txn.body());
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {

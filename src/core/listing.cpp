@@ -15,8 +15,6 @@ constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
-// A task that was rewritten in the moment of one of our own writes is seen at the latest then.
-constexpr Duration kResync = 60s;
 // Below this a reading with values costs Consul no more than one with names (CONSUL-FACTS.md 11).
 constexpr double kWholeBytes = 64.0 * 1024;
 
@@ -37,7 +35,7 @@ void Listing::stop(Effects& out) {
   }
   running_ = complete_ = by_name_ = want_full_ = false;
   index_ = 0;
-  watch_at_ = resync_at_ = Instant::max();
+  watch_at_ = Instant::max();
   full_at_ = fetch_at_ = Instant::min();
   wanted_.clear();
   fetching_.clear();
@@ -53,7 +51,6 @@ bool Listing::accept(Instant now, const TasksListed& reply, Instant& emitted, Ef
       full_at_ = now + kRetry;
       return false;
     }
-    resync_at_ = Instant::max();
     choose_mode(reply);
     return reply.ok;
   }
@@ -75,12 +72,7 @@ bool Listing::accept(Instant now, const TasksListed& reply, Instant& emitted, Ef
     return false;
   }
   in_trouble_ = false;
-  if (reply.full) {
-    complete_ = true;
-    resync_at_ = Instant::max();
-  } else {
-    resync_at_ = std::min(resync_at_, now + kResync);
-  }
+  if (reply.full) complete_ = true;
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
   index_ = reply.consul_index < index_ ? 0 : reply.consul_index;
@@ -137,10 +129,6 @@ void Listing::on_time(Instant now, Effects& out) {
     watch_ = requests_.next();
     out.emplace_back(ListTasks{watch_, !by_name_, false, index_});
   }
-  if (by_name_ && now >= resync_at_) {
-    resync_at_ = Instant::max();
-    want_full_ = true;
-  }
   if (by_name_ && want_full_ && !full_ && now >= full_at_) {
     want_full_ = false;
     full_emitted_ = now;
@@ -154,7 +142,6 @@ Instant Listing::next_deadline() const {
   Instant next = Instant::max();
   if (!running_) return next;
   if (!watch_) next = watch_at_;
-  if (by_name_) next = std::min(next, resync_at_);
   if (by_name_ && want_full_ && !full_) next = std::min(next, full_at_);
   if (!fetch_ && !wanted_.empty()) next = std::min(next, fetch_at_);
   return next;

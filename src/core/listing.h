@@ -64,7 +64,6 @@ class Listing {
   Instant full_emitted_{};
   Instant full_at_ = Instant::min();  // not before this
   bool want_full_ = false;
-  Instant resync_at_ = Instant::max();  // a rewritten task does not show in names
   bool in_trouble_ = false;
 
   std::set<std::string> wanted_;

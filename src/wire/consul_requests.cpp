@@ -3,11 +3,11 @@
 #include <utility>
 #include <variant>
 
-#include "base/base64.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
+#include "wire/txn.h"
 
 namespace lictor::wire {
 namespace {
@@ -42,44 +42,6 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
   }
   return r;
 }
-
-// Builds the body of /v1/txn. Unknown fields are errors there, so only what a verb needs is said.
-class Txn {
- public:
-  Txn& verb(std::string_view name, std::string_view key) {
-    close();
-    text_ += text_.empty() ? "" : ",";
-    text_ += R"({"KV":{"Verb":")";
-    text_ += name;
-    text_ += R"(","Key":)";
-    text_ += json_quoted(key);
-    open_ = true;
-    return *this;
-  }
-  Txn& index(std::uint64_t index) { return add("Index", std::to_string(index)); }
-  Txn& flags(std::uint64_t flags) { return add("Flags", std::to_string(flags)); }
-  Txn& session(std::string_view session) { return add("Session", json_quoted(session)); }
-  Txn& value(std::string_view value) { return add("Value", '"' + base64_encode(value) + '"'); }
-  std::string body() {
-    close();
-    return "[" + text_ + "]";
-  }
-
- private:
-  Txn& add(std::string_view name, const std::string& text) {
-    text_ += ",\"";
-    text_ += name;
-    text_ += "\":";
-    text_ += text;
-    return *this;
-  }
-  void close() {
-    if (std::exchange(open_, false)) text_ += "}}";
-  }
-
-  std::string text_;
-  bool open_ = false;
-};
 
 void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
   static_cast<void>(binding);

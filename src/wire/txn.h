@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lictor::wire {
+
+/// Builds the body of /v1/txn: verb() begins an operation, what follows belongs to it. Unknown
+/// fields are errors there (CONSUL-FACTS.md 3.4), so only what a verb needs is to be said.
+class Txn {
+ public:
+  Txn& verb(std::string_view name, std::string_view key);
+  Txn& index(std::uint64_t index);
+  Txn& flags(std::uint64_t flags);
+  Txn& session(std::string_view session);
+  Txn& value(std::string_view value);  ///< any bytes
+
+  [[nodiscard]] std::string body() const;
+
+ private:
+  Txn& add(std::string_view name, std::string_view json);
+
+  std::string text_;  // the last operation is still open
+};
+
+}  // namespace lictor::wire
