@@ -32,4 +32,4 @@ fi
 
 cmake --preset ci "${fresh[@]}"
 cmake --build --preset ci --parallel "${JOBS:-$(nproc)}"
-ctest --preset ci --output-on-failure "$@"
+ctest --preset ci --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@"

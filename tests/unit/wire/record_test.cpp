@@ -55,6 +55,24 @@ Stamp put_off() {
 
 TEST_SUITE_BEGIN("wire");
 
+TEST_CASE("a queue's JSON pointer gives the serialKey of a task that has none of its own") {
+  Layout layout = kLayout;
+  layout.serialize_by = "/taskPara/instance~1id";
+  const auto serial_key = [&](const std::string& member) {
+    const StoredRecord record = read_record(layout, {"l/q/tasks/7", with(member), "", 0, 10, 11});
+    REQUIRE(std::holds_alternative<Task>(record));
+    return std::get<Task>(record).serial_key;
+  };
+  CHECK(serial_key(R"("taskPara":{"instance/id":"db7"})") == "db7");
+  CHECK(serial_key(R"("taskPara":{"instance/id":7})") == "7");
+  CHECK(serial_key(R"("taskPara":{"instance/id":"db7"},"serialKey":"own")") == "own");
+  for (const char* nothing :
+       {R"("taskPara":{"instance/id":{}})", R"("taskPara":{"instance/id":null})",
+        R"("taskPara":{})", R"("taskPara":[1])", R"("taskPara":"db7")"}) {
+    CHECK(serial_key(nothing).empty());
+  }
+}
+
 TEST_CASE("the record of DESIGN section 1 is read") {
   const Task t = task(R"({
   "taskId": "42", "taskTime": "1445599887", "taskTaken": "false",
