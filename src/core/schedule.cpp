@@ -11,6 +11,9 @@ WallTime order_time(const Task& task) {
   return task.execute_at ? *task.execute_at : task.task_time.value_or(WallTime::min());
 }
 
+// expireAt is about the first start: what was begun goes on to its end.
+bool can_expire(const Task& task) { return task.expire_at && task.stamp.attempt == 0; }
+
 }  // namespace
 
 // As Order compares, without copying the key.
@@ -42,7 +45,7 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable) {
       ready_.insert(raw);
     }
   }
-  if (raw->expire_at) expiring_.emplace(*raw->expire_at, raw->key);
+  if (can_expire(*raw)) expiring_.emplace(*raw->expire_at, raw->key);
   tasks_.emplace(raw->key, std::move(waiting));
 }
 
@@ -106,7 +109,7 @@ void Schedule::drop_from_orders(const Waiting& waiting) {
   } else if (const auto due = due_of(task); due && waiting.startable) {
     delayed_.erase({*due, task.key});
   }
-  if (task.expire_at) expiring_.erase({*task.expire_at, task.key});
+  if (can_expire(task)) expiring_.erase({*task.expire_at, task.key});
 }
 
 void Schedule::clear() {

@@ -96,6 +96,16 @@ TEST_CASE("what has no executor is known, expires, and is not offered") {
   CHECK(schedule.next_expired(at(60))->key == "a");
 }
 
+TEST_CASE("a task that was begun does not expire any more") {
+  Schedule schedule;
+  schedule.put(task({"begun", 1, {}, {}, at(60), {}, 1}), true);
+  schedule.put(task({"fresh", 2, {}, {}, at(70)}), true);
+  CHECK(schedule.next_expiry() == at(70));
+  CHECK(schedule.next_expired(at(80))->key == "fresh");
+  schedule.remove("fresh");
+  CHECK(schedule.next_expired(at(80)) == nullptr);
+}
+
 TEST_CASE("of one serialKey one task at a time is offered, in order, others beside it") {
   Schedule schedule;
   schedule.put(task({"1", 1, {}, {}, {}, "db"}), true);
