@@ -95,6 +95,7 @@ struct ControlRead {
   RequestId request;
   bool ok = false;
   bool found = false;
+  bool unreadable = false;  // it holds nonsense: then not ok either
   bool paused = false;
   std::string step_down;  // id of the last step-down that was asked for; empty: none
   std::string by;         // who asked

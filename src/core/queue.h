@@ -146,6 +146,7 @@ class Queue {
   RequestId control_;
   Instant control_at_ = Instant::max();
   std::uint64_t control_index_ = 0;
+  bool told_control_ = false;  // that it cannot be read; once, not at every try
   std::optional<std::string> seen_step_down_;
   bool paused_ = false;
   bool marking_folder_ = false;

@@ -93,10 +93,15 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   if (event.request != control_ || !control_) return;
   control_ = {};
   if (!event.ok) {
+    if (event.unreadable && !std::exchange(told_control_, true)) {
+      out.emplace_back(
+          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "control key: " + event.error, {}});
+    }
     control_index_ = 0;
     control_at_ = now + kControlRetry;
     return;
   }
+  told_control_ = false;
   if (!event.found) {
     if (!std::exchange(marking_control_, true)) {
       commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});

@@ -20,7 +20,7 @@ Wording wording_of(Kind kind) {
     case Kind::kLeading:
       return {Level::kInfo, "leading"};
     case Kind::kLeaseLost:
-      return {Level::kWarn, "the lock is lost; stopping its jobs"};
+      return {Level::kWarn, "the lock is lost; what still runs is stopped"};
     case Kind::kLeaseExpired:
       return {Level::kWarn, "no proof of leadership within the lease; stopping its jobs"};
     case Kind::kLeaseRegained:
@@ -44,9 +44,9 @@ Wording wording_of(Kind kind) {
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
     case Kind::kDead:
-      return {Level::kError, "moved to the dead letters"};
+      return {Level::kError, "failed for good; it goes to the dead letters"};
     case Kind::kGivenBack:
-      return {Level::kInfo, "given back"};
+      return {Level::kInfo, "it goes back to the queue"};
     case Kind::kLost:
       return {Level::kWarn, "its owner is lost; taking it up again"};
     case Kind::kWithdrawn:

@@ -44,7 +44,13 @@ const char* name_of(Level level) {
 std::string shown(const std::string& value) {
   const bool bare = std::all_of(value.begin(), value.end(),
                                 [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '='; });
-  return bare ? value : '"' + excerpt(value, 2'000) + '"';
+  if (bare) return value;
+  std::string quoted{'"'};
+  for (const char c : excerpt(value, 2'000)) {
+    if (c == '"') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
 }
 
 void log_text(Level level, std::string_view message, const Fields& fields) {

@@ -216,9 +216,14 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
     event.error = describe(response);
     return event;
   }
-  event.ok = event.found = true;
   const auto control = parse_json(entries->front().value);
-  if (!control || !control->is_object()) return event;  // nonsense switches nothing
+  if (!control || !control->is_object()) {
+    // Nonsense switches nothing: what was paused stays paused until it can be read again.
+    event.unreadable = true;
+    event.error = "expected a JSON object, got " + excerpt(entries->front().value);
+    return event;
+  }
+  event.ok = event.found = true;
   const auto part = [&](const char* name) -> std::optional<json> {
     const auto it = control->find(name);
     return it == control->end() || it->is_null() ? std::optional<json>{} : std::optional{*it};

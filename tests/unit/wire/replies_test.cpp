@@ -200,8 +200,8 @@ TEST_CASE("the operator's switches") {
   CHECK(control(R"({"paused":{"by":"ann"}})").by == "ann");
   CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").step_down == "x1");
   CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").by == "ann");
-  CHECK(control("nonsense").ok);
-  CHECK_FALSE(control("nonsense").paused);
+  CHECK_FALSE(control("nonsense").ok);  // so that what was paused stays paused
+  CHECK(control("nonsense").error == "expected a JSON object, got nonsense");
   CHECK(decode(effect, reply(404, "", 9)).ok);
   CHECK_FALSE(decode(effect, reply(404, "", 9)).found);
   CHECK_FALSE(decode(effect, reply(403, "Permission denied")).ok);
