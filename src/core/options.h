@@ -40,8 +40,7 @@ struct TypePolicy {
 };
 
 /// What the core of one queue decides by. The relations are checked when the configuration is
-/// loaded (app/config): request_timeout < renew_interval < session_ttl, and
-/// kill_grace + margin + 3 * proof_interval <= lock_delay.
+/// loaded (app/config_check): the session survives a lost renewal, and the lease a lost proof.
 struct QueueOptions {
   std::string queue = "default";
   std::string node;      // this member's name
