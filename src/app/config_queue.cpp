@@ -14,6 +14,45 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMaxQueues = 1000;
 constexpr std::size_t kMaxSessionChecks = 64;
 
+// {"tasks": 100, "per": "1s", "burst": 10}
+Reader rate(std::optional<core::Rate>& target) {
+  return [&target](const Place& place) -> Result<void> {
+    std::uint32_t tasks = 0;
+    std::uint32_t burst = 0;
+    Duration per = 1s;
+    auto read = read_settings(place, Group::kRateLimit,
+                              {{"tasks", whole(tasks, 1, 1'000'000)},
+                               {"per", duration(per, 1ms, 24h)},
+                               {"burst", whole(burst, 1, 1'000'000)}});
+    if (!read) return read;
+    if (tasks == 0) return place.expected(R"(an object such as {"tasks": 100, "per": "1s"})");
+    // A tenth at once by default: enough to fill a transaction, too little to be felt as a peak.
+    target = core::Rate{per / tasks, burst != 0 ? burst : std::max(1U, tasks / 10)};
+    return {};
+  };
+}
+
+// true, or {"keep": 1000, "max_age": "168h"}
+Reader history(std::optional<core::HistoryLimits>& target) {
+  return [&target](const Place& place) -> Result<void> {
+    core::HistoryLimits limits;
+    if (place.value().kind == JsonKind::kBoolean) {
+      if (place.value().boolean) target = limits;
+      return {};
+    }
+    if (place.value().kind != JsonKind::kObject) {
+      return place.expected(
+          R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})");
+    }
+    auto read = read_settings(place, Group::kHistory,
+                              {{"keep", whole(limits.keep, 1, 100'000)},
+                               {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}});
+    if (!read) return read;
+    target = limits;
+    return {};
+  };
+}
+
 // What was not set; `place` is the queue's.
 void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
@@ -55,6 +94,9 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
                     {"concurrency", whole(options.concurrency, 1, 10'000)},
                     {"prefetch", whole(options.prefetch, 0, 10'000)},
                     {"max_unacked", whole(options.max_unacked, 1, 100'000)},
+                    {"serialize_retries", boolean(options.serialize_retries)},
+                    {"rate_limit", rate(options.rate_limit)},
+                    {"history", history(options.history)},
                     {"max_losses", whole(options.max_losses, 1, 1000)},
                     {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits")},
                     {"session_checks", texts(queue.session_checks, kMaxSessionChecks)},

@@ -43,6 +43,11 @@ Attempt* Attempts::find(std::string_view key) {
   return it == by_key_.end() ? nullptr : it->second.get();
 }
 
+const Attempt* Attempts::find(std::string_view key) const {
+  const auto it = by_key_.find(key);
+  return it == by_key_.end() ? nullptr : it->second.get();
+}
+
 Attempt* Attempts::find(AttemptId id) {
   const auto it = by_id_.find(id);
   return it == by_id_.end() ? nullptr : it->second;

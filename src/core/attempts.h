@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/id.h"
 #include "core/task.h"
@@ -26,6 +27,7 @@ struct Attempt {
   State state = State::kClaiming;
   StopReason stop = StopReason::kNone;
   std::shared_ptr<const Task> task;  // with our stamp and its ModifyIndex, once claimed
+  TypePolicy policy;                 // as it was when the task was claimed
   std::uint64_t token = 0;           // ModifyIndex of the claim
   Instant claimed_at{};
   Instant started_at{};
@@ -60,6 +62,12 @@ class Attempts {
   [[nodiscard]] bool has_last_chance() const { return last_chances_ != 0; }
   void mark_last_chance(Attempt& attempt);
 
+  [[nodiscard]] const Attempt* find(std::string_view key) const;
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [key, attempt] : by_key_) visit(std::as_const(*attempt));
+  }
   template <class Visit>
   void for_each(Visit visit) {
     for (auto& [key, attempt] : by_key_) visit(*attempt);

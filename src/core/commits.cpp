@@ -44,11 +44,15 @@ std::uint64_t expected_index(const Op& op) {
                     op);
 }
 
+// Nothing depends on these: what is doubtful about them is let go, or done again.
+bool is_minor(Purpose purpose) { return purpose == Purpose::kMark || purpose == Purpose::kPrune; }
+
 // Somebody wrote beside our claim: the write goes on from what is there now.
 void expect(Op& op, const StoredRecord& stored) {
   const auto& record = std::visit(
       [](const auto& r) -> const auto& { return r.record; }, stored);
-  std::visit(Overloaded{[](MarkOp&) {}, [&](FinishOp& finish) { finish.index = index_of(stored); },
+  std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {},
+                        [&](FinishOp& finish) { finish.index = index_of(stored); },
                         [&](auto& other) {
                           other.index = index_of(stored);
                           other.record = record;
@@ -66,7 +70,15 @@ const std::string& key_of(const Op& op) {
 }
 
 std::size_t Commits::cost_operations(const Op& op) {
-  return std::holds_alternative<BuryOp>(op) ? 3 : 1;  // check-index, cas, delete-cas
+  if (std::holds_alternative<BuryOp>(op)) return 3;  // check-index, cas, delete-cas
+  const auto* finish = std::get_if<FinishOp>(&op);
+  if (finish == nullptr || (finish->writes.empty() && !finish->done)) return 1;
+  return 2 + finish->writes.size() + (finish->done ? 1 : 0);  // as with a dead letter
+}
+
+bool Commits::fits(const Op& op) const {
+  return 1 + cost_operations(op) <= options_.max_operations &&
+         kVerbBytes + cost_bytes(op) <= options_.max_transaction_bytes;
 }
 
 std::size_t Commits::cost_bytes(const Op& op) const {
@@ -74,7 +86,17 @@ std::size_t Commits::cost_bytes(const Op& op) const {
   return std::visit(
       Overloaded{
           [&](const RestampOp& o) { return key + base64_size(o.record->size() + kStampBytes); },
-          [&](const FinishOp&) { return key; },
+          [&](const FinishOp& o) {
+            std::size_t bytes = 2 * key;
+            for (const KvWrite& write : o.writes) {
+              bytes += kVerbBytes + json_size(write.key) + base64_size(write.value.size());
+            }
+            if (o.done) {
+              bytes += key + base64_size(kStampBytes + o.done->result.size() +
+                                         (o.done->record ? o.done->record->size() : 0));
+            }
+            return bytes;
+          },
           [&](const BuryOp& o) {
             // What cannot be read goes into the dead letter as a string, in base64 at worst.
             const std::size_t record =
@@ -82,7 +104,7 @@ std::size_t Commits::cost_bytes(const Op& op) const {
             return 3 * key +
                    base64_size(record + kStampBytes + o.error.size() + 2 * o.output_tail.size());
           },
-          [&](const MarkOp&) { return key; }},
+          [&](const MarkOp&) { return key; }, [&](const PruneOp&) { return key; }},
       op);
 }
 
@@ -175,7 +197,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
         hold_until_ = now + kRetry;
       }
       for (Write& write : batch.writes) {
-        if (write.purpose == Purpose::kMark) {  // made twice is made once
+        if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
           continue;
         }
@@ -191,8 +213,9 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
 // Takes out what failed; the rest was not carried out either and goes again.
 void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                             Result& result) {
-  enum class Fate { kAgain, kDoubtful, kAside };
+  enum class Fate { kAgain, kDoubtful, kAside, kRefused };
   std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
+  std::map<std::size_t, std::string> errors;  // of what is refused
   for (const Committed::Failure& failure : reply.failures) {
     const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
     switch (failure.why) {
@@ -202,12 +225,18 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       case OpFailure::kDenied:
       case OpFailure::kOther: {
         const bool denied = failure.why == OpFailure::kDenied;
-        if (of_one && batch.writes[failure.op].purpose == Purpose::kMark) {
+        if (of_one && is_minor(batch.writes[failure.op].purpose)) {
           fates[failure.op] = Fate::kDoubtful;  // nothing depends on it: let it go
+          break;
+        }
+        if (of_one && failure.part == Committed::Part::kJobWrite) {
+          fates[failure.op] = Fate::kRefused;
+          errors[failure.op] = failure.text;
           break;
         }
         if (of_one) {
           fates[failure.op] = Fate::kAside;
+          errors[failure.op] = failure.text;
           aside_until_ = now + kDeniedRetry;
         } else {
           hold_until_ = now + (denied ? kDeniedRetry : kRetry);
@@ -226,8 +255,11 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       case OpFailure::kStale: {
         if (!of_one) break;
         auto* bury = std::get_if<BuryOp>(&batch.writes[failure.op].op);
-        if (failure.dead_letter_exists && bury != nullptr) {
+        if (failure.part == Committed::Part::kDeadLetter && bury != nullptr) {
           ++bury->copy;
+        } else if (failure.part == Committed::Part::kJobWrite) {
+          fates[failure.op] = Fate::kRefused;
+          errors[failure.op] = failure.text;
         } else {
           fates[failure.op] = Fate::kDoubtful;
         }
@@ -242,11 +274,15 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       again.push_back(std::move(write));
     } else if (fates[i] == Fate::kAside) {
       if (write.purpose == Purpose::kClaim) {
-        result.settled.push_back({std::move(write), Verdict::kRefused, 0, std::nullopt});
+        result.settled.push_back(
+            {std::move(write), Verdict::kRefused, 0, std::nullopt, std::move(errors[i])});
       } else {
         aside_.push_back(std::move(write));
       }
-    } else if (write.purpose == Purpose::kMark) {
+    } else if (fates[i] == Fate::kRefused) {
+      result.settled.push_back(
+          {std::move(write), Verdict::kRefused, 0, std::nullopt, std::move(errors[i])});
+    } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::nullopt});
     } else {
       const std::string key = key_of(write.op);

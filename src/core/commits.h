@@ -25,7 +25,7 @@
 
 namespace lictor::core {
 
-enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark };
+enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune };
 
 struct Write {
   Purpose purpose = Purpose::kMark;
@@ -41,13 +41,14 @@ class Commits {
   enum class Verdict {
     kApplied,
     kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
-    kRefused,  // of a claim: this one task may not be written
+    kRefused,  // a claim: this one task may not be written; a finish: what its job wrote may not
   };
   struct Settled {
     Write write;
     Verdict verdict = Verdict::kVoid;
     std::uint64_t modify_index = 0;
     std::optional<StoredRecord> stored;
+    std::string error{};  // of kRefused
   };
   struct Result {
     std::vector<Settled> settled;
@@ -59,8 +60,12 @@ class Commits {
       : options_(options), requests_(requests) {}
 
   void add(Instant now, Write write);
+  /// Whether a transaction can hold `op` at all. What a finish carries must be seen to fit: only a
+  /// task, a delete and a dead letter can go alone.
+  [[nodiscard]] bool fits(const Op& op) const;
 
   /// A transaction may be sent now, and has room for more operations.
+  /// At Instant::min(): also with no pause after trouble.
   [[nodiscard]] bool has_room(Instant now) const;
   /// Sends what waits. `last_proof` decides whether a large record may go.
   void send(Instant now, const std::string& session, Instant last_proof, Effects& out);
@@ -70,6 +75,11 @@ class Commits {
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
   [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
   void on_time(Instant now, Effects& out);
+
+  /// The end of the pause after trouble, if there is one.
+  [[nodiscard]] std::optional<Instant> held_until() const {
+    return hold_until_ == Instant::min() ? std::nullopt : std::optional{hold_until_};
+  }
 
   /// Leadership is lost: whoever leads next decides. Forgets everything.
   void clear(Effects& out);

@@ -69,6 +69,11 @@ struct FetchTasks {  // TasksFetched
   std::vector<std::string> keys;  // at most QueueOptions::max_operations
 };
 
+/// The finished tasks that are kept.
+struct ListHistory {  // HistoryListed
+  RequestId request;
+};
+
 // Operations of a transaction. Each names the task and the ModifyIndex that it must still have.
 
 /// Rewrites the record with `stamp`: a claim, a retry, a task given back.
@@ -79,9 +84,35 @@ struct RestampOp {
   Stamp stamp;
   std::uint64_t flags = 0;
 };
-/// Deletes the task.
+/// What an attempt wants written together with its finish.
+struct KvWrite {
+  std::string key;
+  std::string value;
+  bool erase = false;
+  std::optional<std::uint64_t> cas;  // the ModifyIndex that the key must still have; 0: none yet
+
+  friend bool operator==(const KvWrite&, const KvWrite&) = default;
+};
+/// What is kept of a finished task, where history is on.
+struct DoneRecord {
+  std::shared_ptr<const std::string> record;  // none: too large to be kept
+  std::string result;                         // JSON; empty: none
+  bool result_left_out = false;               // it was too large to be kept
+  std::uint32_t attempts = 0;
+  std::uint32_t lost = 0;
+  WallTime started{};
+  WallTime at{};
+};
+/// Deletes the task; with `writes` and `done` all of it or nothing.
 struct FinishOp {
   std::string key;
+  std::uint64_t index = 0;
+  std::vector<KvWrite> writes{};
+  std::shared_ptr<const DoneRecord> done{};
+};
+/// Deletes an old entry of the history.
+struct PruneOp {
+  std::string key;  // that the task had
   std::uint64_t index = 0;
 };
 /// Moves the task to the dead letters, never over another one.
@@ -104,7 +135,7 @@ struct MarkOp {
   enum class What { kTasksFolder, kControl } what = What::kTasksFolder;
 };
 
-using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp>;
+using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp>;
 
 /// One transaction, fenced by check-session on the leader key. With `plain`, a single operation on
 /// a record too large for a transaction: by CAS alone, right after a proof of leadership.
@@ -166,6 +197,7 @@ struct Fact {
     kPaused,
     kResumed,
     kNoExecutor,
+    kResultLeftOut,
   };
   Kind kind;
   std::string key;
@@ -180,7 +212,7 @@ struct Stopped {};
 
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, Commit,
+                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, ListHistory, Commit,
                  CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
 
 using Effects = std::vector<Effect>;

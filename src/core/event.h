@@ -4,6 +4,7 @@
 // that the core no longer waits for is ignored.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "core/effect.h"
 #include "core/task.h"
 #include "lictor/time.h"
 
@@ -129,19 +131,35 @@ struct TasksFetched {
   std::string error;
 };
 
+/// The finished tasks that are kept, in any order.
+struct HistoryListed {
+  struct Entry {
+    std::string key;  // that the task had
+    std::uint64_t modify_index = 0;
+    WallTime at{};  // when it was finished
+  };
+  RequestId request;
+  bool ok = false;
+  std::vector<Entry> entries;
+  std::string error;
+};
+
 /// Why one operation of a transaction failed.
 enum class OpFailure {
   kNotLeader,  // the fence: the leader key is not locked by our session
-  kStale,      // the task changed or is gone; for a dead letter: that name is taken
+  kStale,      // the task changed or is gone; of a dead letter: that name is taken; of a job's
+               // write: its own condition does not hold
   kDenied,     // no right
   kOther,
 };
 
 struct Committed {
+  /// What of the operation failed: a dead letter whose name is taken, say, is not the task.
+  enum class Part { kTask, kDeadLetter, kJobWrite };
   struct Failure {
     std::size_t op = 0;  // position in the Commit; kFence for the fence itself
     OpFailure why = OpFailure::kOther;
-    bool dead_letter_exists = false;  // the failing part was the dead letter, not the task
+    Part part = Part::kTask;
     std::string text;
   };
   static constexpr std::size_t kFence = static_cast<std::size_t>(-1);
@@ -161,13 +179,22 @@ struct JobExited {
   JobEnding ending = JobEnding::kDone;
   std::string error;
   std::string output_tail;
+  std::vector<KvWrite> writes{};          // to commit with the finish
+  std::string result{};                   // JSON; empty: none
+  std::optional<Duration> retry_after{};  // asked for by what was called
+};
+
+/// The configuration was read anew; see QueueOptions::take_limits().
+struct Reconfigured {
+  std::shared_ptr<const QueueOptions> options;
 };
 
 /// The daemon is to end, orderly.
 struct StopRequested {};
 
-using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
-                           TasksListed, TasksFetched, Committed, JobExited, StopRequested>;
+using Event =
+    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead, TasksListed,
+                 TasksFetched, HistoryListed, Committed, JobExited, Reconfigured, StopRequested>;
 
 }  // namespace lictor::core

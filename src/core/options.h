@@ -27,6 +27,22 @@ struct Backoff {
 enum class Delivery { kAtLeastOnce, kAtMostOnce };
 enum class OnLeaseLost { kStop, kFinish };
 
+/// At most one in `interval` on average, `burst` at once.
+struct Rate {
+  Duration interval{};
+  std::uint32_t burst = 1;
+
+  friend bool operator==(const Rate&, const Rate&) = default;
+};
+
+/// How much of what was finished is kept.
+struct HistoryLimits {
+  std::uint32_t keep = 1000;
+  Duration max_age = 7 * 24h;  // zero: any age
+
+  friend bool operator==(const HistoryLimits&, const HistoryLimits&) = default;
+};
+
 /// What the configuration says of one taskType. A record may override max_attempts, timeout and
 /// backoff within the limits.
 struct TypePolicy {
@@ -37,6 +53,8 @@ struct TypePolicy {
   Backoff backoff;
   Delivery delivery = Delivery::kAtLeastOnce;
   OnLeaseLost on_lease_lost = OnLeaseLost::kStop;
+
+  friend bool operator==(const TypePolicy&, const TypePolicy&) = default;
 };
 
 /// What the core of one queue decides by. The relations are checked when the configuration is
@@ -50,6 +68,9 @@ struct QueueOptions {
   std::uint32_t prefetch = 0;        // claims held ahead of a free slot
   std::uint32_t max_unacked = 1000;  // ended, but not yet finished in Consul
   std::uint32_t max_losses = 3;
+  std::optional<Rate> rate_limit;        // of claims
+  std::optional<HistoryLimits> history;  // none: a finished task's key is deleted, and that is all
+  bool serialize_retries = true;         // a failed task holds back its serialKey until its end
 
   // Consul invalidates a session between one and two TTLs after its last renewal: three renewals
   // fit into one TTL, so that two may be lost.
@@ -74,6 +95,21 @@ struct QueueOptions {
 
   std::map<std::string, TypePolicy, std::less<>> types;
   std::optional<TypePolicy> any_type;  // "*"
+
+  /// Takes over what may change while a queue is led: limits, policies, executors' types. Names,
+  /// and the timing that the lease is built on, stay.
+  void take_limits(const QueueOptions& other) {
+    concurrency = other.concurrency;
+    prefetch = other.prefetch;
+    max_unacked = other.max_unacked;
+    max_losses = other.max_losses;
+    rate_limit = other.rate_limit;
+    history = other.history;
+    serialize_retries = other.serialize_retries;
+    drain_timeout = other.drain_timeout;
+    types = other.types;
+    any_type = other.any_type;
+  }
 
   /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span().
   [[nodiscard]] Duration lease_span() const { return lock_delay - kill_grace - margin; }

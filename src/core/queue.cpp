@@ -10,7 +10,10 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       random_(seed),
       lease_(options_, requests_),
       commits_(options_, requests_),
-      listing_(options_, requests_) {}
+      listing_(options_, requests_),
+      history_(options_, requests_) {
+  rate_.set(options_.rate_limit);
+}
 
 void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   if (left_) return;
@@ -27,6 +30,7 @@ void Queue::pump(Instant now, Effects& out) {
     if (!control_ && now >= control_at_) watch_control(now, out);
     commits_.on_time(now, out);
     listing_.on_time(now, out);
+    history_.on_time(now, out);
     stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);
     if (left_) return;
@@ -35,9 +39,14 @@ void Queue::pump(Instant now, Effects& out) {
     schedule_.advance(wall(now));
     bury_expired(now, out);
     start_held(now, out);
-    claim_next(now, out);
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
-    commits_.send(now, lease_.session(), proof, out);
+    std::size_t before = 0;
+    do {  // what was sent makes room for more, while transactions in flight are allowed
+      claim_next(now, out);
+      prune(now);
+      before = out.size();
+      commits_.send(now, lease_.session(), proof, out);
+    } while (out.size() != before);
     if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
       lease_.ask_proof(now, out);
     }
@@ -54,6 +63,11 @@ Instant Queue::next_deadline() const {
   if (!lease_.holding()) return next;
   next = std::min(
       {next, commits_.next_deadline(), listing_.next_deadline(), attempts_.next_timeout()});
+  if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
+    next = std::min(next, rate_at_);
+    // Without room, what makes room wakes us.
+    if (commits_.has_room(Instant::min())) next = std::min(next, history_.next_deadline());
+  }
   if (!control_) next = std::min(next, control_at_);
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
   if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
@@ -103,6 +117,28 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   if (!listing_.accept(now, event, out)) return;
   // What is missing may have been made since: a listing, which has an index, tells what is gone.
   for (const StoredRecord& record : event.records) take_in(now, record, out);
+}
+
+void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
+  history_.accept(now, event, out);
+}
+
+// What is claimed goes on under the policy that it was claimed under; what was claimed ahead for an
+// executor that is gone is given back.
+void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
+  const bool had_history = options_.history.has_value();
+  options_.take_limits(*event.options);
+  rate_.set(options_.rate_limit);
+  told_no_executor_.clear();
+  schedule_.refresh([this](const Task& task) { return policy_of(task) != nullptr; },
+                    options_.serialize_retries);
+  if (!lease_.holding()) return;
+  if (options_.history && !had_history) history_.start(now);
+  if (!options_.history) history_.stop(out);
+  attempts_.for_each([&](Attempt& attempt) {
+    const bool held = attempt.state == Attempt::State::kHeld;
+    if (held && policy_of(*attempt.task) == nullptr) give_back(now, attempt, false, out);
+  });
 }
 
 WallTime Queue::wall(Instant now) const {

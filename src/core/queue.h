@@ -21,9 +21,12 @@
 #include "core/commits.h"
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/history.h"
 #include "core/lease.h"
 #include "core/listing.h"
 #include "core/options.h"
+#include "core/rate_limit.h"
+#include "core/reason.h"
 #include "core/requests.h"
 #include "core/schedule.h"
 
@@ -44,10 +47,16 @@ class Queue {
   [[nodiscard]] Instant next_deadline() const;
 
   [[nodiscard]] bool leading(Instant now) const { return lease_.trusted(now); }
+  [[nodiscard]] bool holds_lock() const { return lease_.holding(); }
   [[nodiscard]] std::size_t waiting() const { return schedule_.size(); }
   [[nodiscard]] std::size_t running() const { return attempts_.count(Attempt::State::kRunning); }
   /// Nothing that is due is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
+  [[nodiscard]] bool paused() const { return paused_; }
+  [[nodiscard]] bool draining() const { return drain_ != Drain::kNone; }
+
+  /// All that keeps the task from running now, by what the core decides by; never empty.
+  [[nodiscard]] std::vector<Reason> why(Instant now, std::string_view key) const;
 
  private:
   enum class Drain { kNone, kStepDown, kStop };
@@ -64,7 +73,9 @@ class Queue {
   void on(Instant now, const TasksListed& event, Effects& out);
   void on(Instant now, const TasksFetched& event, Effects& out);
   void on(Instant now, const Committed& event, Effects& out);
+  void on(Instant now, const HistoryListed& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);
+  void on(Instant now, const Reconfigured& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
   template <class LeaseEvent>
   void on(Instant now, const LeaseEvent& event, Effects& out);
@@ -95,6 +106,7 @@ class Queue {
   void bury_expired(Instant now, Effects& out);
   void claim_next(Instant now, Effects& out);
   [[nodiscard]] bool may_claim(const Task& task) const;
+  [[nodiscard]] bool is_last_chance(const Task& task) const;
   void start_held(Instant now, Effects& out);
   void stop_timed_out(Instant now, Effects& out);
   void stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out);
@@ -102,19 +114,27 @@ class Queue {
   void settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
   void on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
   void fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
-            Effects& out);
+            std::optional<Duration> retry_after, Effects& out);
   void give_back(Instant now, Attempt& attempt, bool lost, Effects& out);
-  void finish(Instant now, Attempt& attempt, Effects& out);
+  void finish(Instant now, Attempt& attempt, const JobExited& exit, Effects& out);
+  void prune(Instant now);
   void bury(Instant now, Attempt& attempt, std::string reason, std::string error, std::string tail,
             Effects& out);
   void end_attempt(const Attempt& attempt);
   void restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp);
-  [[nodiscard]] Instant backoff_end(Instant now, const Task& task, std::uint32_t failures);
+  [[nodiscard]] Instant backoff_end(Instant now, const Attempt& attempt, std::uint32_t failures);
+  void put(std::shared_ptr<const Task> task);
+
+  // queue_why.cpp
+  void why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>& reasons) const;
+  void why_waiting(Instant now, const Task& task, std::vector<Reason>& reasons) const;
+  void why_busy(Instant now, const Task& task, std::vector<Reason>& reasons) const;
+  [[nodiscard]] std::string any_running() const;
 
   [[nodiscard]] WallTime wall(Instant now) const;
   [[nodiscard]] Instant instant_of(WallTime time) const;
 
-  const QueueOptions options_;
+  QueueOptions options_;  // the parts refer to it
   Random random_;
   Requests requests_;
   Lease lease_;
@@ -122,6 +142,9 @@ class Queue {
   Listing listing_;
   Schedule schedule_;
   Attempts attempts_;
+  History history_;
+  RateLimit rate_;
+  Instant rate_at_ = Instant::max();  // when the rate allows the claim that waits for it
 
   WallTime wall_base_{};
   Instant wall_base_at_{};
@@ -149,6 +172,8 @@ class Queue {
   bool told_control_ = false;  // that it cannot be read; once, not at every try
   std::optional<std::string> seen_step_down_;
   bool paused_ = false;
+  std::string paused_by_;
+  std::map<std::string, std::string, std::less<>> refused_;  // what may not be written, and why
   bool marking_folder_ = false;
   bool marking_control_ = false;
 };

@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kDeadLetterBytes = 5'000;
 // A task that may not be written is tried again then; meanwhile it holds up no other.
 constexpr Duration kRefusedRetry = 5s;
+// What is called may ask for patience, but not for ever.
+constexpr Duration kLongestRetryAfter = 24h;
 
 // A task that was taken and is not ours has lost its owner: we lead, so nobody else works.
 bool is_orphan(const Task& task) { return task.stamp.taken; }
@@ -39,13 +41,16 @@ void Queue::bury_expired(Instant now, Effects& out) {
   }
 }
 
+// A task that may be what killed its owners runs alone, so that it takes no other along.
+bool Queue::is_last_chance(const Task& task) const {
+  return is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
+}
+
 bool Queue::may_claim(const Task& task) const {
   using State = Attempt::State;
   const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
                            attempts_.count(State::kRunning);
-  // A task that may be what killed its owners runs alone, so that it takes no other along.
-  const bool last_chance = is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
-  if (last_chance) return busy == 0;
+  if (is_last_chance(task)) return busy == 0;
   if (attempts_.has_last_chance()) return false;
   // Claims ahead of a free slot would lose an owner without having been started.
   const std::size_t ahead = is_orphan(task) ? 0 : options_.prefetch;
@@ -54,10 +59,16 @@ bool Queue::may_claim(const Task& task) const {
 }
 
 void Queue::claim_next(Instant now, Effects& out) {
+  rate_at_ = Instant::max();
   if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now) || !listing_.complete()) return;
   while (commits_.has_room(now)) {
     const auto task = schedule_.next(wall(now));
     if (!task || !may_claim(*task)) return;
+    if (!rate_.ready(now)) {
+      rate_at_ = rate_.next();
+      return;
+    }
+    rate_.take(now);
     schedule_.take(task->key);
     const TypePolicy& policy = *policy_of(*task);
     const bool orphan = is_orphan(*task);
@@ -65,6 +76,7 @@ void Queue::claim_next(Instant now, Effects& out) {
         orphan && task->stamp.claim && abandoned_claims_.contains(task->stamp.claim->nonce);
 
     Attempt& attempt = attempts_.add(AttemptId{++last_attempt_}, task);
+    attempt.policy = policy;
     Stamp stamp = task->stamp;
     if (orphan && !never_started) {
       ++stamp.lost;
@@ -108,7 +120,7 @@ void Queue::start_held(Instant now, Effects& out) {
          attempts_.count(Attempt::State::kSettling) < options_.max_unacked) {
     Attempt* attempt = attempts_.next_held();
     if (attempt == nullptr) return;
-    const TypePolicy& policy = *policy_of(*attempt->task);
+    const TypePolicy& policy = attempt->policy;
     Duration timeout = attempt->task->timeout.value_or(policy.timeout);
     if (policy.timeout_limit > Duration::zero() &&
         (timeout == Duration::zero() || timeout > policy.timeout_limit)) {
@@ -163,10 +175,10 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
     listing_.fetch(key);  // it may have been written anew while the job was being stopped
     return;
   }
-  if (event.ending == JobEnding::kDone) return finish(now, *attempt, out);
+  if (event.ending == JobEnding::kDone) return finish(now, *attempt, event, out);
   switch (attempt->stop) {
     case Attempt::StopReason::kTimeout:
-      return fail(now, *attempt, "timed out; " + event.error, event.output_tail, out);
+      return fail(now, *attempt, "timed out; " + event.error, event.output_tail, {}, out);
     case Attempt::StopReason::kDrain:
       return give_back(now, *attempt, false, out);
     case Attempt::StopReason::kLease:
@@ -181,23 +193,61 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
     case JobEnding::kPermanent:
       return bury(now, *attempt, "permanent", event.error, event.output_tail, out);
     default:
-      return fail(now, *attempt, event.error, event.output_tail, out);
+      return fail(now, *attempt, event.error, event.output_tail, event.retry_after, out);
   }
 }
 
-void Queue::finish(Instant now, Attempt& attempt, Effects& out) {
+void Queue::finish(Instant now, Attempt& attempt, const JobExited& exit, Effects& out) {
   const Task& task = *attempt.task;
+  FinishOp op{task.key, task.modify_index, exit.writes, nullptr};
+  if (!exit.writes.empty() && !commits_.fits(op)) {
+    return fail(now, attempt,
+                "its writes do not fit into the transaction that finishes it, which takes up to " +
+                    std::to_string(options_.max_operations) + " operations and " +
+                    std::to_string(options_.max_transaction_bytes) + " bytes in base64",
+                exit.output_tail, {}, out);
+  }
+  if (options_.history) {
+    DoneRecord done;
+    done.record = task.record;
+    done.result = exit.result;
+    done.attempts = task.stamp.attempt;
+    done.lost = task.stamp.lost;
+    done.started = wall(attempt.started_at);
+    done.at = wall(now);
+    // What counts is that the task is finished; then the result; then the record.
+    const auto fits = [&] {
+      op.done = std::make_shared<const DoneRecord>(done);
+      return commits_.fits(op);
+    };
+    if (!fits()) {
+      done.record = nullptr;
+      if (!fits()) {
+        done.result.clear();
+        done.result_left_out = true;
+        out.emplace_back(
+            Fact{Fact::Kind::kResultLeftOut, task.key, task.stamp.attempt, attempt.token, {}, {}});
+        if (!fits()) op.done = nullptr;
+      }
+    }
+  }
   out.emplace_back(Fact{Fact::Kind::kDone, task.key, task.stamp.attempt, attempt.token, task.type,
                         now - attempt.started_at});
-  commits_.add(now,
-               {Purpose::kFinish, FinishOp{task.key, task.modify_index}, task.stamp.claim->nonce});
+  commits_.add(now, {Purpose::kFinish, std::move(op), task.stamp.claim->nonce});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 
+void Queue::prune(Instant now) {
+  if (drain_ != Drain::kNone || !lease_.trusted(now) || !commits_.has_room(now)) return;
+  for (PruneOp& op : history_.take_old(now, wall(now), options_.max_operations / 2)) {
+    commits_.add(now, {Purpose::kPrune, std::move(op), {}});
+  }
+}
+
 void Queue::fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
-                 Effects& out) {
+                 std::optional<Duration> retry_after, Effects& out) {
   const Task& task = *attempt.task;
-  const TypePolicy& policy = *policy_of(task);
+  const TypePolicy& policy = attempt.policy;
   const std::uint32_t failures =
       task.stamp.attempt > task.stamp.lost ? task.stamp.attempt - task.stamp.lost : 1;
   const std::uint32_t allowed =
@@ -208,15 +258,17 @@ void Queue::fail(Instant now, Attempt& attempt, const std::string& error, const 
   stamp.taken = false;
   stamp.claim.reset();
   stamp.error = error;
-  const Instant again = backoff_end(now, task, failures);
+  Instant again = backoff_end(now, attempt, failures);
+  if (retry_after) again = std::max(again, now + std::min(*retry_after, kLongestRetryAfter));
   stamp.retry_at = wall(again);
   out.emplace_back(
       Fact{Fact::Kind::kFailed, task.key, stamp.attempt, attempt.token, error, again - now});
   restamp(now, attempt, Purpose::kRetry, std::move(stamp));
 }
 
-Instant Queue::backoff_end(Instant now, const Task& task, std::uint32_t failures) {
-  const Backoff& backoff = task.backoff ? *task.backoff : policy_of(task)->backoff;
+Instant Queue::backoff_end(Instant now, const Attempt& attempt, std::uint32_t failures) {
+  const Task& task = *attempt.task;
+  const Backoff& backoff = task.backoff ? *task.backoff : attempt.policy.backoff;
   const double grown = static_cast<double>(backoff.initial.count()) *
                        std::pow(backoff.factor, static_cast<double>(failures - 1));
   // Not a number where the initial 0 meets an infinite factor.
@@ -233,12 +285,16 @@ void Queue::give_back(Instant now, Attempt& attempt, bool lost, Effects& out) {
   Stamp stamp = task.stamp;
   if (lost) {
     ++stamp.lost;
-    if (policy_of(task)->delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
+    if (attempt.policy.delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
       auto copy = std::make_shared<Task>(task);
       copy->stamp = stamp;
       attempt.task = std::move(copy);
       return bury(now, attempt, "owner lost", "the lease ran out while it was running", {}, out);
     }
+  } else if (attempt.policy.delivery == Delivery::kAtMostOnce &&
+             attempt.state == Attempt::State::kRunning) {
+    return bury(now, attempt, "stopped", "it was stopped while it ran, and may run at most once",
+                {}, out);
   } else {
     --stamp.attempt;
   }
@@ -289,6 +345,7 @@ void Queue::end_attempt(const Attempt& attempt) {
 
 void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   const Purpose purpose = settled.write.purpose;
+  if (purpose == Purpose::kPrune) return;
   if (purpose == Purpose::kMark) {
     if (std::get<MarkOp>(settled.write.op).what == MarkOp::What::kControl) {
       // Without the right to make the key it is looked for every second; once a term is enough to
@@ -322,13 +379,18 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   if (settled.verdict == Commits::Verdict::kApplied) {
     return settle_applied(now, *attempt, settled, out);
   }
+  if (settled.verdict == Commits::Verdict::kRefused && purpose == Purpose::kFinish) {
+    // A condition of its job's writes does not hold, or they may not be made: nothing was written.
+    return fail(now, *attempt, "its writes were refused: " + settled.error, {}, {}, out);
+  }
   if (settled.verdict == Commits::Verdict::kRefused) {
+    refused_[key] = settled.error;
     auto task = std::make_shared<Task>(*attempt->task);
     const WallTime again = wall(now + kRefusedRetry);
     task->stamp.retry_at =
         std::max(again, task->stamp.retry_at.value_or(again));  // known here alone
     attempts_.remove(*attempt);
-    schedule_.put(std::move(task), true);
+    put(std::move(task));
     return;
   }
   // Not as we expected it: withdrawn, or rewritten by its producer. What the store holds counts.
@@ -365,13 +427,17 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
         listing_.fetch(key);
         break;
       }
+      if (!options_.serialize_retries) schedule_.release(*task);
       attempts_.remove(attempt);
       task->stamp = op.stamp;
       task->modify_index = settled.modify_index;
-      schedule_.put(std::move(task), true);
+      put(std::move(task));
       break;
     }
     default:
+      if (const auto* op = std::get_if<FinishOp>(&settled.write.op); op != nullptr && op->done) {
+        history_.add(now, key, settled.modify_index, op->done->at);
+      }
       tombstones_[key] = {attempt.task->modify_index, now};
       end_attempt(attempt);
       break;
@@ -388,6 +454,7 @@ void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& se
   task->modify_index = settled.modify_index;
   attempt.task = std::move(task);
   attempt.token = settled.modify_index;
+  refused_.erase(attempt.task->key);
   attempts_.set_state(attempt, Attempt::State::kHeld);
   out.emplace_back(Fact{Fact::Kind::kClaimed,
                         attempt.task->key,

@@ -24,7 +24,7 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
       out.emplace_back(Fact{Fact::Kind::kLeaseExpired, {}, 0, 0, {}, {}});
       attempts_.for_each([&](Attempt& attempt) {
         if (attempt.state == Attempt::State::kRunning &&
-            policy_of(*attempt.task)->on_lease_lost == OnLeaseLost::kStop) {
+            attempt.policy.on_lease_lost == OnLeaseLost::kStop) {
           stop_running(attempt, Attempt::StopReason::kLease, out);
         }
       });
@@ -57,6 +57,7 @@ void Queue::begin_term(Instant now, Effects& out) {
   seen_step_down_.reset();
   marking_folder_ = marking_control_ = false;
   listing_.start(now, out);
+  history_.start(now);
   watch_control(now, out);
 }
 
@@ -64,12 +65,12 @@ void Queue::end_term(Instant now, Effects& out) {
   static_cast<void>(now);
   commits_.clear(out);
   listing_.stop(out);
+  history_.stop(out);
   if (control_) out.emplace_back(CancelRequest{std::exchange(control_, {})});
   control_at_ = Instant::max();
   attempts_.for_each([&](Attempt& attempt) {
     if (attempt.state != Attempt::State::kRunning) return;
-    const TypePolicy* policy = policy_of(*attempt.task);
-    if (policy != nullptr && policy->on_lease_lost == OnLeaseLost::kFinish) return;
+    if (attempt.policy.on_lease_lost == OnLeaseLost::kFinish) return;
     out.emplace_back(StopJob{attempt.id, options_.kill_grace});
     leftovers_.insert(attempt.id);
   });
@@ -79,6 +80,8 @@ void Queue::end_term(Instant now, Effects& out) {
   burying_.clear();
   left_alone_.clear();
   abandoned_claims_.clear();
+  refused_.clear();
+  rate_at_ = Instant::max();
   paused_ = false;
 }
 
@@ -115,6 +118,7 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
     out.emplace_back(
         Fact{event.paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, event.by, {}});
   }
+  paused_by_ = event.paused ? event.by : std::string{};
   // What was asked of an earlier leader was not asked of us.
   if (!seen_step_down_) seen_step_down_ = event.step_down;
   if (std::exchange(seen_step_down_, event.step_down) != event.step_down &&

@@ -71,7 +71,12 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
     out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
   }
   static_cast<void>(now);
-  schedule_.put(std::make_shared<const Task>(task), policy != nullptr);
+  put(std::make_shared<const Task>(task));
+}
+
+void Queue::put(std::shared_ptr<const Task> task) {
+  const bool startable = policy_of(*task) != nullptr;
+  schedule_.put(std::move(task), startable, options_.serialize_retries);
 }
 
 void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {

@@ -23,7 +23,7 @@ bool Schedule::ByOrder::operator()(const Task* a, const Task* b) const {
   return std::tie(time_a, a->create_index, a->key) < std::tie(time_b, b->create_index, b->key);
 }
 
-void Schedule::put(std::shared_ptr<const Task> task, bool startable) {
+void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_lane) {
   if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
     const auto known = it->second.task;
     erase(it);
@@ -32,7 +32,8 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable) {
   const Task* raw = task.get();
   Waiting waiting{std::move(task), startable};
   // Begun, by whomever, and not ended: the others of its serialKey come after it.
-  if (startable && !raw->serial_key.empty() && raw->stamp.attempt != 0) {
+  const bool begun = raw->stamp.taken || (holds_lane && raw->stamp.attempt != 0);
+  if (startable && !raw->serial_key.empty() && begun) {
     Lane& lane = lanes_[raw->serial_key];
     if (lane.holder.empty()) lane.holder = raw->key;
   }
@@ -151,6 +152,37 @@ std::shared_ptr<const Task> Schedule::next(WallTime wall) {
     ++parked_;
   }
   return nullptr;
+}
+
+bool Schedule::startable(std::string_view key) const {
+  const auto it = tasks_.find(key);
+  return it != tasks_.end() && it->second.startable;
+}
+
+std::string Schedule::lane_holder(const Task& task) const {
+  if (task.serial_key.empty()) return {};
+  const auto lane = lanes_.find(task.serial_key);
+  return lane == lanes_.end() || lane->second.holder == task.key ? std::string{}
+                                                                 : lane->second.holder;
+}
+
+std::size_t Schedule::count_before(const Task& task, std::string& first) const {
+  const ByOrder before;
+  std::size_t count = 0;
+  const Task* next = nullptr;
+  const auto look = [&](const auto& tasks) {
+    for (const Task* other : tasks) {
+      if (!before(other, &task)) break;
+      ++count;
+      if (next == nullptr || before(other, next)) next = other;
+    }
+  };
+  look(ready_);
+  if (const auto lane = lanes_.find(task.serial_key); lane != lanes_.end()) {
+    look(lane->second.parked);
+  }
+  if (next != nullptr) first = next->key;
+  return count;
 }
 
 std::shared_ptr<const Task> Schedule::next_expired(WallTime wall) const {

@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/task.h"
 
@@ -27,7 +28,17 @@ namespace lictor::core {
 class Schedule {
  public:
   /// Takes in `task` in place of what was known of its key. `startable`: it has an executor.
-  void put(std::shared_ptr<const Task> task, bool startable);
+  /// `holds_lane`: once begun it holds back the others of its serialKey, also while it waits.
+  void put(std::shared_ptr<const Task> task, bool startable, bool holds_lane = true);
+  /// Says anew of every task whether it has an executor.
+  template <class IsStartable>
+  void refresh(IsStartable is_startable, bool holds_lane) {
+    std::vector<std::shared_ptr<const Task>> changed;
+    for (const auto& [key, waiting] : tasks_) {
+      if (waiting.startable != is_startable(*waiting.task)) changed.push_back(waiting.task);
+    }
+    for (auto& task : changed) put(task, is_startable(*task), holds_lane);
+  }
   /// The task is gone, and whatever it held. Returns whether the key was known.
   bool remove(std::string_view key);
   /// The task is claimed: it leaves the schedule, and holds its lane until release() or until it
@@ -38,6 +49,12 @@ class Schedule {
   void clear();
 
   [[nodiscard]] std::shared_ptr<const Task> find(std::string_view key) const;
+  [[nodiscard]] bool startable(std::string_view key) const;
+  /// Who holds the lane of `task`, if it is another task; else empty.
+  [[nodiscard]] std::string lane_holder(const Task& task) const;
+  /// How many of the ready tasks come before `task`, those that wait for `task`'s lane alone too;
+  /// `first` is the next of them. Linear in their number.
+  [[nodiscard]] std::size_t count_before(const Task& task, std::string& first) const;
 
   /// The next task to start at `wall`, in order; stays in until it is removed.
   [[nodiscard]] std::shared_ptr<const Task> next(WallTime wall);

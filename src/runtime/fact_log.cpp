@@ -64,6 +64,8 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "paused"};
     case Kind::kResumed:
       return {Level::kInfo, "resumed"};
+    case Kind::kResultLeftOut:
+      return {Level::kWarn, "its result does not fit into a transaction; it is kept without"};
     case Kind::kNoExecutor:
       return {Level::kWarn, "no executor for this type; its tasks wait: add one, or \"*\""};
   }

@@ -1,5 +1,6 @@
 #include "runtime/queue_driver.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -7,6 +8,8 @@
 #include "base/random.h"
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
+#include "wire/commit.h"
+#include "wire/reason_text.h"
 
 namespace lictor::runtime {
 namespace {
@@ -25,8 +28,33 @@ core::JobEnding to_core(exec::Ending ending) {
   return core::JobEnding::kRetry;
 }
 
-core::JobExited to_core(exec::Exit exit) {
-  return {exit.attempt, to_core(exit.ending), std::move(exit.error), std::move(exit.output_tail)};
+// What a job handed over is looked at here, off the loop's thread: nonsense fails the attempt.
+core::JobExited to_core(const wire::Layout& layout, const std::string& task_key, exec::Exit exit) {
+  core::JobExited event;
+  event.attempt = exit.attempt;
+  event.ending = to_core(exit.ending);
+  event.error = std::move(exit.error);
+  event.output_tail = std::move(exit.output_tail);
+  if (event.ending != core::JobEnding::kDone) return event;
+  const auto refuse = [&](const char* what, const Error& error) {
+    event.ending = core::JobEnding::kRetry;
+    event.error = std::string{what} + error.message;
+  };
+  if (exit.result) {
+    if (auto checked = wire::check_result(*exit.result); !checked) {
+      refuse("its result (LICTOR_RESULT) cannot be kept: ", checked.error());
+    }
+    event.result = std::move(*exit.result);
+  }
+  if (exit.commit) {
+    auto writes = wire::read_commit(*exit.commit, layout, task_key);
+    if (writes) {
+      event.writes = std::move(*writes);
+    } else {
+      refuse("its writes (LICTOR_COMMIT) cannot be made: ", writes.error());
+    }
+  }
+  return event;
 }
 
 // Decodes and counts the parsing to the reply's cost, by which listings are paced.
@@ -38,7 +66,8 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
     core::TasksListed listed = wire::decode(binding.layout, effect, response);
     listed.cost += boot_now() - begin;
     return listed;
-  } else if constexpr (std::is_same_v<Effect, core::FetchTasks>) {
+  } else if constexpr (std::is_same_v<Effect, core::FetchTasks> ||
+                       std::is_same_v<Effect, core::ListHistory>) {
     return wire::decode(binding.layout, effect, response);
   } else {
     return wire::decode(effect, response);
@@ -84,6 +113,27 @@ void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now()
 
 void QueueDriver::request_stop() { inbox_->put(core::StopRequested{}); }
 
+void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners) {
+  options_.take_limits(options);
+  old_runners_.push_back(std::exchange(runners_, std::move(runners)));
+  inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
+}
+
+// A runner waits for its jobs when it goes, and nothing here may wait.
+void QueueDriver::drop_old_runners() {
+  std::erase_if(old_runners_, [this](const Runners& runners) {
+    return std::none_of(runners.begin(), runners.end(), [this](const auto& runner) {
+      return std::any_of(running_.begin(), running_.end(),
+                         [&](const auto& job) { return job.second == runner.second.get(); });
+    });
+  });
+}
+
+std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) const {
+  if (!core_.holds_lock()) return std::nullopt;
+  return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
+}
+
 void QueueDriver::step(Instant now) {
   {
     const std::lock_guard lock{inbox_->mutex};
@@ -99,6 +149,7 @@ void QueueDriver::step(Instant now) {
         event);
   }
   if (events_.empty()) events_.emplace_back(core::TimePassed{});
+  if (!old_runners_.empty()) drop_old_runners();
   deliver(now);
 }
 
@@ -166,16 +217,22 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   auto it = runners_.find(task.type);
   if (it == runners_.end()) it = runners_.find("*");
   const auto refuse = [&](std::string error) {
-    inbox_->put(core::JobExited{effect.attempt, core::JobEnding::kRetry, std::move(error), {}});
+    core::JobExited exit;
+    exit.attempt = effect.attempt;
+    exit.ending = core::JobEnding::kRetry;
+    exit.error = std::move(error);
+    inbox_->put(std::move(exit));
   };
   if (it == runners_.end()) return refuse("no executor for type " + task.type);
   const exec::Attempt attempt{
       effect.attempt,     options_.queue,       task.id,    task.key, task.type,
       task.stamp.attempt, effect.fencing_token, task.record};
   running_[effect.attempt] = it->second.get();
-  auto started = it->second->start(
-      attempt, effect.deadline.value_or(Instant::max()),
-      [inbox = inbox_](exec::Exit exit) { inbox->put(to_core(std::move(exit))); });
+  auto started =
+      it->second->start(attempt, effect.deadline.value_or(Instant::max()),
+                        [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
+                          inbox->put(to_core(binding->layout, task->key, std::move(exit)));
+                        });
   if (!started) {
     running_.erase(effect.attempt);
     refuse(std::move(started.error().message));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -43,6 +44,12 @@ class QueueDriver : public Task {
   /// Ends orderly; stopped() tells when.
   void request_stop();
 
+  /// Limits and executors as they are to be from now on; running jobs go on under the old ones.
+  void reconfigure(const core::QueueOptions& options, Runners runners);
+  /// Why the task `id` does not run: JSON (wire::reasons_json). Nothing while this member does not
+  /// hold the lock.
+  [[nodiscard]] std::optional<std::string> why(Instant now, const std::string& id) const;
+
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
 
@@ -81,10 +88,12 @@ class QueueDriver : public Task {
   void dispatch(http::Request request, RequestId id,
                 std::function<core::Event(const http::Response&)> decode);
   void deliver(Instant now);
+  void drop_old_runners();
 
-  const core::QueueOptions options_;
+  core::QueueOptions options_;
   const std::shared_ptr<const wire::Binding> binding_;
   Runners runners_;
+  std::vector<Runners> old_runners_;  // from before a reload; some of their jobs still run
   const exec::LeaseSlot lease_slot_;
   SessionFile session_file_;
   Loop& loop_;

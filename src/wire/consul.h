@@ -38,6 +38,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 /// Not for a plain commit.
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
 /// The requests of a plain commit: the next one is sent when the one before answered `true`.
@@ -54,6 +55,8 @@ struct Binding {
                                        const http::Response&);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
+[[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
+                                         const http::Response&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 /// `step`: which of the requests of encode_plain() this answers; the last one that was sent.
 [[nodiscard]] core::Committed decode_plain(const core::Commit&, std::size_t step,

@@ -56,8 +56,23 @@ std::string field(const std::optional<json>& object, const char* name) {
   return it != object->end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
-// Where a commit's operations begin and end in its transaction.
-std::size_t width(const core::Op& op) { return std::holds_alternative<core::BuryOp>(op) ? 3 : 1; }
+// Where a commit's operations begin and end in its transaction: as add_op() makes them.
+std::size_t width(const core::Op& op) {
+  if (std::holds_alternative<core::BuryOp>(op)) return 3;
+  const auto* finish = std::get_if<core::FinishOp>(&op);
+  if (finish == nullptr || (finish->writes.empty() && !finish->done)) return 1;
+  return 2 + finish->writes.size() + (finish->done ? 1 : 0);
+}
+
+core::Committed::Part part_of(const core::Op& op, std::size_t position) {
+  if (std::holds_alternative<core::BuryOp>(op) && position == 1) {
+    return core::Committed::Part::kDeadLetter;
+  }
+  const auto* finish = std::get_if<core::FinishOp>(&op);
+  return finish != nullptr && position > 0 && position <= finish->writes.size()
+             ? core::Committed::Part::kJobWrite
+             : core::Committed::Part::kTask;
+}
 
 core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
   core::Committed::Failure failure;
@@ -69,7 +84,7 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
     for (std::size_t i = 0; i < commit.ops.size(); ++i) {
       if (part < width(commit.ops[i])) {
         failure.op = i;
-        failure.dead_letter_exists = width(commit.ops[i]) == 3 && part == 1;
+        failure.part = part_of(commit.ops[i], part);
         break;
       }
       part -= width(commit.ops[i]);
@@ -315,6 +330,31 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
   return event;
 }
 
+core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect,
+                           const http::Response& response) {
+  core::HistoryListed event;
+  event.request = effect.request;
+  if (replied(response, 404) && response.consul_index != 0) {
+    event.ok = true;
+    return event;
+  }
+  auto entries =
+      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
+  if (!replied(response, 200) || !entries) {
+    event.error = describe(response);
+    return event;
+  }
+  for (KvEntry& entry : *entries) {
+    if (entry.key == layout.done_prefix) continue;
+    // What tells no time is as old as can be.
+    const WallTime at = done_at(entry.value).value_or(WallTime{});
+    event.entries.push_back({layout.tasks_prefix + entry.key.substr(layout.done_prefix.size()),
+                             entry.modify_index, at});
+  }
+  event.ok = true;
+  return event;
+}
+
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;
@@ -326,8 +366,8 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
       const bool denied = response.status == 403;
       event.failures.push_back({core::Committed::kFence,
-                                denied ? core::OpFailure::kDenied : core::OpFailure::kOther, false,
-                                event.error});
+                                denied ? core::OpFailure::kDenied : core::OpFailure::kOther,
+                                core::Committed::Part::kTask, event.error});
     }
     return event;
   }
@@ -346,16 +386,15 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   for (const TxnReply::OpError& error : reply->errors) {
     event.failures.push_back(failure_of(commit, error));
   }
-  // A dead letter's parts fail together when its task is gone; then its name is not what is wrong.
+  // The parts of an operation fail together when its task is gone; then that is all that is wrong.
   std::set<std::size_t> gone;
   for (const auto& failure : event.failures) {
-    if (failure.why == core::OpFailure::kStale && !failure.dead_letter_exists) {
+    if (failure.why == core::OpFailure::kStale && failure.part == core::Committed::Part::kTask) {
       gone.insert(failure.op);
     }
   }
   std::erase_if(event.failures, [&](const auto& failure) {
-    return failure.dead_letter_exists && failure.why == core::OpFailure::kStale &&
-           gone.contains(failure.op);
+    return failure.part != core::Committed::Part::kTask && gone.contains(failure.op);
   });
   return event;
 }
@@ -369,15 +408,18 @@ core::Committed decode_plain(const core::Commit& commit, std::size_t step,
     if (response.body.starts_with("true"))
       return event;  // unknown: it tells no index; read it back
     event.outcome = Outcome::kRejected;
-    event.failures.push_back({0, core::OpFailure::kStale, bury && step == 0, "changed meanwhile"});
+    event.failures.push_back(
+        {0, core::OpFailure::kStale,
+         bury && step == 0 ? core::Committed::Part::kDeadLetter : core::Committed::Part::kTask,
+         "changed meanwhile"});
     return event;
   }
   event.outcome = failed_write(response);
   event.error = describe(response);
   if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
     const bool denied = response.status == 403;
-    event.failures.push_back(
-        {0, denied ? core::OpFailure::kDenied : core::OpFailure::kOther, false, event.error});
+    event.failures.push_back({0, denied ? core::OpFailure::kDenied : core::OpFailure::kOther,
+                              core::Committed::Part::kTask, event.error});
   }
   return event;
 }

@@ -52,8 +52,24 @@ void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
 }
 
 void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
-  static_cast<void>(binding);
+  // delete-cas also succeeds on a key that is gone (3.3): then nothing is to be written with it.
+  if (!op.writes.empty() || op.done) txn.verb("check-index", op.key).index(op.index);
+  for (const core::KvWrite& write : op.writes) {
+    if (write.erase) {
+      txn.verb(write.cas ? "delete-cas" : "delete", write.key);
+    } else {
+      txn.verb(write.cas ? "cas" : "set", write.key).value(write.value);
+    }
+    if (write.cas) txn.index(*write.cas);
+  }
+  if (op.done) {
+    txn.verb("set", binding.layout.done_key(op.key)).value(done_record(*op.done, binding.node));
+  }
   txn.verb("delete-cas", op.key).index(op.index);
+}
+
+void add_op(const Binding& binding, const core::PruneOp& op, Txn& txn) {
+  txn.verb("delete-cas", binding.layout.done_key(op.key)).index(op.index);
 }
 
 void add_op(const Binding& binding, const core::BuryOp& op, Txn& txn) {
@@ -128,6 +144,10 @@ http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
   Txn txn;
   for (const std::string& key : effect.keys) txn.verb("get", key);
   return request(binding, "PUT", "/v1/txn?consistent", txn.body());
+}
+
+http::Request encode(const Binding& binding, const core::ListHistory&) {
+  return read(binding, kv_path(binding.layout.done_prefix) + "?recurse", false, 0);
 }
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {

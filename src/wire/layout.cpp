@@ -41,6 +41,10 @@ std::string Layout::dead_key(std::string_view task_key, std::uint32_t copy) cons
   return key;
 }
 
+std::string Layout::done_key(std::string_view task_key) const {
+  return done_prefix + task_id(task_key).value_or(std::string{task_key});
+}
+
 std::string kv_path(std::string_view key) { return "/v1/kv/" + encode(key, true); }
 
 std::string query_value(std::string_view text) { return encode(text, false); }

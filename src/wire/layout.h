@@ -31,6 +31,7 @@ struct Layout {
   }
   /// "dead/<id>", then "dead/<id>~2", "dead/<id>~3", ...
   [[nodiscard]] std::string dead_key(std::string_view task_key, std::uint32_t copy) const;
+  [[nodiscard]] std::string done_key(std::string_view task_key) const;
 };
 
 /// `key` as the path of a request to Consul: everything but unreserved characters and '/' is

@@ -283,4 +283,26 @@ std::string dead_letter(const core::BuryOp& op, std::string_view node) {
   return text;
 }
 
+std::string done_record(const core::DoneRecord& done, std::string_view node) {
+  std::string text{'{'};
+  if (done.record) text += "\"record\":" + unstamped_record(*done.record) + ',';
+  if (!done.result.empty()) text += "\"result\":" + done.result + ',';
+  if (done.result_left_out) text += "\"result_left_out\":true,";
+  text += "\"attempts\":" + std::to_string(done.attempts);
+  if (done.lost != 0) text += ",\"lost\":" + std::to_string(done.lost);
+  return text + ",\"started\":" + json_quoted(format_rfc3339(done.started)) +
+         ",\"at\":" + json_quoted(format_rfc3339(done.at)) +
+         ",\"took_ms\":" + std::to_string((done.at - done.started).count()) +
+         ",\"node\":" + json_quoted(node) + "}";
+}
+
+std::optional<WallTime> done_at(std::string_view value) {
+  const auto members = split_object(value);
+  if (!members) return std::nullopt;
+  for (const Member& member : *members) {
+    if (member.name == "at") return parse_rfc3339(unquoted(member.value_text));
+  }
+  return std::nullopt;
+}
+
 }  // namespace lictor::wire

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,5 +44,11 @@ struct KvEntry {
 
 /// The value of dead/<id> for a task that is given up.
 [[nodiscard]] std::string dead_letter(const core::BuryOp& op, std::string_view node);
+
+/// The value of done/<id> for a task that is finished.
+[[nodiscard]] std::string done_record(const core::DoneRecord& done, std::string_view node);
+
+/// When the task of a done/<id> value was finished; nothing when it does not say.
+[[nodiscard]] std::optional<WallTime> done_at(std::string_view value);
 
 }  // namespace lictor::wire

@@ -45,12 +45,12 @@ TEST_CASE("what this version does not act on is refused, not ignored") {
       {{queue_text("\"partitions\": 4"),
         "queues[0].partitions: is not supported by this version; leave it out, or give each "
         "partition a queue of its own"},
-       {queue_text("\"history\": true"),
-        "queues[0].history: is not supported by this version; leave it out; a finished task's key "
-        "is deleted"},
-       {queue_text("\"rate_limit\": 1"),
-        "queues[0].rate_limit: is not supported by this version; leave it out; concurrency bounds "
-        "what runs at a time"},
+       {queue_text("\"history\": 100"),
+        "queues[0].history: expected true, false or an object such as {\"keep\": 1000, "
+        "\"max_age\": \"168h\"}, got the number 100"},
+       {queue_text("\"rate_limit\": {\"per\": \"1s\"}"),
+        "queues[0].rate_limit: expected an object such as {\"tasks\": 100, \"per\": \"1s\"}, "
+        "got an object"},
        {queue_text("\"serialize_by\": \"taskPara\""),
         "queues[0].serialize_by: expected a JSON pointer into the record, such as "
         "\"/taskPara/instanceId\", got \"taskPara\""},

@@ -47,15 +47,30 @@ class Chaos {
     large_ = chance(0.15);
     if (large_) options.max_transaction_bytes = 8'000;
 
-    cluster_.plan = [this](const Task&) {
+    if (chance(0.3)) options.history = HistoryLimits{5, 1h};
+    if (chance(0.2)) options.rate_limit = Rate{100ms, 3};
+    if (chance(0.3)) options.serialize_retries = false;
+    // Of a type that may run once at most: no attempt follows one whose owner was lost.
+    options.types["once"] = *options.any_type;
+    options.types["once"].delivery = Delivery::kAtMostOnce;
+    options.types["once"].max_attempts = 1;
+
+    cluster_.plan = [this](const Task& task) {
       JobPlan plan{between(1ms, !healed_ && chance(0.15) ? 60s : 300ms), JobEnding::kDone, {}};
       if (chance(0.1)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
+      if (task.type == "effects") {  // writes what it did, exactly once, whatever happens
+        plan.writes.push_back({"app/" + std::to_string(++serial_ % 7), *task.record, false, {}});
+        if (chance(0.2)) plan.writes.back().cas = random_.next() % 2 == 0 ? 0 : 1'000'000'000;
+      }
       return plan;
     };
     cluster_.stopping = [this](Duration grace) { return between(1ms, grace); };
     cluster_.fault = [this](const Daemon& daemon, const Effect&) { return fault(daemon); };
     cluster_.on_effect = [this](const Daemon& daemon, const Effect& effect) {
-      if (const auto* start = std::get_if<StartJob>(&effect)) check_alone(daemon, *start->task);
+      const auto* start = std::get_if<StartJob>(&effect);
+      if (start == nullptr) return;
+      check_alone(daemon, *start->task);
+      if (start->task->type == "once") ++once_[*start->task->record];
     };
     const int daemons = chance(0.5) ? 2 : 3;
     for (int i = 0; i < daemons; ++i) {
@@ -87,6 +102,21 @@ class Chaos {
   std::vector<std::string> problems() {
     std::vector<std::string> found = cluster_.violations();
     found.insert(found.end(), problems_.begin(), problems_.end());
+    for (const auto& [write, times] : cluster_.store.app_writes) {
+      if (times != 1) found.push_back(write + " was written " + std::to_string(times) + " times");
+    }
+    const std::set<std::string> finished{cluster_.store.finished.begin(),
+                                         cluster_.store.finished.end()};
+    for (const auto& [write, times] : cluster_.store.app_writes) {
+      const std::string record = write.substr(write.find('=') + 1);
+      if (!finished.contains(record)) found.push_back(record + " wrote, but did not finish");
+    }
+    for (const std::string& record : written_effects_) {
+      if (finished.contains(record) && !written(record)) found.push_back(record + " did not write");
+    }
+    for (const auto& [record, times] : once_) {
+      if (times > 1) found.push_back(record + " ran " + std::to_string(times) + " times");
+    }
     for (const std::string& record : cluster_.store.finished) {
       if (!cluster_.done.contains(record)) found.push_back(record + " finished, but never done");
     }
@@ -102,6 +132,13 @@ class Chaos {
     }
     return missing;
   }
+  bool written(const std::string& record) {
+    for (const auto& [write, times] : cluster_.store.app_writes) {
+      if (write.ends_with("=" + record)) return true;
+    }
+    return false;
+  }
+  std::size_t effects() const { return cluster_.store.app_writes.size(); }
   std::string left() {
     std::string text;
     for (const auto& key : cluster_.store.task_keys()) text += key + ' ';
@@ -189,6 +226,12 @@ class Chaos {
     if (chance(0.2)) task.execute_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
     if (chance(0.3)) task.serial_key = "db" + std::to_string(random_.next() % 3);
     if (chance(0.1)) task.timeout = between(10ms, 1s);
+    if (chance(0.2) && bytes.size() < 1'000) {  // its write is its record, and must fit
+      task.type = "effects";
+      written_effects_.insert(bytes);
+    } else if (chance(0.1)) {
+      task.type = "once";
+    }
     cluster_.store.put(task);
     written_.insert(std::move(bytes));
   }
@@ -218,6 +261,8 @@ class Chaos {
   std::map<const Daemon*, Instant> outage_until_;
   std::uint64_t serial_ = 0;
   std::set<std::string> written_;
+  std::set<std::string> written_effects_;
+  std::map<std::string, int> once_;
   std::vector<std::string> problems_;
 };
 
@@ -229,6 +274,7 @@ TEST_CASE("no fault runs two jobs at once on two hosts, and every task ends once
   const std::uint64_t first = from_environment("LICTOR_SEED", 1);
   const std::uint64_t seeds = from_environment("LICTOR_SEEDS", 300);
   std::size_t started = 0;
+  std::size_t effects = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
     Chaos chaos{seed};
@@ -244,8 +290,10 @@ TEST_CASE("no fault runs two jobs at once on two hosts, and every task ends once
     const auto late = chaos.problems();
     REQUIRE_MESSAGE(late.empty(), late.front());
     started += chaos.started();
+    effects += chaos.effects();
   }
-  MESSAGE(seeds << " seeds, " << started << " jobs");
+  MESSAGE(seeds << " seeds, " << started << " jobs, " << effects << " effects");
+  CHECK(effects > seeds);
   CHECK(started > seeds * 20);  // else the faults leave nothing to be checked
 }
 

@@ -47,6 +47,9 @@ Event failed(const ReadLeader& e, bool) { return with_error<LeaderRead>(e.reques
 Event failed(const WatchControl& e, bool) {
   return with_error<ControlRead>(e.request, "no answer");
 }
+Event failed(const ListHistory& e, bool) {
+  return with_error<HistoryListed>(e.request, "no answer");
+}
 Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
 Event failed(const ListTasks& e, bool) {
   auto event = with_error<TasksListed>(e.request, "no answer");
@@ -259,7 +262,10 @@ void Cluster::work_jobs() {
       const JobEnding ending = by_itself ? job.plan.ending : JobEnding::kStopped;
       if (ending == JobEnding::kDone) done.insert(*job.task->record);
       if (daemon->queue) {
-        tell(*daemon, JobExited{job.id, ending, by_itself ? job.plan.error : "stopped", {}});
+        JobExited exit{job.id, ending, by_itself ? job.plan.error : "stopped", {}};
+        exit.writes = job.plan.writes;
+        exit.result = job.plan.result;
+        tell(*daemon, std::move(exit));
       }
       it = daemon->jobs.erase(it);
     }

@@ -39,6 +39,8 @@ struct JobPlan {
   std::optional<Duration> after;
   JobEnding ending = JobEnding::kDone;
   std::string error;
+  std::vector<KvWrite> writes{};
+  std::string result{};
 };
 
 struct Job {
@@ -152,6 +154,7 @@ class Cluster {
   Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
   Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
+  Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   const bool trace_ = std::getenv("LICTOR_TRACE") != nullptr;

@@ -133,7 +133,7 @@ TEST_CASE("what is refused is taken out, and the rest goes again") {
   f.commits.add(kNow, finish("b"));
   f.commits.add(kNow, finish("c"));
   const auto sent = f.send();
-  f.reply(rejected(sent[0], {{1, OpFailure::kStale, false, "index is stale"}}));
+  f.reply(rejected(sent[0], {{1, OpFailure::kStale, Committed::Part::kTask, "index is stale"}}));
   const auto again = f.send();
   REQUIRE(again.size() == 1);
   REQUIRE(again[0].ops.size() == 2);
@@ -146,7 +146,8 @@ TEST_CASE("the fence alone says that we do not lead") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
   const auto sent = f.send();
-  CHECK(f.reply(rejected(sent[0], {{Committed::kFence, OpFailure::kNotLeader, false, ""}}))
+  CHECK(f.reply(rejected(sent[0],
+                         {{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, ""}}))
             .not_leader);
 }
 
@@ -157,7 +158,8 @@ TEST_CASE("a taken name of a dead letter is passed over") {
     const auto sent = f.send();
     REQUIRE(sent.size() == 1);
     CHECK(std::get<BuryOp>(sent[0].ops[0]).copy == copy);
-    f.reply(rejected(sent[0], {{0, OpFailure::kStale, true, "index is stale"}}));
+    f.reply(rejected(sent[0],
+                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
   }
 }
 
@@ -232,8 +234,9 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
   f.commits.add(kNow, claim("a"));
   f.commits.add(kNow, finish("b"));
   const auto sent = f.send();
-  const auto result = f.reply(rejected(sent[0], {{0, OpFailure::kDenied, false, "denied"},
-                                                 {1, OpFailure::kDenied, false, "denied"}}));
+  const auto result =
+      f.reply(rejected(sent[0], {{0, OpFailure::kDenied, Committed::Part::kTask, "denied"},
+                                 {1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
   REQUIRE(result.settled.size() == 1);
   CHECK(result.settled[0].verdict == Commits::Verdict::kRefused);
   CHECK_FALSE(f.commits.idle());

@@ -28,6 +28,7 @@ std::string text(const FetchTasks& e) {
   for (const std::string& key : e.keys) line += ' ' + key;
   return line;
 }
+std::string text(const ListHistory&) { return "read the history"; }
 
 std::string op_text(const RestampOp& op) {
   const Stamp& stamp = op.stamp;
@@ -37,8 +38,11 @@ std::string op_text(const RestampOp& op) {
   return line + ")";
 }
 std::string op_text(const FinishOp& op) {
-  return "finish " + op.key + " at " + std::to_string(op.index);
+  std::string line = "finish " + op.key + " at " + std::to_string(op.index);
+  for (const KvWrite& write : op.writes) line += (write.erase ? ", erase " : ", set ") + write.key;
+  return line + (op.done ? ", keep it" : "");
 }
+std::string op_text(const PruneOp& op) { return "forget " + op.key; }
 std::string op_text(const BuryOp& op) {
   std::string line = "bury " + op.key + " at " + std::to_string(op.index) + ": " + op.reason;
   if (op.copy > 1) line += " as ~" + std::to_string(op.copy);
@@ -83,13 +87,13 @@ std::string effect_text(const Effect& effect) {
 
 std::string fact_name(Fact::Kind kind) {
   static constexpr std::array kNames{
-      "campaigning",    "leading",       "lease lost", "lease expired",
-      "lease regained", "stepped down",  "stopped",    "session created",
-      "session lost",   "lock-delay",    "claimed",    "started",
-      "done",           "failed",        "dead",       "given back",
-      "owner lost",     "withdrawn",     "changed",    "too large",
-      "denied",         "store trouble", "paused",     "resumed",
-      "no executor"};
+      "campaigning",    "leading",        "lease lost", "lease expired",
+      "lease regained", "stepped down",   "stopped",    "session created",
+      "session lost",   "lock-delay",     "claimed",    "started",
+      "done",           "failed",         "dead",       "given back",
+      "owner lost",     "withdrawn",      "changed",    "too large",
+      "denied",         "store trouble",  "paused",     "resumed",
+      "no executor",    "result left out"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -143,6 +143,16 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   return reply;
 }
 
+HistoryListed FakeStore::list(const ListHistory& effect) const {
+  HistoryListed reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  for (const auto& [key, done] : history) {
+    reply.entries.push_back({key, done.second, done.first->at});
+  }
+  return reply;
+}
+
 std::string FakeStore::dead_key(const BuryOp& op) {
   return "dead/" + op.key.substr(kTasks.size()) +
          (op.copy > 1 ? "~" + std::to_string(op.copy) : std::string{});
@@ -153,38 +163,60 @@ Committed FakeStore::commit(const Commit& commit) {
   reply.request = commit.request;
   auto& failures = reply.failures;
   if (!commit.plain && (commit.session.empty() || leader_.session != commit.session)) {
-    failures.push_back({Committed::kFence, OpFailure::kNotLeader, false, "not the leader"});
+    failures.push_back(
+        {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
   }
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {
     const Op& op = commit.ops[i];
-    const auto fail = [&](OpFailure why, bool dead_letter, const char* text) {
-      failures.push_back({i, why, dead_letter, text});
+    using Part = Committed::Part;
+    const auto fail = [&](OpFailure why, Part part, const char* text) {
+      failures.push_back({i, why, part, text});
     };
     if (const auto* mark = std::get_if<MarkOp>(&op)) {
       const bool folder = mark->what == MarkOp::What::kTasksFolder;
       if (no_right.contains(folder ? kTasks : "control")) {
-        fail(OpFailure::kDenied, false, "Permission denied");
+        fail(OpFailure::kDenied, Part::kTask, "Permission denied");
       } else if ((folder ? marker_ : control_).exists) {
-        fail(OpFailure::kStale, false, "exists");
+        fail(OpFailure::kStale, Part::kTask, "exists");
+      }
+      continue;
+    }
+    if (const auto* prune = std::get_if<PruneOp>(&op)) {
+      const auto it = history.find(prune->key);
+      if (it != history.end() && it->second.second != prune->index) {
+        fail(OpFailure::kStale, Part::kTask, "index is stale");
       }
       continue;
     }
     const std::string& key = core::key_of(op);
     if (no_right.contains(key)) {
-      fail(OpFailure::kDenied, false, "Permission denied");
+      fail(OpFailure::kDenied, Part::kTask, "Permission denied");
       continue;
     }
     const auto it = tasks_.find(key);
     const std::uint64_t index = it == tasks_.end() ? 0 : index_of(it->second);
     if (const auto* restamp = std::get_if<RestampOp>(&op)) {
-      if (index == 0 || index != restamp->index) fail(OpFailure::kStale, false, "index is stale");
+      if (index == 0 || index != restamp->index)
+        fail(OpFailure::kStale, Part::kTask, "index is stale");
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
-      if (index != 0 && index != finish->index) fail(OpFailure::kStale, false, "index is stale");
+      const bool all_or_nothing = !finish->writes.empty() || finish->done;
+      if ((all_or_nothing || index != 0) && index != finish->index) {
+        fail(OpFailure::kStale, Part::kTask, "index is stale");
+      }
+      for (const KvWrite& write : finish->writes) {
+        const auto entry = app.find(write.key);
+        const std::uint64_t have = entry == app.end() ? 0 : entry->second.second;
+        if (no_right.contains(write.key)) {
+          fail(OpFailure::kDenied, Part::kJobWrite, "Permission denied");
+        } else if (write.cas && *write.cas != have) {
+          fail(OpFailure::kStale, Part::kJobWrite, "index is stale");
+        }
+      }
     } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
       if (index != bury->index) {
-        fail(OpFailure::kStale, false, "index check");
+        fail(OpFailure::kStale, Part::kTask, "index check");
       } else if (dead.contains(dead_key(*bury))) {
-        fail(OpFailure::kStale, true, "index is stale");
+        fail(OpFailure::kStale, Part::kDeadLetter, "index is stale");
       }
     }
   }
@@ -200,6 +232,8 @@ Committed FakeStore::commit(const Commit& commit) {
       const bool folder = mark->what == MarkOp::What::kTasksFolder;
       (folder ? marker_ : control_) = {true, {}, {}, next};
       reply.modify_index = next;
+    } else if (const auto* prune = std::get_if<PruneOp>(&op)) {
+      history.erase(prune->key);
     } else if (const auto* restamp = std::get_if<RestampOp>(&op)) {
       Task task = templates_.at(*restamp->record);
       StoredRecord& stored = tasks_.at(restamp->key);
@@ -212,6 +246,19 @@ Committed FakeStore::commit(const Commit& commit) {
       reply.modify_index = next;
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
       if (const Task* ended = task(finish->key)) finished.push_back(*ended->record);
+      for (const KvWrite& write : finish->writes) {
+        if (write.erase) {
+          app.erase(write.key);
+        } else {
+          app[write.key] = {write.value, next};
+          ++app_writes[write.key + "=" + write.value];
+        }
+        reply.modify_index = next;
+      }
+      if (finish->done) {
+        history[finish->key] = {finish->done, next};
+        reply.modify_index = next;
+      }
       erase(finish->key);
     } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
       dead.emplace(dead_key(*bury), *bury);

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -34,6 +35,7 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
+  HistoryListed list(const ListHistory& effect) const;
   Committed commit(const Commit& commit);
 
   // What strangers do. A task's `record` says what it is: it comes back whatever lictor stamps.
@@ -61,8 +63,13 @@ class FakeStore {
   [[nodiscard]] std::uint64_t leader_index() const;
   [[nodiscard]] std::uint64_t control_index() const;
 
-  std::map<std::string, BuryOp> dead;           // by "dead/<id>" and its copies
-  std::vector<std::string> finished;            // the bytes of the records that a FinishOp deleted
+  std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
+  std::vector<std::string> finished;   // the bytes of the records that a FinishOp deleted
+  // By the task's key, with the ModifyIndex.
+  std::map<std::string, std::pair<std::shared_ptr<const DoneRecord>, std::uint64_t>> history;
+  // What jobs wrote with their finish, and how often each value was written.
+  std::map<std::string, std::pair<std::string, std::uint64_t>> app;
+  std::map<std::string, std::size_t> app_writes;
   std::set<std::string, std::less<>> no_right;  // writing these keys is denied
   bool unreadable = false;   // a listing shows nothing, as for a token without rights
   bool hide_marker = false;  // the folder key alone is unreadable

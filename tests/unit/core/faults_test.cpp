@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster.h"
+#include "alone.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -11,28 +11,6 @@ using namespace lictor::core::test;
 namespace {
 
 using Keys = std::vector<std::string>;
-
-struct Alone {
-  explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
-    REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
-    cluster.run_for(100ms);
-  }
-  ~Alone() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
-  }
-  // The first effect that `which` picks suffers `fault`.
-  void once(Fault fault, std::function<bool(const Effect&)> which) {
-    cluster.fault = [=, left = 1](const Daemon&, const Effect& effect) mutable {
-      if (left == 0 || !which(effect)) return Fault{};
-      --left;
-      return fault;
-    };
-  }
-
-  Cluster cluster;
-  Daemon& daemon;
-};
 
 Task taken(Cluster& cluster, const std::string& id, std::uint32_t attempt, std::uint32_t lost) {
   Task& task = cluster.make(id);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster.h"
+#include "alone.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -11,29 +11,6 @@ using namespace lictor::core::test;
 namespace {
 
 using Keys = std::vector<std::string>;
-
-// One daemon that leads; jobs run until the test ends them.
-struct Alone {
-  explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
-    REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
-    cluster.run_for(100ms);
-  }
-  ~Alone() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
-  }
-  void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
-    cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
-  }
-  bool idle() { return cluster.store.task_keys().empty(); }
-  const BuryOp& dead(const std::string& key) {
-    REQUIRE(cluster.store.dead.contains(key));
-    return cluster.store.dead.at(key);
-  }
-
-  Cluster cluster;
-  Daemon& daemon;
-};
 
 }  // namespace
 

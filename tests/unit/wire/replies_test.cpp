@@ -288,29 +288,32 @@ TEST_CASE("a rejected commit names what failed, and why") {
     int index;
     std::size_t op;
     OpFailure why;
-    bool dead_letter_exists;
+    Committed::Part part;
   };
+  using Part = Committed::Part;
   const Row table[] = {
       {R"(failed session check for key \"t/lead\", current session \"a\" != \"b\")", 0,
-       Committed::kFence, OpFailure::kNotLeader, false},
+       Committed::kFence, OpFailure::kNotLeader, Part::kTask},
       {R"(failed session check for key \"t/x\", current session \"\" != \"b\")", 0,
-       Committed::kFence, OpFailure::kNotLeader, false},
+       Committed::kFence, OpFailure::kNotLeader, Part::kTask},
       {R"(failed to check session, key \"t/none\" doesn't exist)", 0, Committed::kFence,
-       OpFailure::kNotLeader, false},
-      {"Permission denied", 0, Committed::kFence, OpFailure::kDenied, false},
-      {R"(failed to set key \"t/x\", index is stale)", 1, 0, OpFailure::kStale, false},
-      {"Permission denied", 1, 0, OpFailure::kDenied, false},
+       OpFailure::kNotLeader, Part::kTask},
+      {"Permission denied", 0, Committed::kFence, OpFailure::kDenied, Part::kTask},
+      {R"(failed to set key \"t/x\", index is stale)", 1, 0, OpFailure::kStale, Part::kTask},
+      {"Permission denied", 1, 0, OpFailure::kDenied, Part::kTask},
       {R"(failed index check for key \"t/x\", current modify index 237 != 236)", 2, 1,
-       OpFailure::kStale, false},
-      {R"(failed to check index, key \"t/none\" doesn't exist)", 2, 1, OpFailure::kStale, false},
-      {R"(failed to set key \"dead/x\", index is stale)", 3, 1, OpFailure::kStale, true},
-      {"Permission denied", 3, 1, OpFailure::kDenied, true},
-      {R"(failed to delete key \"t/x\", index is stale)", 4, 1, OpFailure::kStale, false},
-      {R"(failed to delete key \"t/x\", index is stale)", 5, 2, OpFailure::kStale, false},
+       OpFailure::kStale, Part::kTask},
+      {R"(failed to check index, key \"t/none\" doesn't exist)", 2, 1, OpFailure::kStale,
+       Part::kTask},
+      {R"(failed to set key \"dead/x\", index is stale)", 3, 1, OpFailure::kStale,
+       Part::kDeadLetter},
+      {"Permission denied", 3, 1, OpFailure::kDenied, Part::kDeadLetter},
+      {R"(failed to delete key \"t/x\", index is stale)", 4, 1, OpFailure::kStale, Part::kTask},
+      {R"(failed to delete key \"t/x\", index is stale)", 5, 2, OpFailure::kStale, Part::kTask},
       {R"(failed to delete key \"Permission denied\", index is stale)", 5, 2, OpFailure::kStale,
-       false},
-      {R"(unknown KV verb \"CAS\")", 5, 2, OpFailure::kOther, false},
-      {R"(key \"an index is stale\" exists)", 5, 2, OpFailure::kOther, false},
+       Part::kTask},
+      {R"(unknown KV verb \"CAS\")", 5, 2, OpFailure::kOther, Part::kTask},
+      {R"(key \"an index is stale\" exists)", 5, 2, OpFailure::kOther, Part::kTask},
   };
   for (const Row& row : table) {
     CAPTURE(row.text);
@@ -320,7 +323,7 @@ TEST_CASE("a rejected commit names what failed, and why") {
     REQUIRE(event.failures.size() == 1);
     CHECK(event.failures[0].op == row.op);
     CHECK(event.failures[0].why == row.why);
-    CHECK(event.failures[0].dead_letter_exists == row.dead_letter_exists);
+    CHECK(event.failures[0].part == row.part);
   }
 }
 
@@ -331,7 +334,7 @@ TEST_CASE("a dead letter whose task is gone failed for that, not for its name") 
                                what(R"(failed to set key \"dead/c\", index is stale)", 3))));
   REQUIRE(event.failures.size() == 1);
   CHECK(event.failures[0].op == 1);
-  CHECK_FALSE(event.failures[0].dead_letter_exists);
+  CHECK(event.failures[0].part == Committed::Part::kTask);
 
   const auto all = decode(
       some_commit(),
@@ -340,6 +343,33 @@ TEST_CASE("a dead letter whose task is gone failed for that, not for its name") 
                    "," + what(R"(failed to set key \"a\", index is stale)", 1) + "," +
                    what(R"(failed to set key \"dead/c\", index is stale)", 3))));
   CHECK(all.failures.size() == 3);
+}
+
+TEST_CASE("a job's write that failed is told from its task that is gone") {
+  Commit commit = some_commit();
+  FinishOp finish{"l/q/tasks/b", 8};
+  finish.writes = {{"app/x", "1", false, 7}, {"app/y", "2", false, {}}};
+  commit.ops = {commit.ops[0], finish};  // 0 fence, 1 restamp, 2 look, 3 and 4 writes, 5 finish
+  using Part = Committed::Part;
+  const auto of = [&](const std::string& text, int index) {
+    const auto event = decode(commit, reply(409, errors(what(text, index))));
+    REQUIRE(event.failures.size() == 1);
+    CHECK(event.failures[0].op == 1);
+    return std::pair{event.failures[0].why, event.failures[0].part};
+  };
+  CHECK(of(R"(failed index check for key \"b\", current modify index 9 != 8)", 2) ==
+        std::pair{OpFailure::kStale, Part::kTask});
+  CHECK(of(R"(failed to set key \"app/x\", index is stale)", 3) ==
+        std::pair{OpFailure::kStale, Part::kJobWrite});
+  CHECK(of("Permission denied", 4) == std::pair{OpFailure::kDenied, Part::kJobWrite});
+  CHECK(of(R"(failed to delete key \"b\", index is stale)", 5) ==
+        std::pair{OpFailure::kStale, Part::kTask});
+
+  const auto both = decode(
+      commit, reply(409, errors(what(R"(failed to check index, key \"b\" doesn't exist)", 2) + "," +
+                                what(R"(failed to set key \"app/x\", index is stale)", 3))));
+  REQUIRE(both.failures.size() == 1);
+  CHECK(both.failures[0].part == Part::kTask);
 }
 
 TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
@@ -354,7 +384,7 @@ TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
   REQUIRE(stale.failures.size() == 1);
   CHECK(stale.failures[0].op == 0);
   CHECK(stale.failures[0].why == OpFailure::kStale);
-  CHECK_FALSE(stale.failures[0].dead_letter_exists);
+  CHECK(stale.failures[0].part == Committed::Part::kTask);
   CHECK(decode_plain(commit, 0, reply(500, "EOF")).outcome == Outcome::kUnknown);
   CHECK_FALSE(decode_plain(commit, 0, reply(500, "EOF")).error.empty());
   CHECK(decode_plain(commit, 0, reply(403, "Permission denied")).failures.at(0).why ==
@@ -362,8 +392,9 @@ TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
   CHECK(decode_plain(commit, 0, no_reply(http::Delivery::kNotSent)).outcome == Outcome::kRejected);
 
   commit.ops = {some_commit().ops[1]};
-  CHECK(decode_plain(commit, 0, reply(200, "false")).failures.at(0).dead_letter_exists);
-  CHECK_FALSE(decode_plain(commit, 1, reply(200, "false")).failures.at(0).dead_letter_exists);
+  CHECK(decode_plain(commit, 0, reply(200, "false")).failures.at(0).part ==
+        Committed::Part::kDeadLetter);
+  CHECK(decode_plain(commit, 1, reply(200, "false")).failures.at(0).part == Committed::Part::kTask);
 }
 
 TEST_SUITE_END();

@@ -114,6 +114,42 @@ TEST_CASE("every operation of a commit is fenced, and by CAS") {
           R"({"KV":{"Verb":"cas","Key":"l/q/control","Index":0,"Value":"e30="}}])");
 }
 
+TEST_CASE("what a job writes stands between a look at its task and the task's end") {
+  const Binding b = binding();
+  FinishOp finish{"l/q/tasks/b", 8};
+  finish.writes = {{"app/x", "1", false, {}},
+                   {"app/y", "2", false, 0},
+                   {"app/z", {}, true, {}},
+                   {"app/w", {}, true, 9}};
+  DoneRecord done;
+  done.record = bytes(R"({"taskType":"T","taskTaken":true,"taskAttempt":2})");
+  done.result = "[1]";
+  done.attempts = 2;
+  done.at = WallTime{std::chrono::milliseconds{1500}};
+  finish.done = std::make_shared<const DoneRecord>(done);
+  Commit commit;
+  commit.session = "5e55";
+  commit.ops = {finish, PruneOp{"l/q/tasks/old", 7}};
+  const std::string value =
+      R"({"record":{"taskType":"T","taskTaken":false},"result":[1],"attempts":2,)"
+      R"("started":"1970-01-01T00:00:00.000Z","at":"1970-01-01T00:00:01.500Z","took_ms":1500,)"
+      R"("node":"host-a"})";
+  CHECK(done_record(done, "host-a") == value);
+  CHECK(done_at(value) == done.at);
+  CHECK_FALSE(done_at("[]"));
+  CHECK(text(encode(b, commit)) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)"
+        R"({"KV":{"Verb":"check-index","Key":"l/q/tasks/b","Index":8}},)"
+        R"({"KV":{"Verb":"set","Key":"app/x","Value":"MQ=="}},)"
+        R"({"KV":{"Verb":"cas","Key":"app/y","Value":"Mg==","Index":0}},)"
+        R"({"KV":{"Verb":"delete","Key":"app/z"}},)"
+        R"({"KV":{"Verb":"delete-cas","Key":"app/w","Index":9}},)"
+        R"({"KV":{"Verb":"set","Key":"l/q/done/b","Value":")" +
+            base64_encode(done_record(done, b.node)) +
+            R"("}},{"KV":{"Verb":"delete-cas","Key":"l/q/tasks/b","Index":8}},)"
+            R"({"KV":{"Verb":"delete-cas","Key":"l/q/done/old","Index":7}}])");
+}
+
 TEST_CASE("a plain commit is by CAS, a dead letter before its task's end") {
   const Binding b = binding();
   Commit commit;

@@ -1,0 +1,93 @@
+#include "core/history.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lictor::core {
+namespace {
+
+constexpr Duration kReadRetry = 10s;
+// Deletes go in batches: what is over the limit may stay for that long, or until it is that many.
+constexpr Duration kPause = 1s;
+constexpr Duration kLongestPause = 1min;
+constexpr std::size_t kBatch = 32;
+constexpr Duration kNextBatch = 1ms;
+
+}  // namespace
+
+void History::stop(Effects& out) {
+  if (reading_) out.emplace_back(CancelRequest{std::exchange(reading_, {})});
+  read_at_ = check_at_ = Instant::max();
+  by_age_.clear();
+  by_key_.clear();
+  told_ = false;
+}
+
+void History::on_time(Instant now, Effects& out) {
+  if (!options_.history || now < read_at_) return;
+  read_at_ = Instant::max();
+  reading_ = requests_.next();
+  out.emplace_back(ListHistory{reading_});
+}
+
+void History::accept(Instant now, const HistoryListed& listed, Effects& out) {
+  if (!reading_ || listed.request != reading_) return;
+  reading_ = {};
+  if (!listed.ok) {
+    read_at_ = now + kReadRetry;
+    if (!std::exchange(told_, true)) {
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "history: " + listed.error, {}});
+    }
+    return;
+  }
+  for (const HistoryListed::Entry& entry : listed.entries) {
+    // What was finished since the listing was made is known better here.
+    if (!by_key_.contains(entry.key)) add(now, entry.key, entry.modify_index, entry.at);
+  }
+  check_at_ = now;
+}
+
+void History::add(Instant now, const std::string& key, std::uint64_t index, WallTime at) {
+  if (const auto it = by_key_.find(key); it != by_key_.end()) {
+    by_age_.erase(it->second);
+    by_key_.erase(it);
+  }
+  by_key_.emplace(key, by_age_.emplace(at, index, key).first);
+  if (excess() > 0 && check_at_ != Instant::max()) check_at_ = std::min(check_at_, now + kPause);
+}
+
+std::size_t History::excess() const {
+  return by_key_.size() > options_.history->keep ? by_key_.size() - options_.history->keep : 0;
+}
+
+bool History::is_old(const Entry& entry, WallTime wall) const {
+  const Duration max_age = options_.history->max_age;
+  return max_age > Duration::zero() && std::get<0>(entry) <= wall &&
+         wall - std::get<0>(entry) > max_age;
+}
+
+std::vector<PruneOp> History::take_old(Instant now, WallTime wall, std::size_t most) {
+  std::vector<PruneOp> old;
+  if (!options_.history || reading_ || check_at_ == Instant::max()) return old;
+  if (now < check_at_ && excess() < kBatch) return old;
+  std::size_t over = excess();
+  while (!by_age_.empty() && old.size() < most && (over > 0 || is_old(*by_age_.begin(), wall))) {
+    const auto& [at, index, key] = *by_age_.begin();
+    old.push_back({key, index});
+    by_key_.erase(key);
+    by_age_.erase(by_age_.begin());
+    if (over > 0) --over;
+  }
+  // Ages need no finer look than a hundredth of what is allowed.
+  const Duration pause =
+      std::clamp<Duration>(options_.history->max_age / 100, kPause, kLongestPause);
+  check_at_ = now + (old.size() == most ? kNextBatch : excess() > 0 ? kPause : pause);
+  return old;
+}
+
+Instant History::next_deadline() const {
+  if (!options_.history) return Instant::max();
+  return std::min(read_at_, by_key_.empty() ? Instant::max() : check_at_);
+}
+
+}  // namespace lictor::core

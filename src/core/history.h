@@ -1,0 +1,57 @@
+#pragma once
+
+// What is kept of finished tasks, and which of it is to go: the oldest, once there are more than
+// `keep`, and what is older than `max_age`. Read once at the beginning of a term; from then on the
+// leader knows what it adds, for nobody else does.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+class History {
+ public:
+  History(const QueueOptions& options, Requests& requests)
+      : options_(options), requests_(requests) {}
+
+  void start(Instant now) { read_at_ = now; }
+  void stop(Effects& out);
+  /// Asks for the listing when it is time.
+  void on_time(Instant now, Effects& out);
+  void accept(Instant now, const HistoryListed& listed, Effects& out);
+
+  /// A task was finished, and is kept.
+  void add(Instant now, const std::string& key, std::uint64_t index, WallTime at);
+  /// At most `most` entries that are to go, the oldest first; they are forgotten here.
+  [[nodiscard]] std::vector<PruneOp> take_old(Instant now, WallTime wall, std::size_t most);
+
+  [[nodiscard]] std::size_t size() const { return by_key_.size(); }
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  using Entry = std::tuple<WallTime, std::uint64_t, std::string>;  // at, ModifyIndex, key
+
+  [[nodiscard]] bool is_old(const Entry& entry, WallTime wall) const;
+  [[nodiscard]] std::size_t excess() const;
+
+  const QueueOptions& options_;
+  Requests& requests_;
+  std::set<Entry> by_age_;
+  std::map<std::string, std::set<Entry>::iterator, std::less<>> by_key_;
+  RequestId reading_;
+  Instant read_at_ = Instant::max();
+  Instant check_at_ = Instant::max();
+  bool told_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+/// Why a task is not running, or what else becomes of it. Several can hold at once.
+struct Reason {
+  enum class Kind {
+    kUnknownTask,   // no such task, as far as is known
+    kReading,       // the list of tasks is not read yet
+    kNotLeading,    // this member does not lead, or cannot prove it now
+    kDraining,      // the leader gives up the lead, or stops
+    kPaused,        // text: by whom
+    kRunning,       // since; text: why it is being stopped, if it is
+    kClaiming,      // the claim is on its way
+    kHeld,          // claimed ahead of a free slot
+    kSettling,      // its end is being written; text: the last trouble
+    kBurying,       // it is on its way to the dead letters
+    kTooLarge,      // it cannot be rewritten, so it is left where it is
+    kNoExecutor,    // text: the type
+    kNotDue,        // until
+    kBackoff,       // until; text: the last failure
+    kRefused,       // until; text: why it may not be written
+    kSerial,        // text: the serialKey; key: who holds it; count: tasks before it
+    kOrder,         // count: tasks before it; key: the next of them
+    kConcurrency,   // count: the limit; key: one of those that run
+    kUnacked,       // count: the limit
+    kRate,          // until
+    kLastChance,    // it runs alone, for its owners died; key: what is waited for
+    kStoreTrouble,  // until
+    kNext,          // nothing holds it back: it is about to be claimed
+  };
+  Kind kind = Kind::kUnknownTask;
+  std::string key{};
+  std::string text{};
+  std::size_t count = 0;
+  std::optional<WallTime> until{};
+  std::optional<WallTime> since{};
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,105 @@
+#include "wire/commit.h"
+
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/text.h"
+#include "wire/json_text.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxKeyBytes = 512;
+
+tl::unexpected<Error> refuse(std::size_t entry, const std::string& what) {
+  return fail(ErrorCode::kInvalid, "entry " + std::to_string(entry + 1) + ": " + what);
+}
+
+// Whose key it is, if it is not for jobs to write.
+std::string owner_of(std::string_view key, const Layout& layout, std::string_view task_key) {
+  if (key == task_key) return "the task itself";
+  if (key == layout.leader_key) return "the leader's lock";
+  if (key == layout.control_key) return "the operator's switches";
+  if (key.starts_with(layout.dead_prefix)) return "a dead letter";
+  if (key.starts_with(layout.done_prefix)) return "the history";
+  if (key.starts_with(layout.members_prefix)) return "a member";
+  return {};
+}
+
+Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
+  if (!entry.is_object()) return refuse(number, "expected an object, got " + excerpt(entry.dump()));
+  core::KvWrite write;
+  bool has_value = false;
+  for (const auto& [name, value] : entry.items()) {
+    const auto expected = [&, &name = name, &value = value](const std::string& what) {
+      return refuse(number, name + ": expected " + what + ", got " + excerpt(value.dump()));
+    };
+    if (name == "key") {
+      if (!value.is_string()) return expected("a string");
+      write.key = value.get<std::string>();
+    } else if (name == "value") {
+      if (!value.is_string()) return expected("a string");
+      write.value = value.get<std::string>();
+      has_value = true;
+    } else if (name == "value_base64") {
+      const auto bytes = value.is_string() ? base64_decode(value.get<std::string>()) : std::nullopt;
+      if (!bytes) return expected("a string in base64");
+      write.value = *bytes;
+      has_value = true;
+    } else if (name == "delete") {
+      if (!value.is_boolean()) return expected("true or false");
+      write.erase = value.get<bool>();
+    } else if (name == "cas") {
+      if (!value.is_number_unsigned()) return expected("a ModifyIndex (0: the key must not exist)");
+      write.cas = value.get<std::uint64_t>();
+    } else {
+      return refuse(
+          number, "expected key, value, value_base64, delete or cas, got \"" + excerpt(name) + '"');
+    }
+  }
+  if (write.key.empty() || write.key.size() > kMaxKeyBytes) {
+    return refuse(number, "key: expected 1 to " + std::to_string(kMaxKeyBytes) + " bytes, got " +
+                              std::to_string(write.key.size()));
+  }
+  if (write.erase == has_value) {
+    return refuse(number, "expected either a value or \"delete\": true, got " +
+                              std::string{has_value ? "both" : "neither"});
+  }
+  return write;
+}
+
+}  // namespace
+
+Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Layout& layout,
+                                               std::string_view task_key) {
+  const auto parsed = is_utf8(text) ? parse_json(text) : std::nullopt;
+  if (!parsed || !parsed->is_array()) {
+    return fail(ErrorCode::kInvalid,
+                R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got )" +
+                    excerpt(text));
+  }
+  std::vector<core::KvWrite> writes;
+  for (const json& entry : *parsed) {
+    auto write = read_entry(entry, writes.size());
+    if (!write) return tl::unexpected(std::move(write.error()));
+    if (const std::string owner = owner_of(write->key, layout, task_key); !owner.empty()) {
+      return refuse(writes.size(),
+                    "key: " + excerpt(write->key) + " is " + owner + ", which lictor alone writes");
+    }
+    writes.push_back(*std::move(write));
+  }
+  return writes;
+}
+
+Result<void> check_result(std::string_view text) {
+  if (is_utf8(text) && parse_json(text)) return {};
+  return fail(ErrorCode::kInvalid, "expected a JSON value, got " + excerpt(text));
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,157 @@
+#include "wire/reason_text.h"
+
+#include <string_view>
+
+#include "base/time_text.h"
+#include "wire/json_text.h"
+
+namespace lictor::wire {
+
+using core::Reason;
+using Kind = core::Reason::Kind;
+
+std::string_view reason_name(Kind kind) {
+  switch (kind) {
+    case Kind::kUnknownTask:
+      return "unknown_task";
+    case Kind::kReading:
+      return "reading";
+    case Kind::kNotLeading:
+      return "not_leading";
+    case Kind::kDraining:
+      return "draining";
+    case Kind::kPaused:
+      return "paused";
+    case Kind::kRunning:
+      return "running";
+    case Kind::kClaiming:
+      return "claiming";
+    case Kind::kHeld:
+      return "claimed_ahead";
+    case Kind::kSettling:
+      return "ending";
+    case Kind::kBurying:
+      return "dying";
+    case Kind::kTooLarge:
+      return "too_large";
+    case Kind::kNoExecutor:
+      return "no_executor";
+    case Kind::kNotDue:
+      return "not_due";
+    case Kind::kBackoff:
+      return "backoff";
+    case Kind::kRefused:
+      return "write_refused";
+    case Kind::kSerial:
+      return "serial_key";
+    case Kind::kOrder:
+      return "order";
+    case Kind::kConcurrency:
+      return "concurrency";
+    case Kind::kUnacked:
+      return "max_unacked";
+    case Kind::kRate:
+      return "rate_limit";
+    case Kind::kLastChance:
+      return "last_chance";
+    case Kind::kStoreTrouble:
+      return "consul";
+    case Kind::kNext:
+      return "next";
+  }
+  return "unknown";
+}
+
+namespace {
+
+std::string id_of(const std::string& key, const Layout& layout) {
+  return layout.task_id(key).value_or(key);
+}
+
+std::string tasks(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " task" : " tasks");
+}
+
+}  // namespace
+
+std::string reason_text(const Reason& reason, const Layout& layout) {
+  const std::string task = id_of(reason.key, layout);
+  const std::string until = reason.until ? format_rfc3339(*reason.until) : std::string{};
+  switch (reason.kind) {
+    case Kind::kUnknownTask:
+      return "the leader knows of no such task";
+    case Kind::kReading:
+      return "the leader has just begun and is still reading the tasks";
+    case Kind::kNotLeading:
+      return "this member does not lead the queue, or cannot prove now that it does";
+    case Kind::kDraining:
+      return "the leader is about to give up the lead; the next one will go on";
+    case Kind::kPaused:
+      return "the queue is paused" + (reason.text.empty() ? "" : " by " + reason.text) +
+             "; \"lictor resume\" lets it go on";
+    case Kind::kRunning:
+      return "it is running, attempt " + std::to_string(reason.count) + ", since " +
+             format_rfc3339(reason.since.value_or(WallTime{})) +
+             (reason.text.empty() ? "" : ", and is being stopped: " + reason.text);
+    case Kind::kClaiming:
+      return "it is being claimed right now";
+    case Kind::kHeld:
+      return "it is claimed ahead and waits for one of " + std::to_string(reason.count) + " slots" +
+             (reason.key.empty() ? "" : "; task " + task + " is running");
+    case Kind::kSettling:
+      return "it has run, and its end is being written";
+    case Kind::kBurying:
+      return "it is on its way to the dead letters";
+    case Kind::kTooLarge:
+      return "its record is so large that it cannot be claimed (524288 bytes with lictor's own "
+             "fields); write it anew, smaller";
+    case Kind::kNoExecutor:
+      return "the leader has no executor for type " + reason.text +
+             R"(; configure one, or "*" for all types)";
+    case Kind::kNotDue:
+      return "it is not due until " + until;
+    case Kind::kBackoff:
+      return "attempt " + std::to_string(reason.count) + " failed, and it waits until " + until +
+             (reason.text.empty() ? "" : ": " + reason.text);
+    case Kind::kRefused:
+      return "the leader may not write it, and tries again at " + until + ": " + reason.text;
+    case Kind::kSerial:
+      return "task " + task + " of the same serialKey (" + reason.text + ") has not ended yet" +
+             (reason.count == 0 ? "" : ", and " + tasks(reason.count) + " come before it");
+    case Kind::kOrder:
+      return tasks(reason.count) + " that are due come before it; the next is " + task;
+    case Kind::kConcurrency:
+      return "as many tasks run as may at a time (concurrency " + std::to_string(reason.count) +
+             ")" + (reason.key.empty() ? "" : "; task " + task + " is one of them");
+    case Kind::kUnacked:
+      return "too many tasks have run whose ends are not written yet (max_unacked " +
+             std::to_string(reason.count) + ")";
+    case Kind::kRate:
+      return "the queue's rate_limit is used up until " + until;
+    case Kind::kLastChance:
+      return "a task whose next lost owner is its last runs alone" +
+             (reason.key.empty() ? "" : "; task " + task + " is running");
+    case Kind::kStoreTrouble:
+      return "Consul has not carried out the last write; the leader tries again at " + until;
+    case Kind::kNext:
+      return "nothing holds it back; it is about to be claimed";
+  }
+  return {};
+}
+
+std::string reasons_json(const std::vector<Reason>& reasons, const Layout& layout) {
+  std::string text{'['};
+  for (const Reason& reason : reasons) {
+    if (text.size() > 1) text += ',';
+    text += "{\"reason\":\"" + std::string{reason_name(reason.kind)} +
+            "\",\"text\":" + json_quoted(reason_text(reason, layout));
+    if (reason.until) text += ",\"until\":" + json_quoted(format_rfc3339(*reason.until));
+    if (reason.since) text += ",\"since\":" + json_quoted(format_rfc3339(*reason.since));
+    if (!reason.key.empty()) text += ",\"task\":" + json_quoted(id_of(reason.key, layout));
+    if (reason.count != 0) text += ",\"count\":" + std::to_string(reason.count);
+    text += '}';
+  }
+  return text + "]";
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+namespace lictor::core::test {
+
+/// One daemon that leads; jobs run until the test ends them.
+struct Alone {
+  explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
+    REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
+    cluster.run_for(100ms);
+  }
+  ~Alone() {
+    const auto& found = cluster.violations();
+    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+  }
+  void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
+    cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
+  }
+  bool idle() { return cluster.store.task_keys().empty(); }
+  const BuryOp& dead(const std::string& key) {
+    REQUIRE(cluster.store.dead.contains(key));
+    return cluster.store.dead.at(key);
+  }
+  // The first effect that `which` picks suffers `fault`.
+  void once(Fault fault, std::function<bool(const Effect&)> which) {
+    cluster.fault = [=, left = 1](const Daemon&, const Effect& effect) mutable {
+      if (left == 0 || !which(effect)) return Fault{};
+      --left;
+      return fault;
+    };
+  }
+
+  Cluster cluster;
+  Daemon& daemon;
+};
+
+}  // namespace lictor::core::test

@@ -1,0 +1,259 @@
+// What is written with a task's end, what is kept of it, and how fast tasks may be taken.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
+  return JobPlan{10ms, JobEnding::kDone, {}, std::move(writes), std::move(result)};
+}
+
+QueueOptions with_history(HistoryLimits limits) {
+  QueueOptions options = options_of("a");
+  options.history = limits;
+  return options;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("what a job writes is committed with its finish, or not at all") {
+  Alone a;
+  a.cluster.plan = [](const Task&) { return writing({{"app/x", "1", false, {}}}); };
+  a.cluster.put("1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.store.app.at("app/x").first == "1");
+
+  // Its reply is lost: it is found out, not done again.
+  a.once({.lose_reply = true}, [](const Effect& effect) { return finishes(effect, "tasks/2"); });
+  a.cluster.plan = [](const Task&) { return writing({{"app/x", "2", false, {}}}); };
+  a.cluster.put("2");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
+  CHECK(a.cluster.store.app_writes.at("app/x=2") == 1);
+  CHECK(a.cluster.started.size() == 2);
+}
+
+TEST_CASE("a write whose condition does not hold fails the attempt, and writes nothing") {
+  Alone a;
+  a.cluster.plan = [](const Task& task) {
+    const bool first = task.stamp.attempt == 1;
+    return writing({{"app/x", "new", false, first ? std::optional<std::uint64_t>{77} : 0},
+                    {"app/y", "new", false, {}}});
+  };
+  a.cluster.put("1");
+  CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 5s));
+  CHECK(a.cluster.store.app.empty());
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error.find("its writes were refused") == 0);
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.store.app.size() == 2);
+}
+
+TEST_CASE("a write that is not allowed fails its own task alone") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 2;
+  options.any_type->max_attempts = 1;
+  Alone a{options};
+  a.cluster.exclusive = false;
+  a.cluster.store.no_right.insert("app/secret");
+  a.cluster.plan = [](const Task& task) {
+    return writing({{task.key == "tasks/1" ? "app/secret" : "app/x", "v", false, {}}});
+  };
+  a.cluster.put("1");
+  a.cluster.put("2");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.store.app.contains("app/x"));
+  CHECK(a.dead("dead/1").error.find("Permission denied") != std::string::npos);
+}
+
+TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
+  QueueOptions options = options_of("a");
+  options.any_type->max_attempts = 1;
+  Alone a{options};
+  a.cluster.plan = [](const Task&) {
+    std::vector<KvWrite> writes;
+    for (int i = 0; i < 62; ++i) writes.push_back({"app/" + std::to_string(i), "v", false, {}});
+    return writing(std::move(writes));
+  };
+  a.cluster.put("1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.dead("dead/1").error.find("do not fit") != std::string::npos);
+  CHECK(a.cluster.store.app.empty());
+}
+
+TEST_CASE("a task that is deleted as it ends leaves nothing of what its job wrote") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  // The finish is on its way while somebody deletes the key.
+  a.once({.out = 100ms}, [](const Effect& effect) { return finishes(effect, "tasks/1"); });
+  for (auto& [id, job] : a.daemon.jobs) {
+    job.plan = writing({{"app/x", "v", false, {}}});
+    job.ends = a.cluster.now;
+  }
+  a.cluster.run_for(50ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(2s);
+  CHECK(a.cluster.store.app.empty());
+  CHECK(a.idle());
+}
+
+TEST_CASE("a finished task is kept with its result, the oldest beyond the limit are not") {
+  Alone a{with_history({5, 1h})};
+  a.cluster.plan = [](const Task& task) { return writing({}, "\"of " + task.id + '"'); };
+  for (int i = 0; i < 12; ++i) a.cluster.put(std::to_string(100 + i));
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  a.cluster.run_for(5s);
+  const auto& history = a.cluster.store.history;
+  REQUIRE(history.size() == 5);
+  CHECK(history.begin()->first == "tasks/107");
+  const DoneRecord& last = *history.at("tasks/111").first;
+  CHECK(last.result == "\"of 111\"");
+  CHECK(last.attempts == 1);
+  CHECK(*last.record == *a.cluster.make("111").record);
+
+  // The next leader finds them, and goes on.
+  a.cluster.crash(a.daemon);
+  a.cluster.restart_after(a.daemon, 1s);
+  a.cluster.put("200");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 60s));
+  a.cluster.run_for(5s);
+  CHECK(history.size() == 5);
+  CHECK(history.contains("tasks/200"));
+  CHECK_FALSE(history.contains("tasks/107"));
+}
+
+TEST_CASE("what is kept goes when it is too old, also when nothing else happens") {
+  Alone a{with_history({1000, 1min})};
+  a.all_end_after(10ms);
+  a.cluster.put("1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  a.cluster.run_for(50s);
+  CHECK(a.cluster.store.history.size() == 1);
+  a.cluster.run_for(20s);
+  CHECK(a.cluster.store.history.empty());
+}
+
+TEST_CASE("a result beyond what a transaction holds is left out, and the task is finished") {
+  QueueOptions options = with_history({5, 1h});
+  options.max_transaction_bytes = 20'000;
+  Alone a{options};
+  a.cluster.plan = [](const Task&) { return writing({}, '"' + std::string(50'000, 'x') + '"'); };
+  a.cluster.put("1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  const DoneRecord& done = *a.cluster.store.history.at("tasks/1").first;
+  CHECK(done.result.empty());
+  CHECK(done.result_left_out);
+  CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
+}
+
+TEST_CASE("a rate limit spaces claims, but for a burst") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 100;
+  options.rate_limit = Rate{100ms, 3};
+  Alone a{options};
+  a.cluster.exclusive = false;
+  a.all_end_after(1ms);
+  for (int i = 0; i < 23; ++i) a.cluster.put(std::to_string(100 + i));
+  a.cluster.run_for(50ms);
+  CHECK(a.cluster.started.size() == 3);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == 13);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == 23);
+}
+
+TEST_CASE("a failed task holds back its serialKey until its end, unless it is to let pass") {
+  for (const bool hold : {true, false}) {
+    CAPTURE(hold);
+    QueueOptions options = options_of("a");
+    options.serialize_retries = hold;
+    options.any_type->backoff.jitter = 0;
+    Alone a{options};
+    a.cluster.plan = [](const Task& task) {
+      const bool fails = task.key == "tasks/1" && task.stamp.attempt == 1;
+      return JobPlan{10ms, fails ? JobEnding::kRetry : JobEnding::kDone, "no luck"};
+    };
+    a.cluster.store.control(true, "");
+    a.cluster.run_for(100ms);
+    for (const char* id : {"1", "2", "3"}) {
+      Task& task = a.cluster.make(id);
+      task.serial_key = "db";
+      a.cluster.store.put(task);
+    }
+    a.cluster.store.control(false, "");
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+    CHECK(a.cluster.started == (hold ? Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"}
+                                     : Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/1"}));
+  }
+}
+
+TEST_CASE("at most once: a job that a drain stopped is not run again") {
+  QueueOptions options = options_of("a");
+  options.any_type->delivery = Delivery::kAtMostOnce;
+  options.drain_timeout = 1s;
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.tell(a.daemon, StopRequested{});
+  a.cluster.run_for(10s);
+  CHECK(a.idle());
+  CHECK(a.dead("dead/1").reason == "stopped");
+}
+
+TEST_CASE("what is called may ask to be left alone for a while") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  JobExited exit{a.daemon.jobs.begin()->first, JobEnding::kRetry, "503", {}};
+  exit.retry_after = 60s;
+  a.daemon.jobs.clear();
+  a.cluster.tell(a.daemon, exit);
+  a.cluster.run_for(59s);
+  CHECK(a.cluster.started.size() == 1);
+  a.cluster.run_for(2s);
+  CHECK(a.cluster.started.size() == 2);
+}
+
+TEST_CASE("limits and types change while it leads; what runs goes on") {
+  QueueOptions options = options_of("a");
+  options.types["T"] = *options.any_type;
+  options.any_type.reset();
+  options.prefetch = 1;
+  Alone a{options};
+  a.cluster.exclusive = false;
+  for (const char* id : {"1", "2", "3"}) {
+    Task& task = a.cluster.make(id);
+    task.type = id == std::string{"3"} ? "U" : "T";
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+
+  QueueOptions next = options;  // T is gone, U is there, two at a time
+  next.concurrency = 2;
+  next.types.clear();
+  next.types["U"] = options.types["T"];
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3"});
+  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);  // it was claimed ahead
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");  // by its old policy
+
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  a.cluster.end_job(a.daemon, "tasks/3");
+  a.cluster.run_for(5s);
+  CHECK(a.cluster.started.back() == "tasks/1");  // it is older than tasks/2
+}
+
+TEST_SUITE_END();

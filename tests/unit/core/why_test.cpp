@@ -1,0 +1,114 @@
+// Every reason that keeps a task from running is told, from what the core decides by.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Kind = Reason::Kind;
+
+struct Asked : Alone {
+  using Alone::Alone;
+
+  std::vector<Reason> why(const std::string& id) {
+    return daemon.queue->why(cluster.now, "tasks/" + id);
+  }
+  // The reasons that were given, in order.
+  std::vector<Kind> kinds(const std::string& id) {
+    std::vector<Kind> found;
+    for (const Reason& reason : why(id)) found.push_back(reason.kind);
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("why: not due, in backoff, no executor, unknown") {
+  QueueOptions options = options_of("a");
+  options.types["T"] = *options.any_type;
+  options.any_type.reset();
+  Asked a{options};
+  Task& later = a.cluster.make("later");
+  later.type = "T";
+  later.execute_at = a.cluster.wall() + 1h;
+  a.cluster.store.put(later);
+  Task& failed = a.cluster.make("failed");
+  failed.type = "T";
+  failed.stamp.attempt = 2;
+  failed.stamp.error = "exit status 3";
+  failed.stamp.retry_at = a.cluster.wall() + 1min;
+  a.cluster.store.put(failed);
+  a.cluster.put("alien");
+  a.cluster.run_for(1s);
+
+  REQUIRE(a.kinds("later") == std::vector{Kind::kNotDue});
+  CHECK(a.why("later")[0].until == later.execute_at);
+  REQUIRE(a.kinds("failed") == std::vector{Kind::kBackoff});
+  CHECK(a.why("failed")[0].text == "exit status 3");
+  CHECK(a.kinds("alien") == std::vector{Kind::kNoExecutor});
+  CHECK(a.kinds("nobody") == std::vector{Kind::kUnknownTask});
+}
+
+TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
+  Asked a;
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  for (const char* id : {"1", "2", "3", "4"}) {
+    Task& task = a.cluster.make(id);
+    if (id != std::string{"3"}) task.serial_key = "db";
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(100ms);
+  CHECK(a.kinds("1") == std::vector{Kind::kPaused});
+  CHECK(a.kinds("2") == std::vector{Kind::kPaused, Kind::kOrder});
+
+  a.cluster.store.control(false, "");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.kinds("1") == std::vector{Kind::kRunning});
+  CHECK(a.why("1")[0].count == 1);
+  CHECK(a.kinds("2") == std::vector{Kind::kSerial, Kind::kConcurrency});
+  CHECK(a.why("2")[0].key == "tasks/1");
+  CHECK(a.why("2")[0].text == "db");
+  CHECK(a.kinds("3") == std::vector{Kind::kConcurrency});
+  REQUIRE(a.kinds("4").front() == Kind::kSerial);
+  CHECK(a.why("4")[0].count >= 1);
+}
+
+TEST_CASE("why: the rate, the last chance, a write that is refused") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 10;
+  options.rate_limit = Rate{1min, 1};
+  Asked a{options};
+  a.cluster.exclusive = false;
+  a.all_end_after(1ms);
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  a.cluster.put("2");
+  a.cluster.run_for(1s);
+  REQUIRE(a.kinds("2") == std::vector{Kind::kRate});
+  CHECK(*a.why("2")[0].until > a.cluster.wall() + 50s);
+
+  Asked b;
+  b.cluster.store.no_right.insert("tasks/locked");
+  b.cluster.put("locked");
+  b.cluster.run_for(1s);
+  REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
+  CHECK(b.why("locked")[0].text == "Permission denied");
+}
+
+TEST_CASE("why: nobody leads, or the lease is not proved") {
+  Asked a;
+  a.cluster.put("1");
+  a.cluster.fault = [](const Daemon&, const Effect&) { return Fault{.refused = true}; };
+  a.cluster.run_for(30s);
+  CHECK(a.kinds("1").front() == Kind::kNotLeading);
+}
+
+TEST_SUITE_END();

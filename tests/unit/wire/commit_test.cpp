@@ -1,0 +1,98 @@
+// What jobs hand over: their writes, their results.
+
+#include "wire/commit.h"
+
+#include <doctest/doctest.h>
+
+#include "core/reason.h"
+#include "wire/reason_text.h"
+
+using namespace lictor;
+using namespace lictor::wire;
+
+namespace {
+
+const Layout kLayout = Layout::under("l/", "q");
+
+std::string error_of(std::string_view text) {
+  const auto writes = read_commit(text, kLayout, "l/q/tasks/1");
+  return writes ? "" : writes.error().message;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("a job's writes: set, set if, delete, bytes") {
+  const auto writes = read_commit(R"([
+    {"key": "app/x", "value": "text"},
+    {"key": "app/y", "delete": true, "cas": 7},
+    {"key": "l/q/tasks/next", "value": "{}", "cas": 0},
+    {"key": "app/b", "value_base64": "/w=="}])",
+                                  kLayout, "l/q/tasks/1");
+  REQUIRE(writes);
+  using Write = core::KvWrite;
+  CHECK(*writes == std::vector<Write>{{"app/x", "text", false, {}},
+                                      {"app/y", "", true, 7},
+                                      {"l/q/tasks/next", "{}", false, 0},
+                                      {"app/b", "\xff", false, {}}});
+  CHECK(read_commit("[]", kLayout, "k")->empty());
+}
+
+TEST_CASE("a job's writes that make no sense are refused in words") {
+  CHECK(error_of("nonsense") ==
+        R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got nonsense)");
+  CHECK(error_of("\xff").starts_with("expected a JSON array"));
+  CHECK(error_of(R"([{"key":"a","value":"b"}, 7])") == "entry 2: expected an object, got 7");
+  CHECK(error_of(R"([{"key":"a","value":7}])") == "entry 1: value: expected a string, got 7");
+  CHECK(error_of(R"([{"key":"","value":"b"}])") == "entry 1: key: expected 1 to 512 bytes, got 0");
+  CHECK(error_of(R"([{"key":"a"}])") ==
+        "entry 1: expected either a value or \"delete\": true, got neither");
+  CHECK(error_of(R"([{"key":"a","value":"b","delete":true}])") ==
+        "entry 1: expected either a value or \"delete\": true, got both");
+  CHECK(error_of(R"([{"key":"a","value":"b","cas":-1}])") ==
+        "entry 1: cas: expected a ModifyIndex (0: the key must not exist), got -1");
+  CHECK(error_of(R"([{"key":"a","valeu":"b"}])") ==
+        R"(entry 1: expected key, value, value_base64, delete or cas, got "valeu")");
+  CHECK(error_of(R"([{"key":"a","value_base64":"?"}])") ==
+        R"(entry 1: value_base64: expected a string in base64, got "?")");
+}
+
+TEST_CASE("what lictor writes is not for jobs to write") {
+  for (const char* key :
+       {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a", "l/q/tasks/1"}) {
+    CAPTURE(key);
+    CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])")
+              .ends_with("which lictor alone writes"));
+  }
+}
+
+TEST_CASE("a result is any JSON value") {
+  CHECK(check_result("7"));
+  CHECK(check_result("null"));
+  CHECK(check_result(R"({"a": [1]})"));
+  CHECK_FALSE(check_result("seven"));
+  CHECK_FALSE(check_result(""));
+  CHECK_FALSE(check_result("\"\xff\""));
+}
+
+TEST_CASE("every reason has a name, a sentence and its parts") {
+  using Kind = core::Reason::Kind;
+  for (int i = 0; i <= static_cast<int>(Kind::kNext); ++i) {
+    core::Reason reason;
+    reason.kind = static_cast<Kind>(i);
+    reason.key = "l/q/tasks/x";
+    CHECK(reason_name(reason.kind) != "unknown");
+    CHECK_FALSE(reason_text(reason, kLayout).empty());
+  }
+  core::Reason reason;
+  reason.kind = Kind::kSerial;
+  reason.key = "l/q/tasks/x";
+  reason.text = "db7";
+  reason.count = 2;
+  CHECK(reasons_json({reason}, kLayout) ==
+        R"([{"reason":"serial_key","text":"task x of the same serialKey (db7) has not ended yet, )"
+        R"(and 2 tasks come before it","task":"x","count":2}])");
+}
+
+TEST_SUITE_END();
