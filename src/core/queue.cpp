@@ -38,6 +38,8 @@ void Queue::pump(Instant now, Effects& out) {
   if (lease_.holding()) {
     schedule_.advance(wall(now));
     bury_expired(now, out);
+    // A pause may come while a claim is on its way: what it brings is given back, too.
+    if (paused_ && lease_.trusted(now)) give_back_held(now, out);
     start_held(now, out);
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;

@@ -116,6 +116,8 @@ class Queue {
   void fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
   void give_back(Instant now, Attempt& attempt, bool lost, Effects& out);
+  void give_back_held(Instant now, Effects& out);
+  void abandon_claim(const std::string& nonce);
   void finish(Instant now, Attempt& attempt, const JobExited& exit, Effects& out);
   void prune(Instant now);
   void bury(Instant now, Attempt& attempt, std::string reason, std::string error, std::string tail,

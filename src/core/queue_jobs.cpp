@@ -305,6 +305,12 @@ void Queue::give_back(Instant now, Attempt& attempt, bool lost, Effects& out) {
   restamp(now, attempt, Purpose::kGiveBack, std::move(stamp));
 }
 
+void Queue::give_back_held(Instant now, Effects& out) {
+  attempts_.for_each([&](Attempt& attempt) {
+    if (attempt.state == Attempt::State::kHeld) give_back(now, attempt, false, out);
+  });
+}
+
 void Queue::restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp) {
   const Task& task = *attempt.task;
   commits_.add(
@@ -395,7 +401,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   }
   // Not as we expected it: withdrawn, or rewritten by its producer. What the store holds counts.
   if (purpose == Purpose::kClaim) {
-    if (abandoned_claims_.size() < 10'000) abandoned_claims_.insert(settled.write.nonce);
+    abandon_claim(settled.write.nonce);
     out.emplace_back(Fact{settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn,
                           key,
                           0,
@@ -409,6 +415,12 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   } else {
     listing_.fetch(key);  // what was written anew meanwhile was passed over
   }
+}
+
+// A claim under which nothing was started: who comes upon it has not lost an owner.
+void Queue::abandon_claim(const std::string& nonce) {
+  constexpr std::size_t kMost = 10'000;
+  if (abandoned_claims_.size() < kMost) abandoned_claims_.insert(nonce);
 }
 
 void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled,

@@ -140,9 +140,7 @@ void Queue::begin_drain(Instant now, Drain why, Effects& out) {
 }
 
 void Queue::continue_drain(Instant now, Effects& out) {
-  attempts_.for_each([&](Attempt& attempt) {
-    if (attempt.state == Attempt::State::kHeld) give_back(now, attempt, false, out);
-  });
+  give_back_held(now, out);
   if (now >= drain_until_ && !std::exchange(drain_stopping_, true)) {
     attempts_.for_each([&](Attempt& attempt) {
       if (attempt.state == Attempt::State::kRunning) {

@@ -40,7 +40,10 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
     if (attempt->state == Attempt::State::kSettling && index > attempt->task->modify_index) {
       attempt->look_again = true;
     }
-    return;
+    if (attempt->state != Attempt::State::kHeld || index <= attempt->task->modify_index) return;
+    // Rewritten while it was claimed ahead: what was never started is claimed anew, as it is now.
+    abandon_claim(attempt->task->stamp.claim->nonce);
+    end_attempt(*attempt);
   }
   if (const auto it = tombstones_.find(key); it != tombstones_.end()) {
     if (index <= it->second.index) return;  // an answer from before our delete

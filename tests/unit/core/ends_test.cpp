@@ -209,6 +209,50 @@ TEST_CASE("at most once: a job that a drain stopped is not run again") {
   CHECK(a.dead("dead/1").reason == "stopped");
 }
 
+TEST_CASE("what is claimed ahead is given back when the queue is paused, and not counted") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 2;
+  Alone a{options};
+  for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.store.task("tasks/3")->stamp.taken);
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(1s);
+  for (const char* id : {"2", "3", "4"}) {
+    const Stamp& stamp = a.cluster.store.task(std::string{"tasks/"} + id)->stamp;
+    CHECK_FALSE(stamp.taken);
+    CHECK(stamp.attempt == 0);
+  }
+  CHECK(a.cluster.store.task("tasks/1")->stamp.taken);  // it runs on
+  a.cluster.store.control(false, "");
+  a.all_end_after(1ms);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4"});
+}
+
+TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then, in its place") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 2;
+  Alone a{options};
+  for (const char* id : {"1", "2", "3"}) a.cluster.put(id);
+  a.cluster.run_for(1s);
+  // One anew, without our claim, and later; one edited beside it.
+  Task& anew = a.cluster.make("2");
+  anew.execute_at = a.cluster.wall() + 1min;
+  anew.record = std::make_shared<const std::string>("anew");
+  a.cluster.store.put(anew);
+  a.cluster.store.touch("tasks/3", "edited");
+  a.cluster.run_for(1s);
+  a.all_end_after(1ms);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 2min));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3", "tasks/2"});
+  CHECK(a.cluster.done.contains("anew"));
+  CHECK(a.cluster.done.contains("edited"));
+  CHECK(a.cluster.store.dead.empty());
+}
+
 TEST_CASE("what is called may ask to be left alone for a while") {
   Alone a;
   a.cluster.put("1");
