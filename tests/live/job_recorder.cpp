@@ -10,7 +10,7 @@
 //
 // Parameters of the task: sleep, sleep_first (milliseconds, the latter in attempt 1 instead),
 // exit (code), fail_until (fails before this attempt), child (starts a process that ignores TERM),
-// print (text for standard output), version (noted).
+// print (text for standard output), version (noted), commit and result (handed over).
 
 #include <fcntl.h>
 #include <signal.h>
@@ -75,6 +75,15 @@ void pause_ms(long span_ms) {
   }
 }
 
+void hand_over(const char* parameter, const char* file) {
+  const std::string text = variable(parameter);
+  if (text.empty()) return;
+  FILE* out = std::fopen(variable(file).c_str(), "w");
+  if (out == nullptr) _exit(70);
+  std::fputs(text.c_str(), out);
+  std::fclose(out);
+}
+
 void start_child() {
   if (fork() != 0) return;
   signal(SIGTERM, SIG_IGN);
@@ -118,6 +127,8 @@ int main(int argc, char** argv) {
     pause_ms(static_cast<long>(left_ms < 20 ? (left_ms > 0 ? left_ms : 1) : 20));
     note("beat");
   }
+  hand_over("LICTOR_PARA_commit", "LICTOR_COMMIT");
+  hand_over("LICTOR_PARA_result", "LICTOR_RESULT");
   note("end");
   if (attempt < std::atol(variable("LICTOR_PARA_fail_until").c_str())) return 1;
   return std::atoi(variable("LICTOR_PARA_exit", "0").c_str());

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <list>
 #include <stdexcept>
 #include <vector>
@@ -56,12 +55,17 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-// Takes what has come at `from`; false when the connection is over.
-bool pump(int from, int to, bool is_cut) {
-  std::array<char, 65'536> buffer{};
-  const ssize_t n = recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (n <= 0) return false;
-  return is_cut || to < 0 || write_all(to, buffer.data(), static_cast<std::size_t>(n));
+// What has come at `from`; empty when the connection is over.
+std::string take(int from) {
+  std::string bytes(65'536, '\0');
+  const ssize_t n = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return bytes;
+}
+
+bool pass(const std::string& bytes, int to, bool is_cut) {
+  if (bytes.empty()) return false;
+  return is_cut || to < 0 || write_all(to, bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -87,6 +91,25 @@ TcpProxy::~TcpProxy() {
 
 std::string TcpProxy::address() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
+void TcpProxy::cut_at(std::string word, Before before) {
+  const std::lock_guard lock{mutex_};
+  word_ = std::move(word);
+  before_ = before;
+}
+
+bool TcpProxy::pass_request(int from, int to, bool is_cut) {
+  const std::string bytes = take(from);
+  const std::lock_guard lock{mutex_};
+  const bool said = !word_.empty() && bytes.find(word_) != std::string::npos;
+  const bool lost = said && before_ == Before::kRequest;
+  const bool goes_on = pass(bytes, to, is_cut || lost);
+  if (said) {
+    word_.clear();
+    is_cut_ = true;
+  }
+  return goes_on;
+}
+
 void TcpProxy::run() {
   std::list<Link> links;
   while (!stopping_) {
@@ -108,8 +131,9 @@ void TcpProxy::run() {
       const bool from_client = polled[i].revents != 0;
       const bool from_server = polled[i + 1].revents != 0;
       i += 2;
-      const bool goes_on = (!from_client || pump(link.client, link.server, link.was_cut)) &&
-                           (!from_server || pump(link.server, link.client, link.was_cut));
+      const bool goes_on =
+          (!from_client || pass_request(link.client, link.server, link.was_cut || is_cut_)) &&
+          (!from_server || pass(take(link.server), link.client, link.was_cut || is_cut_));
       if (!goes_on) link.end();
       return !goes_on;
     });

@@ -1,0 +1,188 @@
+// What the three kinds of delivery promise when the owner is killed at each step between the claim
+// of a task and its finish.
+
+#include <doctest/doctest.h>
+
+#include "tcp_proxy.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+using Before = TcpProxy::Before;
+
+enum class Step { kClaimSent, kClaimLanded, kRunning, kFinishSent, kFinishLanded };
+
+struct Row {
+  Step step;
+  const char* name;
+  std::size_t runs_at_least_once;  ///< also with effects
+  std::size_t runs_at_most_once;
+  bool dead_at_most_once;
+};
+
+constexpr Row kRows[] = {
+    {Step::kClaimSent, "the claim was sent, and is lost", 1, 1, false},
+    {Step::kClaimLanded, "the claim landed, its reply is lost", 1, 0, true},
+    {Step::kRunning, "the job is running", 2, 1, true},
+    {Step::kFinishSent, "the job has ended, its finish is lost", 2, 1, true},
+    {Step::kFinishLanded, "the finish landed, its reply is lost", 1, 1, false},
+};
+
+// A daemon behind a network of its own, which runs one task and is killed at `step`.
+class Case {
+ public:
+  Case(Step step, const json& queue, const json& para) : network_{world.consul.port()} {
+    DaemonSettings settings = world.settings("a", queue);
+    settings.consul = {network_.address()};
+    daemon_ = std::make_unique<LictorDaemon>(settings);
+    REQUIRE(eventually([&] { return world.leads(*daemon_); }));
+
+    const std::string key = R"(","Key":")" + world.task_key("1") + '"';
+    if (step == Step::kClaimSent) network_.cut_at("cas" + key, Before::kRequest);
+    if (step == Step::kClaimLanded) network_.cut_at("cas" + key, Before::kReply);
+    if (step == Step::kFinishSent) network_.cut_at("delete-cas" + key, Before::kRequest);
+    if (step == Step::kFinishLanded) network_.cut_at("delete-cas" + key, Before::kReply);
+    json job{{"sleep", step == Step::kRunning ? 2000 : 10}};
+    job.merge_patch(para);
+    world.submit("1", 1000, job);
+    if (step == Step::kRunning) {
+      REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+    } else {
+      REQUIRE(eventually([&] { return network_.is_cut(); }));
+      if (step == Step::kClaimLanded) {
+        REQUIRE(eventually(
+            [&] { return world.kv.get_json(world.task_key("1"))["taskTaken"] == "true"; }));
+      }
+      if (step == Step::kFinishLanded) {
+        REQUIRE(eventually([&] { return !world.kv.has(world.task_key("1")); }));
+      }
+    }
+    daemon_->kill();
+  }
+
+  // Starts it anew, and waits for the end of its task.
+  void go_on() {
+    network_.heal();
+    daemon_->start();
+    REQUIRE(eventually([&] { return world.all_done(); }));
+    REQUIRE(eventually([&] { return world.leads(*daemon_); }));
+    // A second task shows that nothing of the first is still to come.
+    world.submit("2", 2000);
+    REQUIRE(eventually([&] { return world.journal.ended() != 0 && world.all_done(); }));
+  }
+
+  World world;
+
+ private:
+  TcpProxy network_;
+  std::unique_ptr<LictorDaemon> daemon_;
+};
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("at least once: whenever its owner is killed, a task runs to its end") {
+  for (const Row& row : kRows) {
+    CAPTURE(row.name);
+    Case the{row.step, {}, {}};
+    the.go_on();
+    CHECK(the.world.journal.runs_of("1").size() == row.runs_at_least_once);
+    CHECK(the.world.journal.runs_of("1").back().ended);
+    CHECK(the.world.dead() == 0);
+    CHECK(the.world.journal.overlaps() == std::vector<std::string>{});
+    CHECK(the.world.journal.falling_tokens() == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("at most once: whenever its owner is killed, a task runs once or is a dead letter") {
+  for (const Row& row : kRows) {
+    CAPTURE(row.name);
+    Case the{row.step, {{"delivery", "at_most_once"}}, {}};
+    the.go_on();
+    CHECK(the.world.journal.runs_of("1").size() == row.runs_at_most_once);
+    CHECK(the.world.dead() == (row.dead_at_most_once ? 1 : 0));
+    if (row.dead_at_most_once) {
+      CHECK(the.world.kv.get_json(the.world.dead_key("1"))["reason"] == "owner lost");
+    }
+  }
+}
+
+TEST_CASE("effectively once: whenever its owner is killed, what a task writes is written once") {
+  for (const Row& row : kRows) {
+    CAPTURE(row.name);
+    const std::string written = "effects/" + std::to_string(monotonic_ns());
+    const json writes = json::array({{{"key", written}, {"value", "done"}}});
+    Case the{row.step, {}, {{"commit", writes.dump()}}};
+    CHECK(the.world.kv.has(written) == (row.step == Step::kFinishLanded));
+    the.go_on();
+    CHECK(the.world.journal.runs_of("1").size() == row.runs_at_least_once);
+    const auto entry = the.world.kv.get(written);
+    REQUIRE(entry);
+    CHECK(entry->value == "done");
+    CHECK(entry->create_index == entry->modify_index);  // never written again
+    CHECK(the.world.dead() == 0);
+    the.world.kv.remove(written);
+  }
+}
+
+TEST_CASE("a write that is refused fails the attempt, and the next one may do better") {
+  World world;
+  const std::string key = world.root + "app/x";
+  const std::uint64_t index = world.kv.set(key, "old");
+  const auto daemon = world.daemon("a", {{"max_attempts", 2}, {"backoff", {{"initial", "100ms"}}}});
+  json writes = json::array({{{"key", key}, {"value", "new"}, {"cas", index}},
+                             {{"key", world.root + "app/y"}, {"value", "also"}}});
+  world.submit("good", 1000, {{"commit", writes.dump()}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.kv.get(key)->value == "new");
+  CHECK(world.kv.get(world.root + "app/y")->value == "also");
+
+  writes[1]["value"] = "never";
+  world.submit("stale", 1001, {{"commit", writes.dump()}});
+  world.submit("ours", 1002,
+               {{"commit", R"([{"key":")" + world.leader_key() + R"(","delete":true}])"}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.kv.get(world.root + "app/y")->value == "also");
+  const json stale = world.kv.get_json(world.dead_key("stale"));
+  CHECK(stale["error"].get<std::string>().find("its writes were refused") == 0);
+  CHECK(stale["attempts"] == 2);
+  const json ours = world.kv.get_json(world.dead_key("ours"));
+  CHECK(ours["error"].get<std::string>().find("which lictor alone writes") != std::string::npos);
+  CHECK(world.leads(*daemon));
+}
+
+TEST_CASE("history keeps what was finished, with its result, and no more than it is to") {
+  World world;
+  const auto daemon = world.daemon("a", {{"history", {{"keep", 5}}}});
+  for (int i = 1; i <= 20; ++i) {
+    world.submit(std::to_string(100 + i), 1000 + i,
+                 {{"result", R"({"n": )" + std::to_string(i) + "}"}});
+  }
+  const std::string done = world.root + "default/done/";
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  REQUIRE(eventually([&] { return world.kv.list(done).size() == 5; }));
+  const json last = world.kv.get_json(done + "120");
+  INFO(last.dump());
+  CHECK(last["result"] == json{{"n", 20}});
+  CHECK(last["record"]["taskId"] == "120");
+  CHECK(last["record"]["taskTaken"] == "false");
+  CHECK_FALSE(last["record"].contains("taskClaim"));
+  CHECK(last["attempts"] == 1);
+  CHECK(last["node"] == daemon->node());
+  CHECK(world.kv.list(done).front().key == done + "116");
+
+  // The next leader goes on with what it finds.
+  CHECK(daemon->stop() == 0);
+  daemon->start();
+  world.submit("200", 2000, {{"result", "not JSON"}});
+  world.submit("201", 2001);
+  REQUIRE(eventually([&] { return world.kv.has(done + "201"); }));
+  REQUIRE(eventually([&] { return world.kv.list(done).size() == 5; }));
+  CHECK_FALSE(world.kv.get_json(done + "201").contains("result"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
