@@ -2,9 +2,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <lictor/time.h>
 #include <nlohmann/json.hpp>
@@ -31,9 +37,22 @@ class JobResult {
   };
 
   [[nodiscard]] static JobResult done() { return {Status::kDone, {}}; }
+  /// `result` is kept with the finished task, where the queue keeps a history. Its strings must be
+  /// UTF-8, its text of at most 524,288 bytes; else the attempt has failed.
+  [[nodiscard]] static JobResult done(nlohmann::json result) {
+    JobResult done{Status::kDone, {}};
+    done.result_ = std::move(result);
+    return done;
+  }
   /// `error` is one line for a person; it is kept in the record (taskError).
   [[nodiscard]] static JobResult retry(std::string error) {
     return {Status::kRetry, std::move(error)};
+  }
+  /// The same, but not before `retry_after` has passed, whatever the backoff says.
+  [[nodiscard]] static JobResult retry(std::string error, std::chrono::milliseconds retry_after) {
+    JobResult retry{Status::kRetry, std::move(error)};
+    retry.retry_after_ = retry_after;
+    return retry;
   }
   [[nodiscard]] static JobResult permanent(std::string error) {
     return {Status::kPermanent, std::move(error)};
@@ -41,25 +60,41 @@ class JobResult {
 
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] const std::optional<nlohmann::json>& result() const { return result_; }
+  [[nodiscard]] std::optional<std::chrono::milliseconds> retry_after() const {
+    return retry_after_;
+  }
 
  private:
   JobResult(Status status, std::string error) : status_(status), error_(std::move(error)) {}
 
   Status status_;
   std::string error_;
+  std::optional<nlohmann::json> result_;
+  std::optional<std::chrono::milliseconds> retry_after_;
+};
+
+/// A write to Consul KV that is committed with the finish of a task.
+struct KvWrite {
+  std::string key;
+  std::optional<std::string> value;  ///< none: the key is deleted
+  std::optional<std::uint64_t> cas;  ///< the ModifyIndex that it must have; 0: it must not exist
 };
 
 /// What an attempt is told. Valid during Executor::run(); its methods may be called from any
 /// thread.
 class Context {
  public:
+  using OnProgress = std::function<void(double fraction, const std::string& note)>;
+
   Context(Task task, std::uint32_t attempt, std::uint64_t fencing_token, Instant deadline,
-          std::stop_token stop)
+          std::stop_token stop, OnProgress on_progress = {})
       : task_(std::move(task)),
         attempt_(attempt),
         fencing_token_(fencing_token),
         deadline_(deadline),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        on_progress_(std::move(on_progress)) {}
 
   [[nodiscard]] const Task& task() const { return task_; }
 
@@ -80,12 +115,48 @@ class Context {
   [[nodiscard]] std::stop_token stop_token() const { return stop_; }
   [[nodiscard]] bool stop_requested() const { return stop_.stop_requested(); }
 
+  /// KV writes that are committed in the transaction that finishes the task: all of them and the
+  /// finish, or nothing, and nothing either unless the attempt is done. This is how an effect on
+  /// Consul KV happens once, however often the task is run. `key` is the whole key; with
+  /// `cas_index` the key must have that ModifyIndex, 0 means it must not exist: if one is refused,
+  /// the attempt has failed. All together at most 524,288 bytes as JSON.
+  void put(std::string key, std::string value) const {
+    add({std::move(key), std::move(value), std::nullopt});
+  }
+  void put(std::string key, std::string value, std::uint64_t cas_index) const {
+    add({std::move(key), std::move(value), cas_index});
+  }
+  void erase(std::string key) const { add({std::move(key), std::nullopt, std::nullopt}); }
+  void erase(std::string key, std::uint64_t cas_index) const {
+    add({std::move(key), std::nullopt, cas_index});
+  }
+
+  /// What put() and erase() have asked for so far, in their order.
+  [[nodiscard]] std::vector<KvWrite> writes() const {
+    const std::lock_guard lock{mutex_};
+    return writes_;
+  }
+
+  /// Says how far the attempt is, for people who look: `fraction` of 1, and a short line. Cheap;
+  /// the last one counts.
+  void progress(double fraction, const std::string& note = {}) const {
+    if (on_progress_) on_progress_(fraction, note);
+  }
+
  private:
+  void add(KvWrite write) const {
+    const std::lock_guard lock{mutex_};
+    writes_.push_back(std::move(write));
+  }
+
   Task task_;
   std::uint32_t attempt_;
   std::uint64_t fencing_token_;
   Instant deadline_;
   std::stop_token stop_;
+  OnProgress on_progress_;
+  mutable std::mutex mutex_;
+  mutable std::vector<KvWrite> writes_;
 };
 
 /// Carries out tasks of one kind, inside the daemon. Derive from it, and hand it to a Worker.
@@ -101,5 +172,27 @@ class Executor {
   /// JobResult::retry() with its what().
   [[nodiscard]] virtual JobResult run(const Context& context) = 0;
 };
+
+/// An executor that calls `function` with the Context; what returns nothing is done.
+template <class Function>
+requires std::is_invocable_v<Function&, const Context&>
+[[nodiscard]] std::unique_ptr<Executor> make_executor(Function function) {
+  class Caller : public Executor {
+   public:
+    explicit Caller(Function called) : function_(std::move(called)) {}
+    JobResult run(const Context& context) override {
+      if constexpr (std::is_void_v<std::invoke_result_t<Function&, const Context&>>) {
+        function_(context);
+        return JobResult::done();
+      } else {
+        return function_(context);
+      }
+    }
+
+   private:
+    Function function_;
+  };
+  return std::make_unique<Caller>(std::move(function));
+}
 
 }  // namespace lictor

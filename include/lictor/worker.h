@@ -1,9 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <lictor/executor.h>
 
@@ -27,7 +28,13 @@ class Worker {
  public:
   /// A later one of the same name replaces the earlier.
   void add(std::string name, std::shared_ptr<Executor> executor);
-  void add(std::string name, std::function<JobResult(const Context&)> function);
+
+  /// A function of a const Context&, such as a lambda, that returns a JobResult, or nothing: done.
+  template <class Function>
+  requires std::is_invocable_v<Function&, const Context&>
+  void add(std::string name, Function function) {
+    add(std::move(name), make_executor(std::move(function)));
+  }
 
   /// Parses the command line, does what it says and returns the process's exit code. To be called
   /// from main(), before there is any other thread: `run` forks its guard of processes first.

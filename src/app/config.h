@@ -86,7 +86,21 @@ struct CppConfig {
   std::string name;
 };
 
-using ExecutorConfig = std::variant<ExecConfig, NoopConfig, CppConfig>;
+/// {"http": {"url": "http://127.0.0.1:9000/notify"}}, or the URL alone
+struct HttpConfig {
+  std::string url;
+  std::map<std::string, std::string> headers;
+  std::string token_file;  ///< sent as "Authorization: Bearer …"; read for each attempt
+  std::string ca_file;     ///< empty: the system's CAs
+};
+
+/// {"plugin": {"file": "/opt/jobs/libresize.so", "executor": "Resize"}}, or the file alone
+struct PluginConfig {
+  std::string file;
+  std::string executor;  ///< empty: the one called like the type, else the only one
+};
+
+using ExecutorConfig = std::variant<ExecConfig, NoopConfig, CppConfig, HttpConfig, PluginConfig>;
 
 struct QueueConfig {
   /// Name, timing and, in `types` and `any_type`, the policy of each executor. `node` is set,

@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <system_error>
 
+#include "app/config_http.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "exec/plugin.h"
 
 namespace lictor::app {
 namespace {
@@ -189,8 +191,34 @@ Reader limits(ExecLimits& target) {
   };
 }
 
+Reader plugin_file(std::string& target, Mode mode) {
+  return [&target, mode](const Place& place) -> Result<void> {
+    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
+    // Loaded later, when the warden has been forked.
+    if (auto checked = exec::check_plugin_file(target); !checked) {
+      return place.refuse(checked.error().message);
+    }
+    return {};
+  };
+}
+
+Reader plugin(PluginConfig& target, Mode mode) {
+  return [&target, mode](const Place& place) -> Result<void> {
+    if (place.value().kind == JsonKind::kString) return plugin_file(target.file, mode)(place);
+    const std::string what = R"(an absolute path, or an object such as )"
+                             R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
+    if (place.value().kind != JsonKind::kObject) return place.expected(what);
+    auto read = read_settings(
+        place, Group::kPlugin,
+        {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}});
+    if (!read) return read;
+    if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
+    return {};
+  };
+}
+
 // The kind of an executor is the one of these keys that it has.
-constexpr std::array<std::string_view, 3> kKinds{"exec", "noop", "cpp"};
+constexpr std::array<std::string_view, 5> kKinds{"exec", "http", "noop", "cpp", "plugin"};
 // Mean something to "exec" alone.
 constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
 
@@ -206,8 +234,8 @@ Result<std::string_view> kind_of(const Place& place) {
     kind = known;
   }
   if (kind.empty()) {
-    return place.refuse(R"(says nothing to run; expected "exec", "noop" or "cpp", such as )"
-                        R"({"exec": ["/opt/jobs/any"]})");
+    return place.refuse(R"(says nothing to run; expected "exec", "http", "noop", "cpp" or )"
+                        R"("plugin", such as {"exec": ["/opt/jobs/any"]})");
   }
   if (kind == "exec") return kind;
   for (const std::string_view key : kExecKeys) {
@@ -224,6 +252,8 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
   ExecConfig exec;
   NoopConfig noop;
   CppConfig cpp;
+  HttpConfig http_config;
+  PluginConfig plugin_config;
   Settings settings = policy_settings(policy);
   const Settings own{
       {"on_lease_lost",
@@ -239,7 +269,9 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
        [&](const Place& p) {
          return read_settings(p, Group::kNoop, {{"sleep", duration(noop.sleep, 0s, kYear)}});
        }},
-      {"cpp", text(cpp.name)}};
+      {"cpp", text(cpp.name)},
+      {"http", http(http_config, mode)},
+      {"plugin", plugin(plugin_config, mode)}};
   settings.insert(settings.end(), own.begin(), own.end());
 
   if (auto read = read_settings(place, Group::kExecutor, settings); !read) return read;
@@ -249,6 +281,10 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
     target = std::move(exec);
   } else if (*kind == "noop") {
     target = noop;
+  } else if (*kind == "http") {
+    target = std::move(http_config);
+  } else if (*kind == "plugin") {
+    target = std::move(plugin_config);
   } else {
     target = std::move(cpp);
   }

@@ -22,8 +22,6 @@ struct NotYet {
 constexpr std::array kNotYet{
     NotYet{Group::kQueue, "partitions", "leave it out, or give each partition a queue of its own"},
     NotYet{Group::kQueue, "preload", "leave it out; a task is claimed when it is due"},
-    NotYet{Group::kExecutor, "http", "use \"exec\", with curl for instance"},
-    NotYet{Group::kExecutor, "plugin", "use \"exec\", or \"cpp\" in a program of your own"},
 };
 
 constexpr std::size_t kMaxTextBytes = 4096;

@@ -56,7 +56,21 @@ struct Setting {
 using Settings = std::vector<Setting>;
 
 /// Kinds of objects, as the table of what is not supported yet names them.
-enum class Group { kTop, kLog, kConsul, kAdmin, kQueue, kBackoff, kRateLimit, kHistory, kExecutor, kNoop, kLimits };
+enum class Group {
+  kTop,
+  kLog,
+  kConsul,
+  kAdmin,
+  kQueue,
+  kBackoff,
+  kRateLimit,
+  kHistory,
+  kExecutor,
+  kNoop,
+  kHttp,
+  kPlugin,
+  kLimits
+};
 
 /// Reads each member of an object by its setting. Refuses anything but an object, an unknown member
 /// (with the nearest known one), and one that this version does not act on.

@@ -233,6 +233,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto lock =
       lock_state_dir(config.state_dir, longest_kill_grace(config) + std::chrono::seconds{5});
   if (!lock) return refuse(lock.error());
+  prepare_scratch(config);
   auto board = exec::LeaseBoard::create();
   if (!board) return refuse(board.error());
   auto warden = exec::start_warden(*board, lock->get());  // before there is any thread

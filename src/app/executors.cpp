@@ -1,18 +1,23 @@
 #include "app/executors.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "app/in_process.h"
 #include "base/text.h"
 #include "exec/function_runner.h"
+#include "exec/http_runner.h"
 #include "exec/noop_runner.h"
+#include "exec/plugin.h"
 #include "exec/process_runner.h"
 
 namespace lictor::app {
 namespace {
-
-using nlohmann::json;
 
 // What the runners of one queue have in common.
 struct Common {
@@ -22,6 +27,9 @@ struct Common {
   exec::ProcessHost& host;
   const Registry& registry;
 };
+
+// Where jobs leave what LICTOR_COMMIT and LICTOR_RESULT name.
+std::string scratch_of(const Config& config) { return config.state_dir + "/scratch"; }
 
 const core::TypePolicy& policy_of(const Common& common, const std::string& type) {
   const auto& types = common.queue.options.types;
@@ -66,6 +74,7 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
   options.grace = common.queue.options.kill_grace;
   options.log_directory = common.config.state_dir + "/logs";
   options.log_cap = config.output_limit_bytes;
+  options.scratch_directory = scratch_of(common.config);
   auto runner = exec::ProcessRunner::create(common.host, std::move(options));
   if (!runner) return tl::unexpected(std::move(runner.error()));
   return std::unique_ptr<exec::Runner>{std::move(*runner)};
@@ -76,29 +85,46 @@ Result<std::unique_ptr<exec::Runner>> make(const Common&, const std::string&,
   return std::make_unique<exec::NoopRunner>(config.sleep);
 }
 
-exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt, std::stop_token stop,
-                          Instant deadline) {
-  Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
-            *attempt.record};
-  const json record = json::parse(task.record, nullptr, false);
-  if (record.is_object() && record.contains("taskPara")) task.parameters = record["taskPara"];
-  const Context context{std::move(task), attempt.number, attempt.fencing_token, deadline, stop};
-  const JobResult result = executor.run(context);
-  exec::Exit exit;
-  exit.attempt = attempt.id;
-  exit.error = result.error();
-  switch (result.status()) {
-    case JobResult::Status::kDone:
-      exit.ending = exec::Ending::kDone;
-      break;
-    case JobResult::Status::kPermanent:
-      exit.ending = exec::Ending::kPermanent;
-      break;
-    case JobResult::Status::kRetry:
-      exit.ending = stop.stop_requested() ? exec::Ending::kStopped : exec::Ending::kRetry;
-      break;
+std::string place_of(const Common& common, const std::string& type) {
+  return "queue \"" + common.queue.options.queue + "\": executor \"" + type + "\": ";
+}
+
+Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
+                                           const HttpConfig& config) {
+  auto target = exec::parse_http_target(config.url);
+  if (!target) return tl::unexpected(std::move(target.error()));
+  exec::HttpRunner::Options options;
+  options.call.target = *std::move(target);
+  options.call.headers.assign(config.headers.begin(), config.headers.end());
+  options.call.token_file = config.token_file;
+  options.call.ca_file = config.ca_file;
+  options.slot = common.slot;
+  options.ends_with_lease = ends_with_lease(common, type);
+  auto runner = exec::HttpRunner::create(common.host.board(), std::move(options));
+  if (!runner) return tl::unexpected(std::move(runner.error()));
+  return std::unique_ptr<exec::Runner>{std::move(*runner)};
+}
+
+std::unique_ptr<exec::Runner> make_function(const Common& common, const std::string& type,
+                                            std::shared_ptr<Executor> executor) {
+  exec::FunctionRunner::Options options;
+  options.threads = common.queue.options.concurrency;
+  options.slot = common.slot;
+  options.ends_with_lease = ends_with_lease(common, type);
+  return std::make_unique<exec::FunctionRunner>(
+      [executor = std::move(executor)](const exec::Attempt& attempt, const exec::JobTools& tools) {
+        return run_in_process(*executor, attempt, tools);
+      },
+      common.host.board(), options);
+}
+
+Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
+                                           const PluginConfig& config) {
+  auto executor = exec::plugin_executor(config.file, config.executor, type);
+  if (!executor) {
+    return fail(executor.error().code, place_of(common, type) + executor.error().message);
   }
-  return exit;
+  return make_function(common, type, *std::move(executor));
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
@@ -108,22 +134,12 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
     std::vector<std::string_view> names;
     for (const auto& [name, executor] : common.registry) names.push_back(name);
     const std::string near = nearest(config.name, names);
-    return fail(
-        ErrorCode::kInvalid,
-        "queue \"" + common.queue.options.queue + "\": executor \"" + type +
-            "\": no C++ executor \"" + config.name + "\" is registered in this program" +
-            (near.empty() ? "; Worker::add() registers one" : "; did you mean \"" + near + "\"?"));
+    return fail(ErrorCode::kInvalid, place_of(common, type) + "no C++ executor \"" + config.name +
+                                         "\" is registered in this program" +
+                                         (near.empty() ? "; Worker::add() registers one"
+                                                       : "; did you mean \"" + near + "\"?"));
   }
-  exec::FunctionRunner::Options options;
-  options.threads = common.queue.options.concurrency;
-  options.slot = common.slot;
-  options.ends_with_lease = ends_with_lease(common, type);
-  return std::make_unique<exec::FunctionRunner>(
-      [executor = it->second](const exec::Attempt& attempt, std::stop_token stop,
-                              Instant deadline) {
-        return run_in_process(*executor, attempt, std::move(stop), deadline);
-      },
-      common.host.board(), options);
+  return make_function(common, type, it->second);
 }
 
 }  // namespace
@@ -135,6 +151,24 @@ void add_registered(Config& config, const Registry& registry) {
       queue.executors.emplace(name, CppConfig{name});
       queue.options.types.emplace(name, queue.defaults);
     }
+  }
+}
+
+void prepare_scratch(const Config& config) {
+  std::error_code ignored;  // What cannot be removed is not in the way: names do not come again.
+  std::filesystem::remove_all(scratch_of(config), ignored);
+
+  const auto has_user = [](const auto& executor) {
+    const auto* exec = std::get_if<ExecConfig>(&executor.second);
+    return exec != nullptr && exec->user.has_value();
+  };
+  const bool passed_through =
+      std::any_of(config.queues.begin(), config.queues.end(), [&](const QueueConfig& queue) {
+        return std::any_of(queue.executors.begin(), queue.executors.end(), has_user);
+      });
+  struct stat status {};
+  if (passed_through && stat(config.state_dir.c_str(), &status) == 0) {
+    chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
   }
 }
 

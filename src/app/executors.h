@@ -11,8 +11,15 @@ namespace lictor::app {
 /// Adds to each queue the registered executors whose name is not configured as a type there.
 void add_registered(Config& config, const Registry& registry);
 
+/// Readies the folder below state_dir where programs leave commits and results: removes what jobs
+/// of an earlier daemon left, of which none may run any more, and, where a program runs as another
+/// user, lets others pass through state_dir (not list it).
+void prepare_scratch(const Config& config);
+
 /// The runners that `queue` configures. `host` must outlive them.
-/// Errors: kInvalid, naming the executor: a "cpp" name that nobody registered.
+/// Errors: kInvalid, naming the executor: a "cpp" name that nobody registered, a plug-in
+/// that cannot be taken; kFailed: the system's refusals. Loads plug-ins: not before the warden is
+/// forked.
 [[nodiscard]] Result<runtime::Runners> make_runners(const Config& config, const QueueConfig& queue,
                                                     exec::LeaseSlot slot, exec::ProcessHost& host,
                                                     const Registry& registry);

@@ -14,4 +14,9 @@ WallTime wall_now() noexcept {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
+std::optional<WallTime> to_wall_time(Instant deadline) noexcept {
+  if (deadline == Instant::max()) return std::nullopt;
+  return wall_now() + std::chrono::round<std::chrono::milliseconds>(deadline - boot_now());
+}
+
 }  // namespace lictor

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "lictor/time.h"
 
 namespace lictor {
@@ -9,5 +11,8 @@ namespace lictor {
 
 /// The wall clock now, to the millisecond.
 [[nodiscard]] WallTime wall_now() noexcept;
+
+/// `deadline` on the wall clock as it stands now; nothing for Instant::max(), which means never.
+[[nodiscard]] std::optional<WallTime> to_wall_time(Instant deadline) noexcept;
 
 }  // namespace lictor

@@ -39,15 +39,9 @@ FunctionRunner::~FunctionRunner() {
 }
 
 Result<void> FunctionRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
-  auto job = std::make_shared<Job>(Job{attempt, deadline, std::move(on_exit), {}});
-  if (counted_slot_ != kNoLease) {
-    // Counted before the look at the lease: the warden looks the other way round, so one of the two
-    // sees the other.
-    board_.add_in_process_job(counted_slot_);
-    if (!board_.holds(counted_slot_, boot_now())) {
-      board_.remove_in_process_job(counted_slot_);
-      return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
-    }
+  auto job = std::make_shared<Job>(Job{attempt, deadline, std::move(on_exit), {}, {}});
+  if (!board_.admit(counted_slot_)) {
+    return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
   {
     const std::lock_guard lock{mutex_};
@@ -76,6 +70,12 @@ void FunctionRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
   }
 }
 
+std::string FunctionRunner::progress(AttemptId attempt) {
+  const std::lock_guard lock{mutex_};
+  const auto found = jobs_.find(attempt);
+  return found == jobs_.end() ? std::string{} : found->second->progress;
+}
+
 void FunctionRunner::work() {
   while (true) {
     std::shared_ptr<Job> job;
@@ -94,7 +94,10 @@ void FunctionRunner::run(Job& job) {
   if (job.stop.stop_requested()) return finish(job, not_started());
   Exit exit{};
   try {
-    exit = function_(job.attempt, job.stop.get_token(), job.deadline);
+    exit = function_(job.attempt, {job.stop.get_token(), job.deadline, [&](std::string text) {
+                                     const std::lock_guard lock{mutex_};
+                                     job.progress = std::move(text);
+                                   }});
   } catch (const std::exception& thrown) {
     exit.ending = Ending::kRetry;
     exit.error = thrown.what();
@@ -110,7 +113,7 @@ void FunctionRunner::finish(Job& job, Exit exit) {
     const std::lock_guard lock{mutex_};
     jobs_.erase(job.attempt.id);
   }
-  if (counted_slot_ != kNoLease) board_.remove_in_process_job(counted_slot_);
+  board_.release(counted_slot_);
   exit.attempt = job.attempt.id;
   job.on_exit(std::move(exit));
 }

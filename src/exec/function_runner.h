@@ -16,10 +16,16 @@
 
 namespace lictor::exec {
 
-/// A job inside the daemon. `stop` is set on stop(), `deadline` is when the attempt times out. The
-/// Exit's `attempt` need not be filled in. An exception is a failure to be tried again.
-using JobFunction =
-    std::function<Exit(const Attempt& attempt, std::stop_token stop, Instant deadline)>;
+/// What a job inside the daemon is given.
+struct JobTools {
+  std::stop_token stop;                            ///< set on stop()
+  Instant deadline;                                ///< when the attempt times out
+  std::function<void(std::string)> note_progress;  ///< for Runner::progress(); from any thread
+};
+
+/// A job inside the daemon. The Exit's `attempt` need not be filled in. An exception is a failure
+/// to be tried again.
+using JobFunction = std::function<Exit(const Attempt& attempt, const JobTools& tools)>;
 
 /// Runs a function for each attempt, on threads of its own.
 ///
@@ -45,6 +51,7 @@ class FunctionRunner : public Runner {
   [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  [[nodiscard]] std::string progress(AttemptId attempt) override;
 
  private:
   struct Job {
@@ -52,6 +59,7 @@ class FunctionRunner : public Runner {
     Instant deadline;
     ExitCallback on_exit;
     std::stop_source stop;
+    std::string progress;  // under the runner's mutex
   };
 
   void work();

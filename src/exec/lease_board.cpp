@@ -66,6 +66,20 @@ bool LeaseBoard::holds(LeaseSlot slot, Instant now) const noexcept {
   return slot == kNoLease || (now < deadline(slot) && !at(slot).given_up.load());
 }
 
+bool LeaseBoard::admit(LeaseSlot slot) noexcept {
+  if (slot == kNoLease) return true;
+  // Counted before the look at the lease: the warden looks the other way round, so one of the two
+  // sees the other.
+  add_in_process_job(slot);
+  if (holds(slot, boot_now())) return true;
+  remove_in_process_job(slot);
+  return false;
+}
+
+void LeaseBoard::release(LeaseSlot slot) noexcept {
+  if (slot != kNoLease) remove_in_process_job(slot);
+}
+
 void LeaseBoard::add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
 
 void LeaseBoard::remove_in_process_job(LeaseSlot slot) noexcept { --at(slot).in_process_jobs; }

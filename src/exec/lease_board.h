@@ -54,6 +54,12 @@ class LeaseBoard {
   /// Whether a job may start under `slot` at `now`. Always true for kNoLease.
   [[nodiscard]] bool holds(LeaseSlot slot, Instant now) const noexcept;
 
+  /// Counts a job that is about to run inside the daemon; false, and nothing counted, when the
+  /// lease does not hold. After a true one there must be a release(). Under kNoLease always true,
+  /// and nothing is counted.
+  [[nodiscard]] bool admit(LeaseSlot slot) noexcept;
+  void release(LeaseSlot slot) noexcept;
+
   /// Jobs that run inside the daemon, which nobody can kill but with the daemon.
   void add_in_process_job(LeaseSlot slot) noexcept;
   void remove_in_process_job(LeaseSlot slot) noexcept;

@@ -77,7 +77,9 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
   const uid_t uid = user ? user->credentials.uid : geteuid();
   const gid_t gid = user ? user->credentials.gid : getegid();
   const std::string own = directory + "/" + std::to_string(uid);
-  mkdir(directory.c_str(), 0755);  // What could not be made fails the next.
+  mkdir(directory.c_str(), 0711);  // What could not be made fails the next.
+  // Jobs of other users pass through, whatever the umask took away; they cannot list it.
+  chmod(directory.c_str(), 0711);
   if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::kFailed, "cannot make the directory " + own + ": " + errno_text());
   }
@@ -86,11 +88,6 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
                 "cannot give the directory " + own + " to " + user->name + ": " + errno_text());
   }
   return own;
-}
-
-std::optional<WallTime> as_wall_time(Instant deadline) {
-  if (deadline == Instant::max()) return std::nullopt;
-  return wall_now() + std::chrono::round<std::chrono::milliseconds>(deadline - boot_now());
 }
 
 }  // namespace
@@ -136,7 +133,7 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
   launch.spawn.grace = options.grace;
   launch.spawn.program = settings_->program;
   launch.spawn.program.environment =
-      job_environment(settings_->base, options.environment, attempt, as_wall_time(deadline));
+      job_environment(settings_->base, options.environment, attempt, to_wall_time(deadline));
   launch.input = attempt.record;
   launch.log_cap = options.log_cap;
   if (!options.log_directory.empty()) {

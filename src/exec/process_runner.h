@@ -30,9 +30,6 @@ struct ProcessOptions {
   std::string scratch_directory;   ///< for LICTOR_COMMIT and LICTOR_RESULT; "" is without them
 };
 
-/// The most that a job may leave in either file: Consul takes no larger request.
-inline constexpr std::size_t kMaxHandedBytes = 524288;
-
 /// Runs a program for each attempt (DESIGN.md, section 5, exec).
 class ProcessRunner : public Runner {
  public:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,7 +43,13 @@ struct Exit {
   std::string output_tail;
   std::optional<std::string> commit;  ///< KV writes, as JSON
   std::optional<std::string> result;  ///< a JSON value
+  /// On kRetry: not to be tried again before so much time has passed, whatever the backoff says.
+  std::optional<std::chrono::milliseconds> retry_after;
 };
+
+/// The most that a job may leave for its finish, as commit or as result: Consul takes no larger
+/// request.
+inline constexpr std::size_t kMaxHandedBytes = 524288;
 
 using ExitCallback = std::function<void(Exit)>;
 
@@ -61,6 +68,10 @@ class Runner {
   /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
+
+  /// What the attempt last said of how far it is: {"fraction": 0.5, "note": "..."} as text; "" when
+  /// it has said nothing, or does not run. From any thread.
+  [[nodiscard]] virtual std::string progress(AttemptId) { return {}; }
 };
 
 }  // namespace lictor::exec

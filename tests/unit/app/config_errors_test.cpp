@@ -56,14 +56,7 @@ TEST_CASE("what this version does not act on is refused, not ignored") {
         "\"/taskPara/instanceId\", got \"taskPara\""},
        {queue_text("\"preload\": \"1s\""),
         "queues[0].preload: is not supported by this version; leave it out; a task is claimed when "
-        "it is due"},
-       {executor_text(R"({"http": {"url": "http://127.0.0.1:9000/notify"}})"),
-        "queues[0].executors.A.http: is not supported by this version; use \"exec\", with curl for "
-        "instance"},
-       {executor_text(R"({"plugin": "/opt/jobs.so"})"),
-        "queues[0].executors.A.plugin: is not supported by this version; use \"exec\", or \"cpp\" "
-        "in "
-        "a program of your own"}},
+        "it is due"}},
       "lictor.json:2: ");
 }
 
@@ -191,7 +184,8 @@ TEST_CASE("a queue without anything to run is refused") {
 
 TEST_CASE("an executor is one of the known kinds, and has only its settings") {
   check_all({{executor_text("{}"),
-              ": says nothing to run; expected \"exec\", \"noop\" or \"cpp\", such as {\"exec\": "
+              ": says nothing to run; expected \"exec\", \"http\", \"noop\", \"cpp\" or "
+              "\"plugin\", such as {\"exec\": "
               "[\"/opt/jobs/any\"]}"},
              {executor_text(R"({"exec": ["/bin/sh"], "noop": {}})"),
               ": has \"exec\" and \"noop\", an executor is one of them; remove the other"},

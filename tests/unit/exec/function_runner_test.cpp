@@ -11,11 +11,11 @@
 namespace lictor::exec::test {
 namespace {
 
-Exit until_stopped(const Attempt&, std::stop_token stop, Instant) {
+Exit until_stopped(const Attempt&, const JobTools& tools) {
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock{mutex};
-  stopped.wait(lock, stop, [] { return false; });
+  stopped.wait(lock, tools.stop, [] { return false; });
   Exit exit{};
   exit.ending = Ending::kStopped;
   return exit;
@@ -28,9 +28,10 @@ TEST_SUITE_BEGIN("exec");
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
   LeaseBoard board = std::move(LeaseBoard::create().value());
   const Instant deadline = boot_now() + 1h;
-  FunctionRunner runner{[&](const Attempt& attempt, const std::stop_token&, Instant until) {
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
                           Exit exit{};
-                          exit.ending = until == deadline ? Ending::kPermanent : Ending::kDone;
+                          exit.ending =
+                              tools.deadline == deadline ? Ending::kPermanent : Ending::kDone;
                           exit.error = attempt.task_id;
                           exit.result.emplace("1");
                           return exit;
@@ -47,7 +48,7 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
 
 TEST_CASE("an exception is a failure to be tried again") {
   LeaseBoard board = std::move(LeaseBoard::create().value());
-  FunctionRunner runner{[](const Attempt& attempt, const std::stop_token&, Instant) -> Exit {
+  FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
                           if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
                           throw 7;  // NOLINT
                         },
@@ -61,14 +62,35 @@ TEST_CASE("an exception is a failure to be tried again") {
   CHECK(exits.of(AttemptId{2}).ending == Ending::kRetry);
 }
 
+TEST_CASE("what a function says of its progress can be asked for while it runs") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::latch said{1};
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
+                          tools.note_progress("first");
+                          tools.note_progress("second");
+                          said.count_down();
+                          return until_stopped(attempt, tools);
+                        },
+                        board,
+                        {}};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  said.wait();
+  CHECK(runner.progress(AttemptId{1}) == "second");
+  CHECK(runner.progress(AttemptId{2}).empty());
+  runner.stop(AttemptId{1}, 0ms);
+  (void)exits.of(AttemptId{1});
+  CHECK(runner.progress(AttemptId{1}).empty());
+}
+
 TEST_CASE("as many functions run at once as there are threads; stop reaches them and who waits") {
   LeaseBoard board = std::move(LeaseBoard::create().value());
   std::latch both{2};
   std::atomic<int> ran = 0;
-  FunctionRunner runner{[&](const Attempt& attempt, std::stop_token stop, Instant until) {
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
                           ++ran;
                           both.arrive_and_wait();
-                          return until_stopped(attempt, std::move(stop), until);
+                          return until_stopped(attempt, tools);
                         },
                         board,
                         {2, kNoLease, true}};

@@ -1,0 +1,124 @@
+#include "app/in_process.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/text.h"
+
+namespace lictor::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxNoteBytes = 200;
+
+Task to_task(const exec::Attempt& attempt) {
+  Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
+            *attempt.record};
+  const json record = json::parse(task.record, nullptr, false);
+  if (record.is_object() && record.contains("taskPara")) task.parameters = record["taskPara"];
+  return task;
+}
+
+std::string to_progress(double fraction, const std::string& note) {
+  const double within = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0.0;
+  return json{{"fraction", within}, {"note", excerpt(to_utf8(note), kMaxNoteBytes)}}.dump();
+}
+
+tl::unexpected<Error> too_large(const std::string& what, std::size_t bytes) {
+  return fail(ErrorCode::kTooLarge, what + ": expected at most " +
+                                        std::to_string(exec::kMaxHandedBytes) + " bytes, got " +
+                                        std::to_string(bytes));
+}
+
+// As a program writes it to LICTOR_COMMIT.
+Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
+  json list = json::array();
+  for (const KvWrite& write : writes) {
+    if (write.key.empty() || !is_utf8(write.key)) {
+      return fail(ErrorCode::kInvalid, "KV writes: key \"" + excerpt(to_utf8(write.key)) +
+                                           "\": expected a key that is not empty, in UTF-8");
+    }
+    json item{{"key", write.key}};
+    if (!write.value) {
+      item["delete"] = true;
+    } else if (is_utf8(*write.value)) {
+      item["value"] = *write.value;
+    } else {
+      item["value_base64"] = base64_encode(*write.value);
+    }
+    if (write.cas) item["cas"] = *write.cas;
+    list.push_back(std::move(item));
+  }
+  std::string text = list.dump();
+  if (text.size() > exec::kMaxHandedBytes) return too_large("KV writes", text.size());
+  return text;
+}
+
+Result<std::string> to_result(const json& value) {
+  std::string text;
+  try {
+    text = value.dump();
+  } catch (const json::exception&) {
+    return fail(ErrorCode::kInvalid, "result: expected strings in UTF-8, got other bytes");
+  }
+  if (text.size() > exec::kMaxHandedBytes) return too_large("result", text.size());
+  return text;
+}
+
+Result<void> hand_over(const Context& context, const JobResult& result, exec::Exit& exit) {
+  if (const auto writes = context.writes(); !writes.empty()) {
+    auto commit = to_commit(writes);
+    if (!commit) return tl::unexpected(std::move(commit.error()));
+    exit.commit = *std::move(commit);
+  }
+  if (result.result()) {
+    auto text = to_result(*result.result());
+    if (!text) return tl::unexpected(std::move(text.error()));
+    exit.result = *std::move(text);
+  }
+  return {};
+}
+
+}  // namespace
+
+exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
+                          const exec::JobTools& tools) {
+  const Context context{to_task(attempt),
+                        attempt.number,
+                        attempt.fencing_token,
+                        tools.deadline,
+                        tools.stop,
+                        [&tools](double fraction, const std::string& note) {
+                          tools.note_progress(to_progress(fraction, note));
+                        }};
+  const JobResult result = executor.run(context);
+  exec::Exit exit{};
+  exit.attempt = attempt.id;
+  exit.error = result.error();
+  switch (result.status()) {
+    case JobResult::Status::kDone:
+      exit.ending = exec::Ending::kDone;
+      if (auto handed = hand_over(context, result, exit); !handed) {
+        exit.ending = exec::Ending::kRetry;
+        exit.error = std::move(handed.error().message);
+        exit.commit.reset();
+      }
+      break;
+    case JobResult::Status::kPermanent:
+      exit.ending = exec::Ending::kPermanent;
+      break;
+    case JobResult::Status::kRetry:
+      exit.ending = tools.stop.stop_requested() ? exec::Ending::kStopped : exec::Ending::kRetry;
+      exit.retry_after = result.retry_after();
+      break;
+  }
+  return exit;
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,294 @@
+#include "exec/http_post.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+
+namespace lictor::exec {
+namespace {
+
+constexpr long kConnectTimeoutMs = 10'000;
+// A receiver may work for hours and say nothing; one that has gone is found out in two minutes.
+constexpr long kKeepAliveIdleS = 60;
+constexpr long kKeepAliveIntervalS = 15;
+// Servers take 8 KiB of all headers together, some 4, and answer 431 to more.
+constexpr std::size_t kMaxHeaderValueBytes = 2048;
+constexpr std::size_t kMaxTokenBytes = 4096;
+constexpr std::size_t kTailBytes = 4096;
+constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+// An error page says what matters at its start, a stack trace at its end.
+std::string shorten(std::string_view body) {
+  const std::string text = to_utf8(body);
+  if (text.size() <= kTailBytes) return text;
+  constexpr std::string_view kGap = "\n...\n";
+  std::size_t head = (kTailBytes - kGap.size()) / 2;
+  std::size_t tail = text.size() - head;
+  while (is_continuation(text[head])) --head;
+  while (tail < text.size() && is_continuation(text[tail])) ++tail;
+  return text.substr(0, head).append(kGap).append(text, tail);
+}
+
+Result<std::string> read_token(const std::string& path) {
+  const auto refuse = [&](const std::string& problem) {
+    return fail(ErrorCode::kFailed, "token_file " + path + ": " + problem);
+  };
+  std::ifstream file{path, std::ios::binary};
+  if (!file) return refuse(std::generic_category().message(errno));
+  std::string token(kMaxTokenBytes + 1, '\0');
+  file.read(token.data(), static_cast<std::streamsize>(token.size()));
+  token.resize(static_cast<std::size_t>(file.gcount()));
+  const std::size_t first = std::min(token.find_first_not_of(" \t\r\n"), token.size());
+  token = token.substr(first, token.find_last_not_of(" \t\r\n") + 1 - first);
+  const bool valid =
+      !token.empty() && token.size() <= kMaxTokenBytes &&
+      std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!valid)
+    return refuse("expected one token in printable ASCII, got something else (not shown)");
+  return token;
+}
+
+bool is_json(const char* content_type) {
+  if (content_type == nullptr) return false;
+  std::string_view type{content_type};
+  type = type.substr(0, type.find(';'));
+  while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
+  constexpr std::string_view kJson = "application/json";
+  return type.size() == kJson.size() && strncasecmp(type.data(), kJson.data(), kJson.size()) == 0;
+}
+
+}  // namespace
+
+std::string header_value(std::string_view value) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f && c != '%') {
+      text += c;
+    } else {
+      text.append({'%', kHex[byte >> 4U], kHex[byte & 15U]});
+    }
+  }
+  return text;
+}
+
+HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
+    : attempt_(std::move(attempt)),
+      deadline_(deadline),
+      on_exit_(std::move(on_exit)),
+      easy_(curl_easy_init()) {
+  LICTOR_ASSERT(easy_ != nullptr);
+}
+
+Result<void> HttpPost::prepare(const HttpCall& call) {
+  shown_ = call.target.shown;
+  std::string token;
+  if (!call.token_file.empty()) {
+    auto read = read_token(call.token_file);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    token = *std::move(read);
+  }
+  set(CURLOPT_PRIVATE, this);
+  set(CURLOPT_ERRORBUFFER, error_text_.data());
+  set(CURLOPT_PREREQFUNCTION, &HttpPost::on_handover);
+  set(CURLOPT_PREREQDATA, this);
+  set(CURLOPT_HEADERFUNCTION, &HttpPost::on_header);
+  set(CURLOPT_HEADERDATA, this);
+  set(CURLOPT_WRITEFUNCTION, &HttpPost::on_body);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_URL, call.target.url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  // Where tasks go is for the configuration to say, not for the environment of the daemon.
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleS);
+  set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalS);
+  set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
+  // Else an attempt that is stopped waits for the resolver, and all others with it.
+  set(CURLOPT_QUICK_EXIT, 1L);
+  // libcurl sends a request again when a kept connection closes before a reply, and the receiver
+  // would carry it out twice within one attempt. On a connection of its own it never does.
+  set(CURLOPT_FRESH_CONNECT, 1L);
+  set(CURLOPT_FORBID_REUSE, 1L);
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!call.ca_file.empty()) {
+    set(CURLOPT_CAINFO, call.ca_file.c_str());
+    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's are trusted beside it.
+  }
+  set(CURLOPT_POST, 1L);
+  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(attempt_.record->size()));
+  set(CURLOPT_POSTFIELDS, attempt_.record->data());
+  set_headers(call, token);
+  if (deadline_ != Instant::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - boot_now());
+    constexpr std::chrono::milliseconds kLongest = std::chrono::hours{24 * 20};  // curl: an int
+    set(CURLOPT_TIMEOUT_MS,
+        static_cast<long>(std::clamp(left, std::chrono::milliseconds{1}, kLongest).count()));
+  }
+  return {};
+}
+
+template <class Value>
+void HttpPost::set(CURLoption option, Value value) {
+  // Refused only when libcurl was built without the option, or memory is out.
+  LICTOR_ASSERT(curl_easy_setopt(easy_.get(), option, value) == CURLE_OK);
+}
+
+void HttpPost::add_header(const std::string& line) {
+  curl_slist* const list = curl_slist_append(headers_.get(), line.c_str());
+  LICTOR_ASSERT(list != nullptr);
+  static_cast<void>(headers_.release());  // NOLINT(bugprone-unused-return-value): `list` is it.
+  headers_.reset(list);
+}
+
+void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
+  const auto own = [&](const char* name, const std::string& value) {
+    const bool configured = std::any_of(
+        call.headers.begin(), call.headers.end(),
+        [&](const auto& header) { return strcasecmp(header.first.c_str(), name) == 0; });
+    if (configured || value.size() > kMaxHeaderValueBytes) return;
+    // libcurl takes "name:" for "leave it out", "name;" for "send it empty".
+    add_header(std::string{name} + (value.empty() ? ";" : ": ") + value);
+  };
+  own("User-Agent", "lictor/" LICTOR_VERSION);
+  own("Content-Type", "application/json");
+  own("Lictor-Task-Id", header_value(attempt_.task_id));
+  own("Lictor-Task-Key", header_value(attempt_.task_key));
+  own("Lictor-Task-Type", header_value(attempt_.task_type));
+  own("Lictor-Queue", header_value(attempt_.queue));
+  own("Lictor-Attempt", std::to_string(attempt_.number));
+  own("Lictor-Fencing-Token", std::to_string(attempt_.fencing_token));
+  if (const auto deadline = to_wall_time(deadline_)) {
+    own("Lictor-Deadline", format_rfc3339(*deadline));
+  }
+  if (!token.empty()) own("Authorization", "Bearer " + token);
+  add_header("Connection: close");
+  add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
+  for (const auto& [name, value] : call.headers)
+    add_header(name + (value.empty() ? ";" : ": ") + value);
+  set(CURLOPT_HTTPHEADER, headers_.get());
+}
+
+int HttpPost::on_handover(void* self, char*, char*, int, int) {
+  static_cast<HttpPost*>(self)->handed_over_ = true;
+  return CURL_PREREQFUNC_OK;
+}
+
+std::size_t HttpPost::on_header(const char* data, std::size_t size, std::size_t count, void* self) {
+  auto& post = *static_cast<HttpPost*>(self);
+  const std::string_view line{data, size * count};
+  // Of several heads (an interim 1xx before the reply) the last counts.
+  if (line.starts_with("HTTP/")) post.head_complete_ = false;
+  if (line == "\r\n" || line == "\n") post.head_complete_ = true;
+  post.head_bytes_ += line.size();
+  if (post.head_bytes_ > kMaxHeadBytes) {
+    post.head_complete_ = false;
+    post.too_large_ = true;
+    return 0;
+  }
+  return line.size();
+}
+
+std::size_t HttpPost::on_body(const char* data, std::size_t size, std::size_t count, void* self) {
+  auto& post = *static_cast<HttpPost*>(self);
+  const std::size_t bytes = size * count;
+  if (post.body_.size() + bytes > kMaxBodyBytes) {
+    post.too_large_ = true;
+    return 0;
+  }
+  post.body_.append(data, bytes);
+  return bytes;
+}
+
+Exit HttpPost::conclude(CURLcode code) {
+  Exit exit{};
+  exit.attempt = attempt_.id;
+  exit.output_tail = shorten(body_);
+  long status = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  // libcurl is content with a head that breaks off. And the status of a failure counts whatever
+  // became of the body, that of a success only when all of it came.
+  const bool has_status = head_complete_ && status >= 200;
+  if (has_status && (code == CURLE_OK || status >= 300)) {
+    judge(static_cast<int>(status), exit);
+  } else {
+    exit.ending = Ending::kRetry;
+    exit.error = "POST " + shown_ + ": " + reason(code);
+  }
+  return exit;
+}
+
+Exit HttpPost::stopped() const {
+  Exit exit{};
+  exit.attempt = attempt_.id;
+  exit.ending = Ending::kStopped;
+  exit.error = handed_over_ ? "stopped; the request may have been carried out"
+                            : "stopped before the request was sent";
+  return exit;
+}
+
+void HttpPost::judge(int status, Exit& exit) const {
+  if (status < 300) return take_result(exit);
+  exit.error = "POST " + shown_ + ": status " + std::to_string(status);
+  if (status == 408 || status == 425 || status == 429 || status >= 500) {
+    exit.ending = Ending::kRetry;
+    curl_off_t seconds = 0;  // from either form of Retry-After
+    curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);
+    if (seconds > 0) {
+      exit.retry_after = std::min<std::chrono::milliseconds>(
+          kLongestRetryAfter, std::chrono::seconds{std::min<curl_off_t>(seconds, 1LL << 32U)});
+    }
+    return;
+  }
+  exit.ending = Ending::kPermanent;
+  if (status < 400) exit.error += ", and redirects are not followed; correct the URL";
+}
+
+// A body that is called JSON and is none is a careless "OK", not a result.
+void HttpPost::take_result(Exit& exit) const {
+  exit.ending = Ending::kDone;
+  const char* type = nullptr;
+  curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_TYPE, &type);
+  if (!is_json(type) || !nlohmann::json::accept(body_)) return;
+  if (body_.size() > kMaxHandedBytes) {
+    exit.ending = Ending::kRetry;
+    exit.error = "POST " + shown_ + ": expected a result of at most " +
+                 std::to_string(kMaxHandedBytes) + " bytes, got " + std::to_string(body_.size());
+    return;
+  }
+  exit.result = body_;
+}
+
+std::string HttpPost::reason(CURLcode code) const {
+  if (too_large_) {
+    return head_complete_ ? "expected a reply of at most " + std::to_string(kMaxBodyBytes) +
+                                " bytes, got more; the request may have been carried out"
+                          : "expected headers of at most " + std::to_string(kMaxHeadBytes) +
+                                " bytes, got more; the request may have been carried out";
+  }
+  std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)
+                                                   : std::string{curl_easy_strerror(code)};
+  if (code == CURLE_OK) detail = "connection closed within the reply's head";
+  if (handed_over_) return "no whole reply: " + detail + "; the request may have been carried out";
+  return "no connection: " + detail;
+}
+
+}  // namespace lictor::exec

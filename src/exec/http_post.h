@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <curl/curl.h>
+
+#include "exec/http_target.h"
+#include "exec/runner.h"
+
+namespace lictor::exec {
+
+/// What is the same for every request of one http executor.
+struct HttpCall {
+  HttpTarget target;
+  std::vector<std::pair<std::string, std::string>> headers;  ///< over lictor's own
+  std::string token_file;  ///< sent as "Authorization: Bearer …"; "" sends none
+  std::string ca_file;     ///< PEM; "" trusts the system's
+};
+
+/// `value` as a header can carry it: every byte but visible ASCII, and '%', as "%XX".
+[[nodiscard]] std::string header_value(std::string_view value);
+
+/// One request on its way: the task's record, and the headers Lictor-Task-Id, -Task-Key,
+/// -Task-Type, Lictor-Queue, -Attempt, -Fencing-Token and, where there is one, -Deadline (RFC
+/// 3339). A value that is too long for a header is left out, as the environment of a program leaves
+/// it out. A passive object of the runner's thread.
+class HttpPost {
+ public:
+  /// What is kept of a reply; a longer one is not waited for.
+  static constexpr std::size_t kMaxBodyBytes = std::size_t{1} << 20U;
+  static constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10U;
+
+  HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit);
+  HttpPost(const HttpPost&) = delete;
+  HttpPost& operator=(const HttpPost&) = delete;
+  ~HttpPost() = default;
+
+  /// Sets libcurl's handle up. `call` must outlive it. Reads the token file.
+  /// Errors: kFailed, when that cannot be read.
+  [[nodiscard]] Result<void> prepare(const HttpCall& call);
+
+  /// What became of the attempt, by libcurl's verdict and the reply.
+  [[nodiscard]] Exit conclude(CURLcode code);
+  /// The end of an attempt that was stopped.
+  [[nodiscard]] Exit stopped() const;
+
+  [[nodiscard]] CURL* easy() const { return easy_.get(); }
+  [[nodiscard]] AttemptId id() const { return attempt_.id; }
+  [[nodiscard]] const ExitCallback& on_exit() const { return on_exit_; }
+
+ private:
+  struct Free {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  };
+
+  template <class Value>
+  void set(CURLoption option, Value value);
+  void set_headers(const HttpCall& call, const std::string& token);
+  void add_header(const std::string& line);
+  void judge(int status, Exit& exit) const;
+  void take_result(Exit& exit) const;
+  [[nodiscard]] std::string reason(CURLcode code) const;
+
+  static int on_handover(void* self, char*, char*, int, int);
+  static std::size_t on_header(const char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_body(const char* data, std::size_t size, std::size_t count, void* self);
+
+  const Attempt attempt_;
+  const Instant deadline_;
+  const ExitCallback on_exit_;
+  std::string shown_;
+  std::unique_ptr<CURL, Free> easy_;
+  std::unique_ptr<curl_slist, Free> headers_;
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+  std::string body_;
+  std::size_t head_bytes_ = 0;
+  bool handed_over_ = false;
+  bool head_complete_ = false;
+  bool too_large_ = false;
+};
+
+}  // namespace lictor::exec

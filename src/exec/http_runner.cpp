@@ -1,0 +1,133 @@
+#include "exec/http_runner.h"
+
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+namespace lictor::exec {
+namespace {
+
+// Orders wake the thread; libcurl shortens the wait to what its own timers need.
+constexpr int kIdleMs = 60'000;
+
+}  // namespace
+
+Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, Options options) {
+  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
+  std::unique_ptr<CURLM, FreeMulti> multi;
+  if (global == CURLE_OK) multi.reset(curl_multi_init());
+  // libcurl makes what wakes it up on the first use only, and says then whether it could.
+  if (!multi || curl_multi_wakeup(multi.get()) != CURLM_OK) {
+    return fail(ErrorCode::kFailed,
+                "http executor: libcurl cannot be set up; is the process out "
+                "of memory or descriptors?");
+  }
+  return std::unique_ptr<HttpRunner>{new HttpRunner{board, std::move(options), std::move(multi)}};
+}
+
+HttpRunner::HttpRunner(LeaseBoard& board, Options options, std::unique_ptr<CURLM, FreeMulti> multi)
+    : board_(board),
+      call_(std::move(options.call)),
+      counted_slot_(options.ends_with_lease ? options.slot : kNoLease),
+      multi_(std::move(multi)),
+      thread_([this] { work(); }) {}
+
+HttpRunner::~HttpRunner() {
+  {
+    const std::lock_guard lock{mutex_};
+    closing_ = true;
+  }
+  curl_multi_wakeup(multi_.get());
+  thread_.join();
+}
+
+Result<void> HttpRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
+  auto post = std::make_unique<HttpPost>(attempt, deadline, std::move(on_exit));
+  if (!board_.admit(counted_slot_)) {
+    return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
+  }
+  {
+    const std::lock_guard lock{mutex_};
+    arrivals_.push_back(std::move(post));
+  }
+  curl_multi_wakeup(multi_.get());
+  return {};
+}
+
+void HttpRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
+  {
+    const std::lock_guard lock{mutex_};
+    stops_.push_back(attempt);
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+void HttpRunner::work() {
+  while (take_orders()) {
+    int ignored = 0;
+    LICTOR_ASSERT(curl_multi_perform(multi_.get(), &ignored) == CURLM_OK);
+    collect();
+    LICTOR_ASSERT(curl_multi_poll(multi_.get(), nullptr, 0, kIdleMs, nullptr) == CURLM_OK);
+  }
+}
+
+// False when the runner closes; then nothing is left.
+bool HttpRunner::take_orders() {
+  std::vector<Post> arrivals;
+  std::vector<AttemptId> stops;
+  bool closing = false;
+  {
+    const std::lock_guard lock{mutex_};
+    arrivals.swap(arrivals_);
+    stops.swap(stops_);
+    closing = closing_;
+  }
+  for (Post& post : arrivals) send(std::move(post));
+  for (const AttemptId attempt : stops) abort(attempt);
+  while (closing && !posts_.empty()) abort(posts_.begin()->first);
+  return !closing;
+}
+
+void HttpRunner::send(Post post) {
+  if (auto ready = post->prepare(call_); !ready) {
+    Exit exit{};
+    exit.attempt = post->id();
+    exit.ending = Ending::kRetry;
+    exit.error = std::move(ready.error().message);
+    return finish(std::move(post), std::move(exit));
+  }
+  LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), post->easy()) == CURLM_OK);
+  const AttemptId id = post->id();
+  posts_.emplace(id, std::move(post));
+}
+
+void HttpRunner::abort(AttemptId attempt) {
+  auto node = posts_.extract(attempt);
+  if (node.empty()) return;
+  LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), node.mapped()->easy()) == CURLM_OK);
+  Exit exit = node.mapped()->stopped();
+  finish(std::move(node.mapped()), std::move(exit));
+}
+
+void HttpRunner::collect() {
+  int ignored = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    CURL* const easy = message->easy_handle;
+    const CURLcode code = message->data.result;  // gone with the handle
+    void* self = nullptr;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &self);
+    auto node = posts_.extract(static_cast<HttpPost*>(self)->id());
+    Exit exit = node.mapped()->conclude(code);
+    LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), easy) == CURLM_OK);
+    finish(std::move(node.mapped()), std::move(exit));
+  }
+}
+
+void HttpRunner::finish(Post post, Exit exit) {
+  board_.release(counted_slot_);
+  post->on_exit()(std::move(exit));
+}
+
+}  // namespace lictor::exec

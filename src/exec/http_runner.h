@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <curl/curl.h>
+
+#include "exec/http_post.h"
+#include "exec/lease_board.h"
+#include "exec/runner.h"
+
+namespace lictor::exec {
+
+/// Posts each attempt's record to a URL (DESIGN.md, section 5, http). One thread, however many
+/// requests are on their way; each on a connection of its own. Nothing of the environment counts:
+/// no proxy, no .netrc, none of Consul's variables.
+///
+/// 2xx is done, and a JSON body then the result; 408, 425, 429 and 5xx, and all that comes before a
+/// whole reply (name, connection, TLS, time-out), is to be tried again; every other status is for
+/// good. stop() ends the request at once and needs no grace; whether the receiver goes on is its
+/// own affair, which is what the fencing token is for.
+class HttpRunner : public Runner {
+ public:
+  struct Options {
+    HttpCall call;
+    LeaseSlot slot = kNoLease;
+    bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
+  };
+
+  /// `board` must outlive the runner. Errors: kFailed when libcurl cannot be set up.
+  [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board,
+                                                                  Options options);
+
+  /// Ends what is on its way, as stop() does.
+  ~HttpRunner() override;
+  HttpRunner(const HttpRunner&) = delete;
+  HttpRunner& operator=(const HttpRunner&) = delete;
+
+  /// Errors: kUnavailable when the lease has run out.
+  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+                                   ExitCallback on_exit) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+
+ private:
+  struct FreeMulti {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  };
+  using Post = std::unique_ptr<HttpPost>;
+
+  HttpRunner(LeaseBoard& board, Options options, std::unique_ptr<CURLM, FreeMulti> multi);
+
+  void work();
+  [[nodiscard]] bool take_orders();
+  void send(Post post);
+  void abort(AttemptId attempt);
+  void collect();
+  void finish(Post post, Exit exit);
+
+  LeaseBoard& board_;
+  const HttpCall call_;
+  const LeaseSlot counted_slot_;
+  const std::unique_ptr<CURLM, FreeMulti> multi_;
+
+  std::mutex mutex_;
+  std::vector<Post> arrivals_;
+  std::vector<AttemptId> stops_;
+  bool closing_ = false;
+
+  std::map<AttemptId, Post> posts_;  // the thread's own
+  std::thread thread_;
+};
+
+}  // namespace lictor::exec

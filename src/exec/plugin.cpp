@@ -1,0 +1,148 @@
+#include "exec/plugin.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/text.h"
+#include "exec/unique_fd.h"
+#include "lictor/plugin.h"
+
+namespace lictor::exec {
+namespace {
+
+using Executors = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
+
+tl::unexpected<Error> refuse(const std::string& file, const std::string& message) {
+  return fail(ErrorCode::kInvalid, "plug-in \"" + excerpt(file, 200) + "\": " + message);
+}
+
+Result<void> check_descriptor(const std::string& file, const PluginDescriptor* found) {
+  const PluginDescriptor ours;
+  if (found == nullptr || found->magic != ours.magic) {
+    return refuse(file,
+                  "its lictor_plugin() returns something else than a descriptor; make it with "
+                  "LICTOR_PLUGIN of lictor/plugin.h");
+  }
+  const std::string built = "built with lictor " + excerpt(found->lictor_version) + ", ";
+  if (found->abi != ours.abi) {
+    return refuse(file, built + "plug-in ABI " + std::to_string(found->abi) + ", this lictor " +
+                            LICTOR_VERSION + " takes ABI " + std::to_string(ours.abi) +
+                            "; rebuild the plug-in with this lictor's headers");
+  }
+  if (std::strcmp(found->build, ours.build) != 0) {
+    return refuse(file, built + "with " + excerpt(found->build, 200) + ", this lictor with " +
+                            ours.build + "; rebuild the plug-in with the same");
+  }
+  if (found->size != sizeof ours || found->object_sizes != ours.object_sizes ||
+      found->fill == nullptr) {
+    return refuse(file, built +
+                            "whose objects have another layout than this lictor's; rebuild the "
+                            "plug-in with the same headers and options");
+  }
+  return {};
+}
+
+Result<Executors> load(const std::string& file) {
+  if (auto checked = check_plugin_file(file); !checked) {
+    return tl::unexpected(std::move(checked.error()));
+  }
+  void* const object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (object == nullptr) {
+    const char* const problem = dlerror();
+    return refuse(file,
+                  std::string{"cannot be loaded: "} + (problem ? problem : "no reason given"));
+  }
+  const auto describe =
+      reinterpret_cast<const PluginDescriptor* (*)()>(dlsym(object, "lictor_plugin"));
+  if (describe == nullptr) {
+    return refuse(file,
+                  "has no lictor_plugin(), so it is no plug-in of lictor's; make it one with "
+                  "LICTOR_PLUGIN of lictor/plugin.h");
+  }
+  PluginRegistry registry;
+  try {
+    const PluginDescriptor* const descriptor = describe();
+    if (auto checked = check_descriptor(file, descriptor); !checked) {
+      return tl::unexpected(std::move(checked.error()));
+    }
+    descriptor->fill(registry);
+  } catch (const std::exception& thrown) {
+    return refuse(file, std::string{"its LICTOR_PLUGIN threw: "} + excerpt(thrown.what(), 200));
+  } catch (...) {
+    return refuse(file, "its LICTOR_PLUGIN threw something that is no std::exception");
+  }
+  if (registry.executors().empty()) return refuse(file, "adds no executor in its LICTOR_PLUGIN");
+  return registry.executors();
+}
+
+}  // namespace
+
+Result<void> check_plugin_file(const std::string& file) {
+  const UniqueFd descriptor{open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat status {};
+  if (!descriptor || fstat(descriptor.get(), &status) != 0) {
+    return refuse(
+        file, std::generic_category().message(errno) + "; install the plug-in or correct the path");
+  }
+  std::array<char, 4> magic{};
+  if (!S_ISREG(status.st_mode) ||
+      pread(descriptor.get(), magic.data(), magic.size(), 0) != ssize_t{magic.size()} ||
+      std::string_view{magic.data(), magic.size()} !=
+          "\x7f"
+          "ELF") {
+    return refuse(file, "expected a shared object, got something else; build it with g++ -shared");
+  }
+  // It runs as root then.
+  if (geteuid() == 0 && (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+    return refuse(file,
+                  "others than root may write it, and lictor runs as root; give it to root and "
+                  "chmod go-w it");
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
+                                                  const std::string& executor,
+                                                  const std::string& type) {
+  static std::mutex mutex;
+  static std::map<std::string, Executors> loaded;
+  const std::lock_guard lock{mutex};
+  auto plugin = loaded.find(file);
+  if (plugin == loaded.end()) {
+    auto executors = load(file);
+    if (!executors) return tl::unexpected(std::move(executors.error()));
+    plugin = loaded.emplace(file, *std::move(executors)).first;
+  }
+  const Executors& executors = plugin->second;
+  if (const auto it = executors.find(executor.empty() ? type : executor); it != executors.end()) {
+    return it->second;
+  }
+  if (executor.empty() && executors.size() == 1) return executors.begin()->second;
+
+  std::vector<std::string_view> names;
+  std::string all;
+  for (const auto& [name, ignored] : executors) {
+    names.push_back(name);
+    all += (all.empty() ? "\"" : ", \"") + excerpt(name) + '"';
+  }
+  if (executor.empty()) {
+    return refuse(file, "has several executors; name one with \"executor\": " + all);
+  }
+  const std::string near = nearest(executor, names);
+  return refuse(file, "has no executor \"" + excerpt(executor) + "\"; " +
+                          (near.empty() ? "it has " + all : "did you mean \"" + near + "\"?"));
+}
+
+}  // namespace lictor::exec

@@ -1,0 +1,160 @@
+#include "app/in_process.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+// One attempt by a function.
+class Run {
+ public:
+  template <class Function>
+  explicit Run(Function function, const std::string& record = R"({"taskPara": {"a": 1}})") {
+    exec::Attempt attempt;
+    attempt.id = AttemptId{5};
+    attempt.task_id = "7";
+    attempt.number = 2;
+    attempt.fencing_token = 99;
+    attempt.record = std::make_shared<const std::string>(record);
+    const exec::JobTools tools{stop.get_token(), Instant::max(),
+                               [this](std::string text) { progress.push_back(std::move(text)); }};
+    exit = run_in_process(*make_executor(std::move(function)), attempt, tools);
+  }
+
+  std::stop_source stop;
+  std::vector<std::string> progress;
+  exec::Exit exit;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("app");
+
+TEST_CASE("an executor gets its task, and its answer is the exit") {
+  const Run run{[](const Context& context) {
+    CHECK(context.task().id == "7");
+    CHECK(context.task().parameters == json{{"a", 1}});
+    CHECK(context.attempt() == 2);
+    CHECK(context.fencing_token() == 99);
+    return JobResult::permanent("no");
+  }};
+  CHECK(run.exit.attempt == AttemptId{5});
+  CHECK(run.exit.ending == exec::Ending::kPermanent);
+  CHECK(run.exit.error == "no");
+
+  const Run nothing{[](const Context& context) { CHECK(context.task().parameters.is_null()); },
+                    "{}"};
+  CHECK(nothing.exit.ending == exec::Ending::kDone);
+  CHECK_FALSE(nothing.exit.commit);
+  CHECK_FALSE(nothing.exit.result);
+
+  const Run later{[](const Context&) { return JobResult::retry("busy", 1500ms); }};
+  CHECK(later.exit.ending == exec::Ending::kRetry);
+  CHECK(later.exit.retry_after == 1500ms);
+  const Run soon{[](const Context&) { return JobResult::retry("busy"); }};
+  CHECK_FALSE(soon.exit.retry_after);
+}
+
+TEST_CASE("writes and result of an attempt that is done are handed over as a program's are") {
+  const auto writer = [](JobResult result) {
+    return [result](const Context& context) {
+      context.put("app/x", "text");
+      context.put("app/b", std::string{"\xff\0", 2}, 0);
+      context.erase("app/y");
+      context.erase("app/z", 18'000'000'000'000'000'000U);
+      return result;
+    };
+  };
+  const Run done{writer(JobResult::done({{"size", 5}}))};
+  CHECK(done.exit.ending == exec::Ending::kDone);
+  CHECK(done.exit.result == R"({"size":5})");
+  REQUIRE(done.exit.commit);
+  CHECK(json::parse(*done.exit.commit) == json::parse(R"([
+      {"key": "app/x", "value": "text"}, {"key": "app/b", "value_base64": "/wA=", "cas": 0},
+      {"key": "app/y", "delete": true},
+      {"key": "app/z", "delete": true, "cas": 18000000000000000000}])"));
+  CHECK_FALSE(Run{writer(JobResult::retry("busy"))}.exit.commit);
+  CHECK_FALSE(Run{writer(JobResult::permanent("no"))}.exit.commit);
+  CHECK(Run{[](const Context&) { return JobResult::done(nullptr); }}.exit.result == "null");
+}
+
+TEST_CASE("writes and results that Consul cannot take fail the attempt") {
+  const auto check = [](const exec::Exit& exit, const std::string& error) {
+    CHECK(exit.ending == exec::Ending::kRetry);
+    CHECK(exit.error == error);
+    CHECK_FALSE(exit.commit);
+    CHECK_FALSE(exit.result);
+  };
+  check(Run{[](const Context& context) { context.put("", "x"); }}.exit,
+        "KV writes: key \"\": expected a key that is not empty, in UTF-8");
+  check(Run{[](const Context& context) { context.erase("a\xff"); }}.exit,
+        "KV writes: key \"a\xef\xbf\xbd\": expected a key that is not empty, in UTF-8");
+  check(Run{[](const Context& context) { context.put("app/x", std::string(600'000, 'x')); }}.exit,
+        "KV writes: expected at most 524288 bytes, got 600028");
+  check(Run{[](const Context& context) {
+          context.put("app/x", "y");
+          return JobResult::done("\xff");
+        }}.exit,
+        "result: expected strings in UTF-8, got other bytes");
+  check(Run{[](const Context&) { return JobResult::done(std::string(600'000, 'x')); }}.exit,
+        "result: expected at most 524288 bytes, got 600002");
+}
+
+TEST_CASE("writes may come from many threads") {
+  const Run run{[](const Context& context) {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int n = 0; n < 100; ++n) context.put("app/x", "y");
+      });
+    }
+  }};
+  REQUIRE(run.exit.commit);
+  CHECK(json::parse(*run.exit.commit).size() == 400);
+}
+
+TEST_CASE("progress is kept as JSON, within its bounds") {
+  const Run run{[](const Context& context) {
+    context.progress(0.5, "half");
+    context.progress(-1);
+    context.progress(7, std::string(1000, 'x') + "\xff");
+    context.progress(std::numeric_limits<double>::quiet_NaN(), "\xff");
+  }};
+  REQUIRE(run.progress.size() == 4);
+  CHECK(json::parse(run.progress[0]) == json{{"fraction", 0.5}, {"note", "half"}});
+  CHECK(json::parse(run.progress[1]) == json{{"fraction", 0.0}, {"note", ""}});
+  CHECK(json::parse(run.progress[2])["fraction"] == 1.0);
+  CHECK(run.progress[2].size() < 300);
+  CHECK(json::parse(run.progress[3])["fraction"] == 0.0);
+}
+
+TEST_CASE("a stopped attempt that gives up was stopped, one that is done was done") {
+  const auto stopped = [](JobResult result) {
+    std::stop_source stop;
+    stop.request_stop();
+    exec::Attempt attempt;
+    attempt.record = std::make_shared<const std::string>("{}");
+    return run_in_process(*make_executor([&](const Context& context) {
+      CHECK(context.stop_requested());
+      return result;
+    }),
+                          attempt, {stop.get_token(), Instant::max(), [](const std::string&) {}});
+  };
+  CHECK(stopped(JobResult::retry("stopped")).ending == exec::Ending::kStopped);
+  CHECK(stopped(JobResult::done()).ending == exec::Ending::kDone);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app

@@ -1,0 +1,344 @@
+#include "exec/http_runner.h"
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "../net/test_server.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+using net::test::Connection;
+using net::test::Received;
+using net::test::TestServer;
+
+// One http executor that asks `server`.
+class Client {
+ public:
+  explicit Client(const std::string& url)
+      : Client(HttpCall{parse_http_target(url).value(), {}, {}, {}}) {}
+  explicit Client(HttpCall call, LeaseSlot slot = kNoLease, bool ends_with_lease = true)
+      : board(std::move(LeaseBoard::create().value())) {
+    if (slot != kNoLease) (void)board.extend(slot, boot_now() + 1h, 5s);
+    runner = std::move(HttpRunner::create(board, {std::move(call), slot, ends_with_lease}).value());
+  }
+
+  [[nodiscard]] Exit run(Attempt attempt = test::attempt(1), Instant deadline = Instant::max()) {
+    const AttemptId id = attempt.id;
+    REQUIRE(runner->start(attempt, deadline, exits.callback()));
+    return exits.of(id);
+  }
+
+  LeaseBoard board;
+  Exits exits;
+  std::unique_ptr<HttpRunner> runner;
+};
+
+// What becomes of an attempt that is answered so.
+Exit answered(int status, const std::string& body = "", const std::string& headers = "") {
+  TestServer server{
+      [&](const Received&, Connection& connection) { connection.reply(status, body, headers); }};
+  return Client{server.address() + "/notify"}.run();
+}
+
+// Likewise, by a script that does what it likes with the connection.
+Exit treated(const TestServer::Script& script) {
+  TestServer server{script};
+  return Client{server.address() + "/notify"}.run();
+}
+
+std::string http_date(std::time_t when) {
+  std::array<char, 64> text{};
+  std::tm parts{};
+  std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&when, &parts));
+  return text.data();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("http: the record is posted, with the attempt in the headers") {
+  TestServer server{[](const Received&, Connection& connection) { connection.reply(204, ""); }};
+  HttpCall call{parse_http_target(server.address() + "/a/b?c=d").value(), {}, {}, {}};
+  call.headers = {{"X-A", "b"}, {"X-Empty", ""}, {"user-agent", "mine"}};
+  Client client{std::move(call)};
+  Attempt attempt = test::attempt(1, R"({"taskId": "7", "n": 1.50})");
+  attempt.task_id = "7 \xff%\r\nX: y";
+  attempt.task_key = std::string(5000, 'k');
+  attempt.number = 3;
+  attempt.fencing_token = 12345;
+  const Exit exit = client.run(attempt, boot_now() + 1h);
+  CHECK(exit.ending == Ending::kDone);
+  CHECK(exit.error == "");
+  CHECK_FALSE(exit.result);
+  REQUIRE(server.requests().size() == 1);
+  const Received request = server.requests().front();
+  CHECK(request.method == "POST");
+  CHECK(request.target == "/a/b?c=d");
+  CHECK(request.body == R"({"taskId": "7", "n": 1.50})");
+  CHECK(request.header("Content-Type") == "application/json");
+  CHECK(request.header("User-Agent") == "mine");
+  CHECK(request.header("X-A") == "b");
+  CHECK(request.head.find("X-Empty:\r\n") != std::string::npos);
+  CHECK(request.header("Lictor-Task-Id") == "7%20%FF%25%0D%0AX:%20y");
+  CHECK(request.head.find("Lictor-Task-Key") == std::string::npos);  // too long for a header
+  CHECK(request.header("Lictor-Task-Type") == attempt.task_type);
+  CHECK(request.header("Lictor-Queue") == attempt.queue);
+  CHECK(request.header("Lictor-Attempt") == "3");
+  CHECK(request.header("Lictor-Fencing-Token") == "12345");
+  const auto deadline = parse_rfc3339(request.header("Lictor-Deadline"));
+  REQUIRE(deadline);
+  CHECK(*deadline > wall_now() + 50min);
+  CHECK(*deadline < wall_now() + 70min);
+}
+
+TEST_CASE("http: 2xx is done, and a JSON body is the result") {
+  const std::string json = "Content-Type: application/JSON ; charset=utf-8\r\n";
+  CHECK(answered(200).ending == Ending::kDone);
+  CHECK_FALSE(answered(200, "").result);
+  CHECK(answered(201, R"({"size": 5})", json).result == R"({"size": 5})");
+  const Exit text = answered(200, "fine \xff", "Content-Type: text/plain\r\n");
+  CHECK(text.ending == Ending::kDone);
+  CHECK_FALSE(text.result);
+  CHECK(text.output_tail == "fine \xef\xbf\xbd");
+  const Exit careless = answered(200, "OK", json);
+  CHECK(careless.ending == Ending::kDone);
+  CHECK_FALSE(careless.result);
+  const Exit huge = answered(200, '"' + std::string(kMaxHandedBytes, 'x') + '"', json);
+  CHECK(huge.ending == Ending::kRetry);
+  CHECK(huge.error.find("expected a result of at most 524288 bytes, got 524290") !=
+        std::string::npos);
+  CHECK_FALSE(huge.result);
+}
+
+TEST_CASE("http: which statuses are tried again, and which are for good") {
+  for (const int status : {408, 425, 429, 500, 502, 503, 504, 599}) {
+    CAPTURE(status);
+    CHECK(answered(status).ending == Ending::kRetry);
+  }
+  for (const int status : {300, 301, 302, 304, 307, 400, 401, 403, 404, 409, 410, 422, 431}) {
+    CAPTURE(status);
+    CHECK(answered(status).ending == Ending::kPermanent);
+  }
+  const Exit exit = answered(404, "no such thing");
+  CHECK(exit.error.starts_with("POST http://127.0.0.1:"));
+  CHECK(exit.error.ends_with("/notify: status 404"));
+  CHECK(exit.output_tail == "no such thing");
+}
+
+TEST_CASE("http: a redirect is not followed") {
+  TestServer server{[](const Received&, Connection& connection) {
+    connection.reply(307, "", "Location: /elsewhere\r\n");
+  }};
+  const Exit exit = Client{server.address() + "/here"}.run();
+  CHECK(exit.ending == Ending::kPermanent);
+  CHECK(exit.error.ends_with("/here: status 307, and redirects are not followed; correct the URL"));
+  CHECK(server.requests().size() == 1);
+}
+
+TEST_CASE("http: Retry-After is taken in both its forms") {
+  CHECK(answered(429, "", "Retry-After: 7\r\n").retry_after == 7s);
+  CHECK(answered(503, "", "Retry-After: 99999999999\r\n").retry_after ==
+        std::chrono::hours{24 * 366});
+  const auto until =
+      answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
+          .retry_after;
+  REQUIRE(until);
+  CHECK(*until > 50min);
+  CHECK(*until <= 60min);
+  CHECK_FALSE(answered(503, "", "Retry-After: " + http_date(1'000'000'000) + "\r\n").retry_after);
+  CHECK_FALSE(answered(503, "", "Retry-After: soon\r\n").retry_after);
+  CHECK_FALSE(answered(500).retry_after);
+  CHECK_FALSE(answered(404, "", "Retry-After: 7\r\n").retry_after);
+}
+
+TEST_CASE("http: what is no whole reply is tried again, and says so") {
+  const auto check = [](const Exit& exit, const std::string& part) {
+    CHECK(exit.ending == Ending::kRetry);
+    CAPTURE(exit.error);
+    CHECK(exit.error.find("/notify: " + part) != std::string::npos);
+  };
+  const std::string sent = "no whole reply: ";
+  check(treated([](const Received&, Connection& c) { c.close_when_done(); }), sent);
+  check(treated([](const Received&, Connection& c) { c.reset(); }), sent);
+  check(treated([](const Received&, Connection& c) {
+          c.write("HTTP/1.1 200 OK\r\nContent-Len");
+          c.close_when_done();
+        }),
+        sent + "connection closed within the reply's head");
+  check(treated([](const Received&, Connection& c) {
+          c.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+          c.close_when_done();
+        }),
+        sent);
+  check(treated([](const Received&, Connection& c) {
+          c.write("HTTP/1.1 100 Continue\r\n\r\n");
+          c.close_when_done();
+        }),
+        sent);
+  check(treated([](const Received&, Connection& c) {
+          c.write("220 mail.example.org ESMTP\r\n");
+          c.close_when_done();
+        }),
+        sent);
+  check(Client{"http://127.0.0.1:" + std::to_string(net::test::closed_port()) + "/notify"}.run(),
+        "no connection: ");
+  check(Client{"http://no-such-host.invalid/notify"}.run(), "no connection: ");
+}
+
+TEST_CASE("http: a failure's status counts also when its body breaks off") {
+  const Exit exit = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 400 Bad\r\nContent-Length: 10\r\n\r\nhalf");
+    c.close_when_done();
+  });
+  CHECK(exit.ending == Ending::kPermanent);
+  CHECK(exit.output_tail == "half");
+}
+
+TEST_CASE("http: of replies without end a part is read, and no more") {
+  // Each writes until the client has closed the connection.
+  const Exit body = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 200 OK\r\n\r\n");
+    for (int i = 0; i < 4096; ++i) c.write(std::string(4096, 'x'));
+    c.close_when_done();
+  });
+  CHECK(body.ending == Ending::kRetry);
+  CHECK(body.error.find("expected a reply of at most 1048576 bytes, got more") !=
+        std::string::npos);
+  CHECK(body.output_tail.size() <= 4096);
+
+  const Exit page = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 500 Oh\r\n\r\nfirst ");
+    // Three bytes a character, so that a cut between them would show.
+    for (int i = 0; i < 4096; ++i) c.write("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+    c.write(" last");
+    c.close_when_done();
+  });
+  CHECK(page.error.ends_with("status 500"));
+  CHECK(page.output_tail.starts_with("first \xe2\x82\xac"));
+  CHECK(page.output_tail.ends_with("\xe2\x82\xac last"));
+  CHECK(page.output_tail.size() <= 4096);
+  CHECK(page.output_tail.find("\xef\xbf\xbd") == std::string::npos);
+  CHECK(is_utf8(page.output_tail));
+
+  const Exit head = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 200 OK\r\n");
+    for (int i = 0; i < 4096; ++i) c.write("X-Flood: " + std::string(1000, 'x') + "\r\n");
+    c.close_when_done();
+  });
+  CHECK(head.ending == Ending::kRetry);
+  CHECK(head.error.find("expected headers of at most 65536 bytes, got more") != std::string::npos);
+}
+
+TEST_CASE("http: stop and the deadline end a request that nobody answers, and its connection") {
+  TestServer server{[](const Received&, Connection& c) { CHECK(c.wait_until_closed()); }};
+  Client client{server.address()};
+  REQUIRE(client.runner->start(attempt(1), Instant::max(), client.exits.callback()));
+  REQUIRE(client.runner->start(attempt(2), Instant::max(), client.exits.callback()));
+  REQUIRE(server.wait_for_requests(2));
+  client.runner->stop(AttemptId{1}, 1h);
+  client.runner->stop(AttemptId{1}, 1h);
+  client.runner->stop(AttemptId{77}, 1h);
+  const Exit stopped = client.exits.of(AttemptId{1});
+  CHECK(stopped.ending == Ending::kStopped);
+  CHECK(stopped.error == "stopped; the request may have been carried out");
+  CHECK_FALSE(client.exits.has(AttemptId{2}));
+
+  const Exit late = client.run(attempt(3), boot_now() + 20ms);
+  CHECK(late.ending == Ending::kRetry);
+  CHECK(late.error.find("timed out") != std::string::npos);
+  client.runner.reset();
+  CHECK(client.exits.of(AttemptId{2}).ending == Ending::kStopped);
+}
+
+TEST_CASE("http: requests are counted on the lease's board until before their end is told") {
+  TestServer server{[](const Received&, Connection& c) { (void)c.wait_until_closed(); }};
+  const HttpCall call{parse_http_target(server.address()).value(), {}, {}, {}};
+  Client client{call, 4};
+  std::atomic<std::uint32_t> at_exit = 99;
+  REQUIRE(client.runner->start(attempt(1), Instant::max(),
+                               [&, told = client.exits.callback()](Exit exit) {
+                                 at_exit = client.board.in_process_jobs(4);
+                                 told(std::move(exit));
+                               }));
+  CHECK(client.board.in_process_jobs(4) == 1);
+  client.runner->stop(AttemptId{1}, 0ms);
+  (void)client.exits.of(AttemptId{1});
+  CHECK(at_exit == 0);
+  client.board.clear(4);
+  CHECK(client.runner->start(attempt(2), Instant::max(), client.exits.callback()).error().code ==
+        ErrorCode::kUnavailable);
+  CHECK(client.board.in_process_jobs(4) == 0);
+
+  Client outlives{call, 4, false};
+  REQUIRE(outlives.runner->start(attempt(1), Instant::max(), outlives.exits.callback()));
+  CHECK(outlives.board.in_process_jobs(4) == 0);
+}
+
+TEST_CASE("http: credentials go to the receiver, and into no error") {
+  TestServer server{[](const Received&, Connection& connection) { connection.reply(500, ""); }};
+  const std::string host = server.address().substr(7);
+  const Exit basic = Client{"http://me:s3cret@" + host + "/x?key=s3cret#s3cret"}.run();
+  CHECK(basic.error == "POST http://" + host + "/x: status 500");
+  CHECK(server.requests().back().header("Authorization") == "Basic bWU6czNjcmV0");
+
+  const TempDir dir;
+  HttpCall call{parse_http_target(server.address()).value(), {}, dir / "token", {}};
+  Client client{std::move(call)};
+  CHECK(client.run(attempt(1)).error ==
+        "token_file " + dir / "token" + ": No such file or directory");
+  write_file(dir / "token", "a\nb");
+  CHECK(client.run(attempt(2)).error.ends_with("got something else (not shown)"));
+  CHECK(server.requests().size() == 1);
+  write_file(dir / "token", " t0ken\n");
+  CHECK(client.run(attempt(3)).ending == Ending::kRetry);
+  CHECK(server.requests().back().header("Authorization") == "Bearer t0ken");
+}
+
+TEST_CASE("http: TLS that cannot be had is a clear error, to be tried again") {
+  // A server that does not speak TLS.
+  TestServer server{[](const Received&, Connection& connection) { connection.reply(200, ""); }};
+  const std::string url = "https" + server.address().substr(4) + "/notify";
+  HttpCall call{parse_http_target(url).value(), {}, {}, "/no/such/ca.pem"};
+  const Exit exit = Client{std::move(call)}.run();
+  CHECK(exit.ending == Ending::kRetry);
+  CHECK(exit.error.find("/notify: no connection: ") != std::string::npos);
+  CHECK(exit.error.find("/no/such/ca.pem") != std::string::npos);
+}
+
+TEST_CASE("http: the environment names no proxy for it") {
+  TestServer server{[](const Received&, Connection& connection) { connection.reply(200, ""); }};
+  const std::string nowhere = "http://127.0.0.1:" + std::to_string(net::test::closed_port());
+  ::setenv("http_proxy", nowhere.c_str(), 1);
+  ::setenv("ALL_PROXY", nowhere.c_str(), 1);
+  const Exit exit = Client{server.address()}.run();
+  ::unsetenv("http_proxy");
+  ::unsetenv("ALL_PROXY");
+  CHECK(exit.ending == Ending::kDone);
+}
+
+TEST_CASE("http: what is no URL of http is refused, and not quoted") {
+  for (const char* url : {"", "notify", "127.0.0.1:9000/notify", "ftp://me:s3cret@host/", "http://",
+                          "http://me:s3cret@host:port/", "http://a b/", "http://h/\n"}) {
+    CAPTURE(url);
+    const auto target = parse_http_target(url);
+    REQUIRE_FALSE(target);
+    CHECK(target.error().message.starts_with(
+        "expected a URL such as \"http://127.0.0.1:9000/notify\", got "));
+    CHECK(target.error().message.find("s3cret") == std::string::npos);
+  }
+  CHECK(parse_http_target("HTTPS://[::1]:8443/x")->shown == "https://[::1]:8443/x");
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test

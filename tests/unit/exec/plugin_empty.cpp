@@ -1,0 +1,3 @@
+#include <lictor/plugin.h>
+
+LICTOR_PLUGIN(registry) { (void)registry; }

@@ -1,0 +1,2 @@
+extern "C" int some_library();
+extern "C" int some_library() { return 1; }

@@ -1,0 +1,11 @@
+#include <lictor/plugin.h>
+
+extern "C" const lictor::PluginDescriptor* lictor_plugin();
+extern "C" const lictor::PluginDescriptor* lictor_plugin() {
+  static const lictor::PluginDescriptor descriptor = [] {
+    lictor::PluginDescriptor made;
+    made.build = "libstdc++ 99";
+    return made;
+  }();
+  return &descriptor;
+}

@@ -1,0 +1,89 @@
+#include "exec/plugin.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stop_token>
+
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+// A copy that nobody else may write, whatever the umask of the build.
+std::string built(const std::string& kind) {
+  static const TempDir dir;
+  const std::string copy = dir / kind + ".so";
+  if (!std::filesystem::exists(copy)) {
+    std::filesystem::copy_file(std::string{LICTOR_TEST_PLUGINS} + "/test_plugin_" + kind + ".so",
+                               copy);
+    REQUIRE(chmod(copy.c_str(), 0755) == 0);
+  }
+  return copy;
+}
+
+std::string error_of(const std::string& file, const std::string& executor = "") {
+  const auto found = plugin_executor(file, executor, "Any");
+  return found ? "" : found.error().message;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("plug-in: an executor is found by its name, or by the task's type, and is one object") {
+  const auto by_name = plugin_executor(built("good"), "Resize", "Other");
+  REQUIRE(by_name);
+  CHECK(plugin_executor(built("good"), "", "Resize").value() == *by_name);
+  CHECK(plugin_executor(built("good"), "", "Rotate").value() != *by_name);
+
+  const Context context{{"7", {}, {}, {}, {}, "{}"}, 1, 1, Instant::max(), std::stop_token{}};
+  CHECK((*by_name)->run(context).result() == nlohmann::json{{"runs", 1}});
+  CHECK((*by_name)->run(context).result() == nlohmann::json{{"runs", 2}});
+  REQUIRE(context.writes().size() == 2);
+  CHECK(context.writes().front().key == "app/7");
+}
+
+TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way out") {
+  const auto check = [](const std::string& file, const std::string& executor,
+                        const std::string& rest) {
+    CHECK(error_of(file, executor) == "plug-in \"" + file + "\": " + rest);
+  };
+  check("/no/such.so", "", "No such file or directory; install the plug-in or correct the path");
+  check("/etc/passwd", "",
+        "expected a shared object, got something else; build it with g++ -shared");
+  check("/tmp", "", "expected a shared object, got something else; build it with g++ -shared");
+  const TempDir dir;
+  write_file(dir / "broken.so",
+             "\x7f"
+             "ELF and nothing else");
+  REQUIRE(chmod((dir / "broken.so").c_str(), 0644) == 0);
+  CHECK(error_of(dir / "broken.so").find("\": cannot be loaded: ") != std::string::npos);
+  check(built("none"), "",
+        "has no lictor_plugin(), so it is no plug-in of lictor's; make it one with LICTOR_PLUGIN "
+        "of lictor/plugin.h");
+  check(built("other_abi"), "",
+        "built with lictor 9.1.0, plug-in ABI 7, this lictor " LICTOR_VERSION
+        " takes ABI 1; rebuild the plug-in with this lictor's headers");
+  CHECK(error_of(built("other_build")).find("with libstdc++ 99, this lictor with libstdc++ ") !=
+        std::string::npos);
+  check(built("throws"), "", "its LICTOR_PLUGIN threw: no licence");
+  check(built("empty"), "", "adds no executor in its LICTOR_PLUGIN");
+  check(built("good"), "Resise", "has no executor \"Resise\"; did you mean \"Resize\"?");
+  check(built("good"), "Paint", "has no executor \"Paint\"; it has \"Resize\", \"Rotate\"");
+  check(built("good"), "",
+        "has several executors; name one with \"executor\": \"Resize\", \"Rotate\"");
+}
+
+TEST_CASE("plug-in: what others may write does not run as root") {
+  const std::string file = built("good");
+  REQUIRE(chmod(file.c_str(), 0775) == 0);
+  CHECK(check_plugin_file(file).has_value() == (geteuid() != 0));
+  REQUIRE(chmod(file.c_str(), 0755) == 0);
+  CHECK(check_plugin_file(file).has_value());
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test
