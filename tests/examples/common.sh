@@ -1,0 +1,61 @@
+# What the tests of the examples share: a folder of their own in $dir, removed at the end with all
+# that was started; a real Consul on free ports. To be sourced, with BUILD and CMAKE as arguments.
+set -euo pipefail
+
+build=$1 cmake=$2
+cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+dir=$(mktemp -d "${TMPDIR:-/tmp}/lictor-example.XXXXXX")
+pids=()
+finish() {
+  local status=$? pid
+  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; done
+  [ "$status" -eq 0 ] || tail -n 50 "$dir"/*.log >&2 || true
+  rm -rf -- "$dir"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# start LOG COMMAND...: in the background, ended before what was started earlier.
+start() {
+  local log=$1
+  shift
+  "$@" >"$dir/$log" 2>&1 &
+  pids=($! "${pids[@]}")
+}
+
+free_port() {
+  local port
+  while :; do
+    port=$((20000 + RANDOM % 12000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+}
+
+start_consul() {
+  local consul http
+  consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
+  http=$(free_port)
+  start consul.log "$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
+    -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" -serf-wan-port=-1 \
+    -dns-port=-1 -grpc-port=-1
+  export CONSUL_HTTP_ADDR=127.0.0.1:$http LICTOR_STATE_DIR=$dir/state
+  until [ "$(curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/kv/up" -d yes)" = true ]; do sleep 0.1; done
+}
+
+# Into $dir/prefix.
+install_lictor() { "$cmake" --install "$build" --prefix "$dir/prefix" >"$dir/install.log"; }
+
+# build_project FOLDER: with find_package(lictor), into $dir/build.
+build_project() {
+  "$cmake" -S "$1" -B "$dir/build" -G Ninja -DCMAKE_PREFIX_PATH="$dir/prefix" \
+    >"$dir/configure.log" 2>&1
+  "$cmake" --build "$dir/build" >"$dir/build.log" 2>&1
+}
+
+# The task whose submission with --wait is to fail; its message goes to $dir/dead.log.
+expect_dead() {
+  if "$@" 2>"$dir/dead.log"; then
+    echo "done, and should have become a dead letter: $*" >&2
+    exit 1
+  fi
+}
