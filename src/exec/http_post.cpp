@@ -287,6 +287,10 @@ std::string HttpPost::reason(CURLcode code) const {
   std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)
                                                    : std::string{curl_easy_strerror(code)};
   if (code == CURLE_OK) detail = "connection closed within the reply's head";
+  // libcurl has a text for each phase, and rounds to milliseconds.
+  if (code == CURLE_OPERATION_TIMEDOUT && deadline_ - boot_now() < std::chrono::milliseconds{10}) {
+    detail = "the attempt timed out";
+  }
   if (handed_over_) return "no whole reply: " + detail + "; the request may have been carried out";
   return "no connection: " + detail;
 }

@@ -1,0 +1,49 @@
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "app/executors.h"
+
+namespace lictor::app {
+namespace {
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777U;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("app");
+
+TEST_CASE("what jobs of an earlier daemon left is removed, and only other users make a way in") {
+  std::string dir = std::filesystem::temp_directory_path() / "lictor-scratch-XXXXXX";
+  REQUIRE(mkdtemp(dir.data()) != nullptr);
+  Config config = default_config();
+  config.state_dir = dir;
+  std::filesystem::create_directories(dir + "/scratch/0");
+  std::ofstream{dir + "/scratch/0/1-1.commit"} << "[]";
+  std::ofstream{dir + "/precious"} << "x";
+  std::filesystem::create_symlink(dir + "/precious", dir + "/scratch/0/link");
+
+  config.queues.front().executors["A"] = ExecConfig{};
+  prepare_scratch(config);
+  CHECK_FALSE(std::filesystem::exists(dir + "/scratch/0"));
+  CHECK(std::filesystem::exists(dir + "/precious"));
+  CHECK(mode_of(dir) == 0700);
+
+  ExecConfig other;
+  other.user = ExecUser{"daemon", "/", 1, 1, {}};
+  config.queues.front().executors["B"] = other;
+  prepare_scratch(config);
+  CHECK(mode_of(dir) == 0701);
+  std::filesystem::remove_all(dir);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app
