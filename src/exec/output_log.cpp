@@ -48,8 +48,13 @@ void make_directories(const std::string& path) {
 
 std::string output_log_path(const std::string& directory, std::string_view queue,
                             std::string_view task_id, std::uint32_t attempt, std::uint64_t token) {
-  return directory + "/" + safe_name(queue) + "/" + safe_name(task_id) + "." +
-         std::to_string(attempt) + "." + std::to_string(token) + ".log";
+  return output_log_stem(directory, queue, task_id) + std::to_string(attempt) + "." +
+         std::to_string(token) + ".log";
+}
+
+std::string output_log_stem(const std::string& directory, std::string_view queue,
+                            std::string_view task_id) {
+  return directory + "/" + safe_name(queue) + "/" + safe_name(task_id) + ".";
 }
 
 OutputLog::OutputLog(std::string path, std::size_t cap) : path_(std::move(path)), room_(cap) {}

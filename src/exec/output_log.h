@@ -16,6 +16,10 @@ namespace lictor::exec {
                                           std::string_view task_id, std::uint32_t attempt,
                                           std::uint64_t token);
 
+/// What the paths of all attempts of a task begin with: `<directory>/<queue>/<task>.`
+[[nodiscard]] std::string output_log_stem(const std::string& directory, std::string_view queue,
+                                          std::string_view task_id);
+
 /// What a program prints: its first bytes go to a file, which is made when there is a first byte,
 /// and its last ones are remembered. A file that cannot be written loses the log, never the job.
 class OutputLog {

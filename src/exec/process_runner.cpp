@@ -153,13 +153,18 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
     launch.spawn.program.environment.push_back("LICTOR_RESULT=" + handover.result_path);
   }
 
-  launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover),
+  const std::string log_path = launch.log_path;
+  if (options.active_logs) options.active_logs->add(log_path);
+  launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit)](ProcessEnd end) {
+    if (settings->options.active_logs) settings->options.active_logs->remove(log_path);
     Exit exit = judge(id, settings->program, std::move(end));
     take_handover(handover, exit);
     on_exit(std::move(exit));
   };
-  return host_.start(std::move(launch));
+  auto started = host_.start(std::move(launch));
+  if (!started && options.active_logs) options.active_logs->remove(log_path);
+  return started;
 }
 
 void ProcessRunner::stop(AttemptId attempt, std::chrono::milliseconds grace) {

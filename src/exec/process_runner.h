@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/active_logs.h"
 #include "exec/environment.h"
 #include "exec/process_host.h"
 #include "exec/runner.h"
@@ -25,9 +26,10 @@ struct ProcessOptions {
   bool ends_with_lease = true;               ///< false is `on_lease_lost: finish`
   Duration grace = std::chrono::seconds{5};  ///< between TERM and KILL when the daemon is gone
 
-  std::string log_directory;       ///< "" keeps no logs
-  std::size_t log_cap = 1 << 20U;  ///< bytes of one attempt's output that are kept
-  std::string scratch_directory;   ///< for LICTOR_COMMIT and LICTOR_RESULT; "" is without them
+  std::string log_directory;                ///< "" keeps no logs
+  std::size_t log_cap = 1 << 20U;           ///< bytes of one attempt's output that are kept
+  std::shared_ptr<ActiveLogs> active_logs;  ///< is told which logs are being written; may be null
+  std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "" is without them
 };
 
 /// Runs a program for each attempt (DESIGN.md, section 5, exec).

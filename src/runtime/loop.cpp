@@ -47,6 +47,26 @@ void Loop::wake() noexcept {
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
 }
 
+bool Loop::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock{posted_mutex_};
+    if (ended_) return false;
+    posted_.push_back(std::move(work));
+  }
+  wake();
+  return true;
+}
+
+void Loop::run_posted(bool last) {
+  std::vector<std::function<void()>> posted;
+  {
+    const std::lock_guard lock{posted_mutex_};
+    posted.swap(posted_);
+    ended_ = last;
+  }
+  for (const auto& work : posted) work();
+}
+
 void Loop::on_turn(Duration interval, std::function<void()> handler) {
   turn_interval_ = interval;
   on_turn_ = std::move(handler);
@@ -95,9 +115,11 @@ void Loop::run() {
       task->step(now);
       deadline = std::min(deadline, task->next_deadline());
     }
+    run_posted(false);
     if (on_turn_) on_turn_();
     if (!stopped_) wait(deadline);
   }
+  run_posted(true);
 }
 
 }  // namespace lictor::runtime

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "lictor/result.h"
@@ -35,6 +36,10 @@ class Loop {
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
 
+  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. What was
+  /// taken is run before run() returns. False: the loop has ended, and `work` is dropped.
+  bool post(std::function<void()> work);
+
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
@@ -50,6 +55,7 @@ class Loop {
   void wait(Instant deadline);
   void arm_clock_watch();
   void read_clock_watch();
+  void run_posted(bool last);
 
   std::vector<Task*> tasks_;
   std::function<void(int)> on_signal_;
@@ -60,6 +66,10 @@ class Loop {
   int signal_fd_ = -1;
   int clock_fd_ = -1;
   bool stopped_ = false;
+
+  std::mutex posted_mutex_;
+  std::vector<std::function<void()>> posted_;
+  bool ended_ = false;  // nothing more is taken
 };
 
 }  // namespace lictor::runtime

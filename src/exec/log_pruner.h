@@ -1,0 +1,65 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "exec/active_logs.h"
+#include "lictor/time.h"
+
+namespace lictor::exec {
+
+/// What output logs may take up.
+struct LogLimits {
+  Duration max_age = std::chrono::hours{720};
+  std::uint64_t max_bytes = 1ULL << 30U;  ///< of all logs below the folder
+};
+
+struct Pruned {
+  std::size_t removed = 0;
+  std::uint64_t removed_bytes = 0;
+  std::size_t kept = 0;
+  std::uint64_t kept_bytes = 0;
+  std::string error;  ///< the first that could not be read or removed; empty: none
+};
+
+/// Removes from `<directory>/<queue>/` the logs that are older than the limit, then the oldest of
+/// the rest until their bytes fit; never the log of a running attempt, and nothing but regular
+/// files called *.log: symbolic links are not followed. Blocks on the file system.
+[[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
+                                const ActiveLogs& active);
+
+/// A thread that prunes at the start and every ten minutes, off the loop.
+class LogPruner {
+ public:
+  /// `on_pruned` runs on the pruner's thread after each time.
+  LogPruner(std::string directory, LogLimits limits, std::shared_ptr<const ActiveLogs> active,
+            std::function<void(const Pruned&)> on_pruned);
+  /// Waits for the file that is being removed, and no more.
+  ~LogPruner();
+  LogPruner(const LogPruner&) = delete;
+  LogPruner& operator=(const LogPruner&) = delete;
+
+  /// Prunes soon. From any thread.
+  void ask();
+
+ private:
+  void run();
+
+  const std::string directory_;
+  const LogLimits limits_;
+  const std::shared_ptr<const ActiveLogs> active_;
+  const std::function<void(const Pruned&)> on_pruned_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool asked_ = true;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lictor::exec

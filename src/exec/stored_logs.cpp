@@ -1,0 +1,127 @@
+#include "exec/stored_logs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "exec/active_logs.h"
+#include "exec/output_log.h"
+#include "exec/unique_fd.h"
+
+namespace lictor::exec {
+namespace {
+
+constexpr std::string_view kSuffix = ".log";
+
+tl::unexpected<Error> cannot(const char* what, const std::string& path, int number) {
+  const bool denied = number == EACCES || number == EPERM;
+  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kFailed,
+              std::string{"cannot "} + what + " " + path + ": " +
+                  std::generic_category().message(number) +
+                  (denied ? "; ask for the right to read it" : ""));
+}
+
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+// "<attempt>.<token>.log", as what follows the task's name.
+std::optional<StoredLog> parse_rest(std::string_view rest) {
+  StoredLog log;
+  if (!take_number(rest, log.attempt) || !rest.starts_with('.')) return std::nullopt;
+  rest.remove_prefix(1);
+  if (!take_number(rest, log.token) || rest != kSuffix) return std::nullopt;
+  return log;
+}
+
+WallTime wall_time(const timespec& time) {
+  return WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec})};
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+}  // namespace
+
+Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::string_view queue,
+                                           std::string_view task_id, const ActiveLogs* active) {
+  // Before the folder is read: an attempt that ends meanwhile is still called running, and whoever
+  // follows it looks once more.
+  const std::string stem = output_log_stem(directory, queue, task_id);
+  const std::size_t slash = stem.rfind('/');
+  const std::string folder_path = stem.substr(0, slash);
+  const std::string_view name_stem = std::string_view{stem}.substr(slash + 1);
+  std::vector<StoredLog> logs;
+  for (std::string& path : active ? active->below(stem) : std::vector<std::string>{}) {
+    auto log = parse_rest(std::string_view{path}.substr(stem.size()));
+    if (!log) continue;
+    log->path = std::move(path);
+    log->running = true;
+    logs.push_back(std::move(*log));
+  }
+
+  const std::unique_ptr<DIR, CloseFolder> folder{opendir(folder_path.c_str())};
+  if (!folder && errno != ENOENT) return cannot("read the folder", folder_path, errno);
+  while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
+    const std::string_view name{entry->d_name};
+    if (!name.starts_with(name_stem)) continue;
+    auto parsed = parse_rest(name.substr(name_stem.size()));
+    struct stat info {};
+    if (!parsed || fstatat(dirfd(folder.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(info.st_mode)) {
+      continue;
+    }
+    const auto known = std::find_if(logs.begin(), logs.end(), [&](const StoredLog& log) {
+      return log.token == parsed->token && log.attempt == parsed->attempt;
+    });
+    StoredLog& log = known != logs.end() ? *known : logs.emplace_back(std::move(*parsed));
+    log.path = folder_path + "/" + entry->d_name;
+    log.size = static_cast<std::uint64_t>(info.st_size);
+    log.modified = wall_time(info.st_mtim);
+  }
+  std::sort(logs.begin(), logs.end(), [](const StoredLog& a, const StoredLog& b) {
+    return std::pair{a.token, a.attempt} < std::pair{b.token, b.attempt};
+  });
+  return logs;
+}
+
+Result<std::string> read_log(const std::string& path, std::uint64_t offset, std::size_t limit) {
+  // Without waiting: what lies there instead of a log may be a FIFO.
+  const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+  if (!file && errno == ENOENT) return std::string{};
+  if (!file) return cannot("open", path, errno);
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) return cannot("read", path, errno);
+  if (!S_ISREG(info.st_mode)) return cannot("read", path, EINVAL);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (offset >= size) return std::string{};
+  std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(limit, size - offset)), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n = pread(file.get(), bytes.data() + have, bytes.size() - have,
+                            static_cast<off_t>(offset + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return cannot("read", path, errno);
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+}  // namespace lictor::exec
