@@ -171,8 +171,23 @@ Result<int> call(const cli::Client& client, const cli::ListOptions& options) {
 Result<int> call(const cli::Client& client, const ShowCommand& command) {
   return cli::show(client, command.id);
 }
+Result<int> call(const cli::Client& client, const cli::LogsOptions& options) {
+  return cli::logs(client, options);
+}
+Result<int> call(const cli::Client& client, const MembersCommand&) { return cli::members(client); }
 Result<int> call(const cli::Client& client, const cli::LeaderOptions& options) {
   return cli::leader(client, options);
+}
+
+// What a command takes from the configuration beside the queue.
+template <class Options>
+Options completed(Options options, const Config&) {
+  return options;
+}
+cli::LogsOptions completed(cli::LogsOptions options, const Config& config) {
+  options.own_node = config.node;
+  options.state_dir = config.state_dir;
+  return options;
 }
 
 // A command that works on one queue.
@@ -186,7 +201,8 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   const auto transport = net::Transport::open(config->consul.options);
   if (!transport) return tl::unexpected(transport.error());
   cli::Store store{**transport};
-  return call(cli::Client{console, store, target->queue, target->layout, invocation.json}, options);
+  return call(cli::Client{console, store, target->queue, target->layout, invocation.json},
+              completed(options, *config));
 }
 
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,

@@ -73,6 +73,20 @@ constexpr const char* kShowExamples =
     "  lictor show 42\n"
     "  lictor show 42 --json | jq .tasks[0].error\n";
 
+constexpr const char* kLogsExamples =
+    "What the program printed, from whichever member ran it; over the members' admin faces. Ends\n"
+    "with --follow when the attempt does. With --json: which attempts' logs there are, and where.\n"
+    "\n"
+    "Examples:\n"
+    "  lictor logs 42\n"
+    "  lictor logs 42 --follow\n"
+    "  lictor logs 42 --attempt 1 --node host-a\n";
+
+constexpr const char* kMembersExamples =
+    "Examples:\n"
+    "  lictor members\n"
+    "  lictor members --json | jq -r .members[].admin[0]\n";
+
 constexpr const char* kLeaderExamples =
     "The exit code is 3 if nobody leads.\n"
     "\n"
@@ -273,6 +287,16 @@ class CommandLine {
     show_ = add_command("show", "Show everything about a task, also a dead one", kShowExamples);
     show_->add_option("ID", show_id_, "The task's id")->required()->type_name("");
 
+    logs_ = add_command("logs", "Print what a task's program printed", kLogsExamples);
+    logs_->add_option("ID", logs_options_.id, "The task's id")->required()->type_name("");
+    logs_->add_flag("-f,--follow", logs_options_.follow, "Go on until the attempt ends");
+    logs_->add_option("--attempt", logs_options_.attempt, "Of this attempt (default: the newest)")
+        ->type_name("N")
+        ->check(count_form(1));
+    logs_->add_option("--node", logs_options_.node, "Ask this member alone")->type_name("NODE");
+
+    members_ = add_command("members", "List the daemons that take part", kMembersExamples);
+
     leader_ = add_command("leader", "Show who leads the queue, or move the lead", kLeaderExamples);
     CLI::Option* step_down = leader_->add_flag("--step-down", leader_options_.step_down,
                                                "Ask the leader to hand over, and wait for it");
@@ -299,6 +323,8 @@ class CommandLine {
       if (leader_timeout_) leader_options_.timeout = *parse_duration(*leader_timeout_);
       invocation_.command = leader_options_;
     }
+    if (logs_->parsed()) invocation_.command = logs_options_;
+    if (members_->parsed()) invocation_.command = MembersCommand{};
     if (check_->parsed()) invocation_.command = CheckCommand{};
     if (version_->parsed()) invocation_.command = VersionCommand{};
     return invocation_;
@@ -373,6 +399,8 @@ class CommandLine {
   CLI::App* submit_ = nullptr;
   CLI::App* list_ = nullptr;
   CLI::App* show_ = nullptr;
+  CLI::App* logs_ = nullptr;
+  CLI::App* members_ = nullptr;
   CLI::App* leader_ = nullptr;
   CLI::App* check_ = nullptr;
   CLI::App* version_ = nullptr;
@@ -386,6 +414,7 @@ class CommandLine {
   std::optional<std::string> ndjson_file_;
   cli::ListOptions list_options_;
   std::string show_id_;
+  cli::LogsOptions logs_options_;
   cli::LeaderOptions leader_options_;
   bool no_wait_ = false;
   std::optional<std::string> leader_timeout_;

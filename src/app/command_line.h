@@ -17,12 +17,13 @@ struct RunCommand {
 struct ShowCommand {
   std::string id;
 };
+struct MembersCommand {};
 struct CheckCommand {};
 struct VersionCommand {};
 
-using Command =
-    std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
-                 ShowCommand, cli::LeaderOptions, CheckCommand, VersionCommand>;
+using Command = std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions,
+                             cli::ListOptions, ShowCommand, cli::LogsOptions, cli::LeaderOptions,
+                             MembersCommand, CheckCommand, VersionCommand>;
 
 /// What was asked for.
 struct Invocation {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "admin/address.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
 #include "app/config_reader.h"
@@ -20,6 +21,9 @@ namespace {
 // Thousands of executors; a file beyond it is something else.
 constexpr std::size_t kMaxFileBytes = 4U << 20U;
 constexpr std::size_t kMaxAddresses = 32;
+constexpr Duration kMinLogAge = std::chrono::minutes{1};
+constexpr Duration kMaxLogAge = std::chrono::hours{24 * 3650};
+constexpr std::uint64_t kMaxLogBytes = 1ULL << 50U;
 
 std::string error_text(int number) { return std::generic_category().message(number); }
 
@@ -52,6 +56,20 @@ Reader addresses(std::vector<std::string>& target) {
       if (!endpoint) return place.item(i).refuse(endpoint.error().message);
     }
     target = std::move(all);
+    return {};
+  };
+}
+
+Reader listen_addresses(AdminConfig& admin) {
+  return [&admin](const Place& place) -> Result<void> {
+    std::vector<std::string> all;
+    if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto address = admin::parse_listen_address(all[i]);
+      if (!address) return place.item(i).refuse(address.error().message);
+    }
+    admin.listen = std::move(all);
+    admin.listen_is_default = false;
     return {};
   };
 }
@@ -106,8 +124,14 @@ Result<void> read_top(const Place& top, Config& config, std::optional<Place>& qu
        {"admin",
         [&](const Place& admin) {
           return read_settings(admin, Group::kAdmin,
-                               {{"listen", texts(config.admin.listen, kMaxAddresses)},
+                               {{"listen", listen_addresses(config.admin)},
                                 {"token_file", absolute_path(config.admin.token_file)}});
+        }},
+       {"logs",
+        [&](const Place& logs) {
+          return read_settings(logs, Group::kLogs,
+                               {{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
+                                {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}});
         }},
        {"queues", [&](const Place& place) -> Result<void> {
           queues = place;
@@ -147,10 +171,6 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   }
 
   config.warnings = unknown_variables(request.environment);
-  if (!config.admin.listen.empty()) {
-    config.warnings.emplace_back(
-        "admin.listen: this version has no admin face and listens nowhere; set it to []");
-  }
   warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);
   return config;

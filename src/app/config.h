@@ -43,8 +43,15 @@ struct ConsulConfig {
 };
 
 struct AdminConfig {
-  std::vector<std::string> listen;  ///< empty: switched off
+  std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
+  bool listen_is_default = true;  ///< nobody chose it: another port does where it is taken
   std::string token_file;
+};
+
+/// "logs": how much of the jobs' output is kept.
+struct LogsConfig {
+  Duration max_age = std::chrono::hours{720};
+  std::uint64_t max_bytes = 1ULL << 30U;
 };
 
 /// What a program is started as.
@@ -128,6 +135,7 @@ struct Config {
   LogConfig log;
   ConsulConfig consul;
   AdminConfig admin;
+  LogsConfig logs;
   std::vector<QueueConfig> queues;    ///< never empty
   std::vector<std::string> warnings;  ///< one line each, for whoever asked to load
 };

@@ -61,6 +61,7 @@ enum class Group {
   kLog,
   kConsul,
   kAdmin,
+  kLogs,
   kQueue,
   kBackoff,
   kRateLimit,

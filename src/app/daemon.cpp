@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -13,18 +12,23 @@
 #include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
+#include "app/admin_backend.h"
+#include "app/admin_face.h"
 #include "app/executors.h"
 #include "app/layout.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "exec/active_logs.h"
 #include "exec/lease_board.h"
+#include "exec/log_pruner.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"
 #include "net/transport.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
+#include "runtime/membership.h"
 #include "runtime/queue_driver.h"
 #include "runtime/registration.h"
 
@@ -66,7 +70,19 @@ Duration longest_kill_grace(const Config& config) {
   return longest;
 }
 
-wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
+// Who this daemon is and where it is asked, for people and for commands.
+nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
+  return {{"node", config.node},       {"host", own_host_name()},
+          {"pid", getpid()},           {"admin", admin_urls},
+          {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}};
+}
+
+std::string dumped(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+wire::Binding make_binding(const Config& config, const QueueConfig& queue,
+                           const nlohmann::json& self) {
   wire::Binding binding;
   binding.layout = layout_of(queue);
   binding.queue = queue.options.queue;
@@ -76,43 +92,64 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   binding.session_checks = queue.session_checks;
   binding.request_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(queue.options.request_timeout);
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  binding.leader_value =
-      nlohmann::json{{"node", config.node},
-                     {"host", host.data()},
-                     {"pid", getpid()},
-                     {"admin", config.admin.listen.empty() ? "" : config.admin.listen.front()},
-                     {"version", LICTOR_VERSION},
-                     {"since", format_rfc3339(wall_now())}}
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json leader = self;
+  const nlohmann::json& urls = self["admin"];
+  leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
+  binding.leader_value = dumped(leader);
   return binding;
+}
+
+runtime::Membership::Options membership_of(const Config& config, const nlohmann::json& self) {
+  runtime::Membership::Options options;
+  options.node = config.node;
+  options.value = dumped(self);
+  for (const QueueConfig& queue : config.queues) {
+    options.keys.push_back(queue.members_prefix + config.node);
+  }
+  options.session_checks = config.queues.front().session_checks;
+  options.state_dir = config.state_dir;
+  return options;
+}
+
+void log_pruned(const exec::Pruned& pruned) {
+  if (!pruned.error.empty()) {
+    log(Level::kWarn, "old output logs could not all be removed", {{"error", pruned.error}});
+  }
+  if (pruned.removed == 0) return;
+  log(Level::kInfo, "old output logs removed",
+      {{"files", std::to_string(pruned.removed)},
+       {"bytes", std::to_string(pruned.removed_bytes)},
+       {"files_kept", std::to_string(pruned.kept)},
+       {"bytes_kept", std::to_string(pruned.kept_bytes)}});
 }
 
 // The daemon while it runs: everything on the loop's thread.
 class Daemon {
  public:
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
-         runtime::Loop& loop, net::Transport& transport, exec::ProcessHost& host)
+         runtime::Loop& loop, net::Transport& transport, exec::ProcessHost& host,
+         const std::vector<std::string>& admin_urls)
       : config_(config),
         registry_(registry),
         options_(options),
         loop_(loop),
         transport_(transport),
         host_(host),
-        registration_(config.node, LICTOR_VERSION, transport) {}
+        self_(self_told(config, admin_urls)),
+        registration_(config.node, LICTOR_VERSION, transport),
+        membership_(membership_of(config, self_), loop, transport) {}
 
   [[nodiscard]] Result<void> make_queues() {
     const std::string identity = Random{random_seed()}.hex();
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
-      auto runners = make_runners(config_, queue, slot, host_, registry_);
+      auto runners = make_runners(config_, queue, slot, host_, registry_, active_logs_);
       if (!runners) return tl::unexpected(std::move(runners.error()));
       runtime::QueueDriver::Parts parts;
       parts.options = queue.options;
       parts.options.node = config_.node;
       parts.options.identity = identity;
-      parts.binding = make_binding(config_, queue);
+      parts.binding = make_binding(config_, queue, self_);
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
@@ -121,6 +158,7 @@ class Daemon {
       loop_.add(*queues_.back());
     }
     if (config_.consul.register_service) loop_.add(registration_);
+    loop_.add(membership_);
     return {};
   }
 
@@ -140,7 +178,32 @@ class Daemon {
     sd_notify(0, "READY=1");
     loop_.run();
     sd_notify(0, "STOPPING=1");
+    membership_.withdraw();
     if (config_.consul.register_service) registration_.withdraw();
+  }
+
+  // On the loop's thread.
+  [[nodiscard]] admin::Status status() const {
+    const Instant now = boot_now();
+    admin::Status status;
+    status.node = config_.node;
+    status.version = LICTOR_VERSION;
+    status.pid = getpid();
+    status.uptime = now - started_at_;
+    status.since = started_;
+    status.stopping = stopping_;
+    for (const auto& queue : queues_) {
+      using Role = admin::QueueStatus::Role;
+      const Role role = !queue->leading(now) ? Role::kFollowing
+                        : stopping_          ? Role::kDraining
+                                             : Role::kLeading;
+      status.queues.push_back({queue->name(), role, queue->waiting(), queue->running()});
+    }
+    return status;
+  }
+
+  [[nodiscard]] const std::shared_ptr<exec::ActiveLogs>& active_logs() const {
+    return active_logs_;
   }
 
   // From the host's thread: the jobs are ended, and none can be started.
@@ -216,12 +279,32 @@ class Daemon {
   runtime::Loop& loop_;
   net::Transport& transport_;
   exec::ProcessHost& host_;
+  const nlohmann::json self_;
+  const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
+  const Instant started_at_ = boot_now();
+  const WallTime started_ = wall_now();
   runtime::Registration registration_;
+  runtime::Membership membership_;
   std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
   std::vector<std::string> leading_;
   std::atomic<bool> warden_died_ = false;
   bool stopping_ = false;
 };
+
+// With what lives beside the loop, on threads of its own.
+Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
+                           runtime::Loop& loop, net::Transport& transport) {
+  const exec::LogPruner pruner{log_directory(config),
+                               {config.logs.max_age, config.logs.max_bytes},
+                               daemon.active_logs(),
+                               log_pruned};
+  AdminBackend backend{loop, transport, [&daemon] { return daemon.status(); }};
+  const admin::LogStore logs{log_directory(config), daemon.active_logs()};
+  auto served = face->serve(backend, logs);
+  if (served) daemon.run();
+  face.reset();  // before what it asks
+  return served;
+}
 
 }  // namespace
 
@@ -252,7 +335,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto transport = net::Transport::open(config.consul.options);
   if (!transport) return refuse(transport.error());
 
-  Daemon daemon{config, registry, options, **loop, **transport, **host};
+  auto face = AdminFace::listen(config);
+  if (!face) return refuse(face.error());
+  Daemon daemon{config, registry, options, **loop, **transport, **host, (*face)->urls()};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   daemon_if_up = &daemon;
   log(Level::kInfo, "lictor runs",
@@ -260,7 +345,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
        {"node", config.node},
        {"queues", std::to_string(config.queues.size())},
        {"consul", config.consul.options.addresses.front()}});
-  daemon.run();
+  if (auto run = run_with_face(daemon, std::move(*face), config, **loop, **transport); !run) {
+    return refuse(run.error());
+  }
   daemon_if_up = nullptr;
 
   if (daemon.running() != 0) {

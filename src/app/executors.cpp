@@ -26,6 +26,7 @@ struct Common {
   exec::LeaseSlot slot;
   exec::ProcessHost& host;
   const Registry& registry;
+  const std::shared_ptr<exec::ActiveLogs>& active_logs;
 };
 
 // Where jobs leave what LICTOR_COMMIT and LICTOR_RESULT name.
@@ -72,9 +73,10 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);
   options.grace = common.queue.options.kill_grace;
-  options.log_directory = common.config.state_dir + "/logs";
+  options.log_directory = log_directory(common.config);
   options.log_cap = config.output_limit_bytes;
   options.scratch_directory = scratch_of(common.config);
+  options.active_logs = common.active_logs;
   auto runner = exec::ProcessRunner::create(common.host, std::move(options));
   if (!runner) return tl::unexpected(std::move(runner.error()));
   return std::unique_ptr<exec::Runner>{std::move(*runner)};
@@ -144,6 +146,8 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
 
 }  // namespace
 
+std::string log_directory(const Config& config) { return config.state_dir + "/logs"; }
+
 void add_registered(Config& config, const Registry& registry) {
   for (QueueConfig& queue : config.queues) {
     for (const auto& [name, executor] : registry) {
@@ -174,8 +178,9 @@ void prepare_scratch(const Config& config) {
 
 Result<runtime::Runners> make_runners(const Config& config, const QueueConfig& queue,
                                       exec::LeaseSlot slot, exec::ProcessHost& host,
-                                      const Registry& registry) {
-  const Common common{config, queue, slot, host, registry};
+                                      const Registry& registry,
+                                      const std::shared_ptr<exec::ActiveLogs>& active_logs) {
+  const Common common{config, queue, slot, host, registry, active_logs};
   runtime::Runners runners;
   for (const auto& [type, executor] : queue.executors) {
     auto runner = std::visit([&](const auto& e) { return make(common, type, e); }, executor);

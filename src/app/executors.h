@@ -1,7 +1,11 @@
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "app/config.h"
 #include "app/registry.h"
+#include "exec/active_logs.h"
 #include "exec/process_host.h"
 #include "lictor/result.h"
 #include "runtime/queue_driver.h"
@@ -16,12 +20,16 @@ void add_registered(Config& config, const Registry& registry);
 /// user, lets others pass through state_dir (not list it).
 void prepare_scratch(const Config& config);
 
-/// The runners that `queue` configures. `host` must outlive them.
+/// Where the output of attempts goes.
+[[nodiscard]] std::string log_directory(const Config& config);
+
+/// The runners that `queue` configures, which tell `active_logs` what they write. `host` must
+/// outlive them.
 /// Errors: kInvalid, naming the executor: a "cpp" name that nobody registered, a plug-in
 /// that cannot be taken; kFailed: the system's refusals. Loads plug-ins: not before the warden is
 /// forked.
-[[nodiscard]] Result<runtime::Runners> make_runners(const Config& config, const QueueConfig& queue,
-                                                    exec::LeaseSlot slot, exec::ProcessHost& host,
-                                                    const Registry& registry);
+[[nodiscard]] Result<runtime::Runners> make_runners(
+    const Config& config, const QueueConfig& queue, exec::LeaseSlot slot, exec::ProcessHost& host,
+    const Registry& registry, const std::shared_ptr<exec::ActiveLogs>& active_logs);
 
 }  // namespace lictor::app

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,19 @@ struct LeaderOptions {
   Duration timeout = std::chrono::seconds{30};
 };
 [[nodiscard]] Result<int> leader(const Client& client, const LeaderOptions& options);
+
+[[nodiscard]] Result<int> members(const Client& client);
+
+struct LogsOptions {
+  std::string id;
+  bool follow = false;
+  std::optional<std::uint32_t> attempt;  ///< nothing: the newest
+  std::string node;                      ///< empty: who has it
+  // Of the configuration: whose logs lie on this host, and where.
+  std::string own_node, state_dir;
+};
+/// Prints what an attempt of a program printed, wherever it ran.
+[[nodiscard]] Result<int> logs(const Client& client, const LogsOptions& options);
 
 /// What `check` looks at. The configuration has been loaded by app, the only one who knows it.
 struct CheckOptions {

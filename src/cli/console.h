@@ -47,6 +47,8 @@ class Console {
   /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
   /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
   [[nodiscard]] Result<void> flush();
+  /// Nothing that is printed arrives any more.
+  [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 
  private:
   void flush_out();

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/active_logs.h"
+#include "lictor/time.h"
+
+namespace lictor::admin {
+
+struct QueueStatus {
+  enum class Role { kFollowing, kLeading, kDraining };
+  std::string name;
+  Role role = Role::kFollowing;
+  std::size_t waiting = 0;  ///< tasks known and not begun; a follower knows of none
+  std::size_t running = 0;  ///< jobs on this host
+};
+
+struct Status {
+  std::string node;
+  std::string version;
+  int pid = 0;
+  Duration uptime{};
+  WallTime since{};
+  bool stopping = false;
+  std::vector<QueueStatus> queues;
+};
+
+/// What the admin face asks the daemon. Every method may be called from any thread and blocks, two
+/// seconds at most.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Nothing: the daemon's loop has not answered in time, or has ended.
+  [[nodiscard]] virtual std::optional<Status> status() = 0;
+
+  /// Why Consul cannot be worked with now; empty: it can.
+  [[nodiscard]] virtual std::string consul_trouble() = 0;
+
+  /// JSON that says why the task is not running. Nothing: it is not known here.
+  [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
+                                                       const std::string& id) {
+    static_cast<void>(queue);
+    static_cast<void>(id);
+    return std::nullopt;
+  }
+};
+
+/// Where the output of attempts lies.
+struct LogStore {
+  std::string directory;
+  std::shared_ptr<const exec::ActiveLogs> active;
+};
+
+}  // namespace lictor::admin

@@ -1,0 +1,88 @@
+#include "admin/router.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::optional<std::string> match(std::string_view pattern, std::string_view path) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) {
+    return pattern == path ? std::optional{std::string{}} : std::nullopt;
+  }
+  const std::string_view before = pattern.substr(0, star);
+  const std::string_view after = pattern.substr(star + 1);
+  if (path.size() <= before.size() + after.size() || !path.starts_with(before) ||
+      !path.ends_with(after)) {
+    return std::nullopt;
+  }
+  path.remove_prefix(before.size());
+  path.remove_suffix(after.size());
+  return std::string{path};
+}
+
+bool fits(std::string_view route_method, std::string_view method) {
+  return route_method == method || (route_method == "GET" && method == "HEAD");
+}
+
+Response json_response(int status, const ordered_json& value) {
+  Response response;
+  response.status = status;
+  response.body = value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+}  // namespace
+
+Response error_response(int status, std::string_view message) {
+  return json_response(status, {{"error", message}});
+}
+
+void Router::add(std::string method, std::string pattern, Handler handler) {
+  routes_.push_back({std::move(method), std::move(pattern), std::move(handler)});
+}
+
+const Router::Route* Router::find(const Request& request, std::string* wildcard) const {
+  for (const Route& route : routes_) {
+    if (!fits(route.method, request.method)) continue;
+    if (auto matched = match(route.pattern, request.path)) {
+      if (wildcard != nullptr) *wildcard = std::move(*matched);
+      return &route;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<Response> Router::refuse(const Request& request) const {
+  if (auto refused = guard_.refuse(request)) return refused;
+  if (find(request, nullptr) != nullptr) return std::nullopt;
+  std::string allowed;
+  ordered_json known = ordered_json::array();
+  for (const Route& route : routes_) {
+    known.push_back(route.pattern);
+    if (!match(route.pattern, request.path)) continue;
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
+  }
+  if (allowed.empty()) {
+    return json_response(404, {{"error", "no such path"}, {"paths", std::move(known)}});
+  }
+  Response response = error_response(405, "this path takes " + allowed);
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+Response Router::handle(Request request) const {
+  if (auto refused = refuse(request)) return *refused;
+  std::string wildcard;
+  const Route* route = find(request, &wildcard);
+  request.wildcard = std::move(wildcard);
+  return route->handler(request);
+}
+
+}  // namespace lictor::admin

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "admin/connection.h"
+#include "admin/listener.h"
+#include "exec/unique_fd.h"
+
+namespace lictor::admin {
+
+/// Serves the admin face on threads of its own: one that accepts, and one for each connection, up
+/// to kMaxConnections; who comes then is told 503.
+class Server {
+ public:
+  static constexpr std::size_t kMaxConnections = 32;
+
+  /// Begins at once. `router` must outlive it. Errors: kFailed, out of file descriptors.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(std::vector<Listener> listeners,
+                                                             const Router& router);
+  /// Cuts all connections, and waits for the handlers that run.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+ private:
+  struct Slot {
+    std::thread thread;
+    int fd = -1;  // -1: free, and the thread is at its end
+  };
+
+  Server(std::vector<Listener> listeners, const Router& router, exec::UniqueFd wake);
+  void run();
+  void accept_from(const Listener& listener);
+  void take(exec::UniqueFd connection, bool trusted);
+
+  const std::vector<Listener> listeners_;
+  HttpFace face_;
+  const exec::UniqueFd wake_;
+  std::mutex mutex_;  // for the slots' descriptors
+  std::array<Slot, kMaxConnections> slots_;
+  std::thread thread_;
+};
+
+}  // namespace lictor::admin

@@ -1,0 +1,74 @@
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+#include "base/time_text.h"
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kNoAnswer = "the daemon's loop does not answer";
+
+const char* role_text(QueueStatus::Role role) {
+  switch (role) {
+    case QueueStatus::Role::kFollowing:
+      return "following";
+    case QueueStatus::Role::kLeading:
+      return "leading";
+    case QueueStatus::Role::kDraining:
+      return "draining";
+  }
+  return "";
+}
+
+Response text_response(int status, std::string text) {
+  return {status, "text/plain; charset=utf-8", std::move(text) + "\n", {}};
+}
+
+Response ready(Backend& backend) {
+  const auto status = backend.status();
+  if (!status) return text_response(503, kNoAnswer);
+  if (status->stopping) return text_response(503, "stopping");
+  if (const std::string trouble = backend.consul_trouble(); !trouble.empty()) {
+    return text_response(503, trouble);
+  }
+  return text_response(200, "ready");
+}
+
+Response status_response(Backend& backend) {
+  const auto status = backend.status();
+  if (!status) return error_response(503, kNoAnswer);
+  ordered_json queues = ordered_json::array();
+  for (const QueueStatus& queue : status->queues) {
+    ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
+    // A follower keeps no list: to say 0 would be wrong.
+    const bool knows = queue.role != QueueStatus::Role::kFollowing;
+    told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
+    told["running"] = queue.running;
+    queues.push_back(std::move(told));
+  }
+  const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);
+  const ordered_json told{{"node", status->node},
+                          {"version", status->version},
+                          {"pid", status->pid},
+                          {"since", format_rfc3339(status->since)},
+                          {"uptime_seconds", uptime.count()},
+                          {"stopping", status->stopping},
+                          {"queues", std::move(queues)}};
+  Response response;
+  response.body = told.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+}  // namespace
+
+void add_status_routes(Router& router, Backend& backend) {
+  router.add("GET", "/healthz", [](const Request&) { return text_response(200, "ok"); });
+  router.add("GET", "/readyz", [&backend](const Request&) { return ready(backend); });
+  router.add("GET", "/v1/status", [&backend](const Request&) { return status_response(backend); });
+}
+
+}  // namespace lictor::admin

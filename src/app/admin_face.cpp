@@ -1,0 +1,69 @@
+#include "app/admin_face.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "admin/routes.h"
+#include "base/clock.h"
+#include "runtime/log.h"
+
+namespace lictor::app {
+namespace {
+
+constexpr auto kTokenFileIsReadEvery = std::chrono::seconds{1};
+
+}  // namespace
+
+std::string own_host_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
+  std::unique_ptr<AdminFace> face{new AdminFace};
+  const std::string host = own_host_name();
+  if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileIsReadEvery);
+      !opened) {
+    return fail(opened.error().code, "admin.token_file: " + opened.error().message);
+  }
+  admin::ListenOptions options;
+  options.addresses = config.admin.listen;
+  options.any_port_will_do = config.admin.listen_is_default;
+  options.host_name = host;
+  options.on_warning = [](const std::string& warning) {
+    runtime::log(runtime::Level::kWarn, warning);
+  };
+  auto listeners = admin::open_listeners(options);
+  if (!listeners) return tl::unexpected(std::move(listeners.error()));
+  face->listeners_ = std::move(*listeners);
+  face->hosts_ = {host, host.substr(0, host.find('.')), config.node};
+  for (const admin::Listener& listener : face->listeners_) {
+    face->urls_.push_back(listener.url);
+    face->hosts_.push_back(listener.host);
+  }
+  return face;
+}
+
+admin::Guard AdminFace::make_guard() {
+  return admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}};
+}
+
+Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs) {
+  if (listeners_.empty()) return {};
+  router_ = std::make_unique<admin::Router>(make_guard());
+  admin::add_status_routes(*router_, backend);
+  admin::add_task_routes(*router_, backend);
+  admin::add_log_routes(*router_, logs);
+  auto server = admin::Server::start(std::move(listeners_), *router_);
+  if (!server) return tl::unexpected(std::move(server.error()));
+  server_ = std::move(*server);
+  for (const std::string& url : urls_) {
+    runtime::log(runtime::Level::kInfo, "the admin face listens", {{"address", url}});
+  }
+  return {};
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,294 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/dead_letters.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/log_source.h"
+#include "cli/member_list.h"
+#include "cli/printable.h"
+#include "cli/task_view.h"
+
+namespace lictor::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::ordered_json;
+
+constexpr auto kFollowWait = 10s;  // for more output, in one request
+constexpr std::chrono::milliseconds kStartWait = 2s;
+
+// What Consul says of the task.
+struct Whereabouts {
+  bool waits_or_runs = false;  // its key is there
+  bool claimed = false;
+  std::uint32_t attempt = 0;
+  std::string node;  // that runs it, or that buried it; empty: nobody knows
+  std::uint64_t index = 0;
+};
+
+Result<Whereabouts> find_task(const Client& client, const std::string& id) {
+  Whereabouts where;
+  auto task = client.store.get(client.layout.task_key(id));
+  if (!task) return tl::unexpected(std::move(task.error()));
+  if (*task) {
+    const TaskView view = view_task(client.layout, **std::move(task), {}, wall_now());
+    where.waits_or_runs = true;
+    where.node = view.node;
+    where.claimed = !view.node.empty();
+    where.attempt = view.attempt;
+    where.index = view.modify_index;
+    return where;
+  }
+  // The last letter is the newest. Who may not read them is still helped by asking everybody.
+  if (const auto letters = dead_letters_of(client, id); letters && !letters->empty()) {
+    where.node = letters->back().node;
+  }
+  return where;
+}
+
+// A member's logs of the task.
+struct Place {
+  std::string node;
+  std::unique_ptr<LogSource> source;
+  std::vector<LogEntry> logs;
+  bool local = false;  // read from this host's disk, which cannot tell what runs
+};
+
+class Search {
+ public:
+  Search(const Client& client, const LogsOptions& options) : client_(client), options_(options) {}
+
+  /// Asks who may have them: first of all the node that is known to.
+  Result<void> run(const std::string& known_node) {
+    places_.clear();
+    tried_.clear();
+    auto members = read_members(client_);
+    if (!members) return tl::unexpected(std::move(members.error()));
+    const auto listed = [&](const std::string& node) {
+      return std::any_of(members->begin(), members->end(),
+                         [&](const Member& member) { return member.node == node; });
+    };
+    const std::string& wanted = options_.node.empty() ? known_node : options_.node;
+    if (!wanted.empty() && !listed(wanted) && wanted != options_.own_node) {
+      tried_.push_back(wanted + ": no member now");
+    }
+    // Its daemon is down, and what it wrote is still here.
+    if (!listed(options_.own_node))
+      members->push_back({options_.own_node, own_host_name(), {}, {}, {}, {}, {}});
+    std::stable_partition(members->begin(), members->end(),
+                          [&](const Member& member) { return member.node == wanted; });
+    for (const Member& member : *members) {
+      if (!options_.node.empty() && member.node != options_.node) continue;
+      ask(member);
+      const bool found = !places_.empty() && newest(places_.back()) != nullptr;
+      if (found && member.node == wanted) break;
+    }
+    return {};
+  }
+
+  /// The attempt that was asked for, else the newest: nothing, if nobody has it.
+  [[nodiscard]] std::pair<const Place*, const LogEntry*> best() const {
+    std::pair<const Place*, const LogEntry*> best{};
+    for (const Place& place : places_) {
+      const LogEntry* log = newest(place);
+      if (log != nullptr && (best.second == nullptr || log->token > best.second->token)) {
+        best = {&place, log};
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  [[nodiscard]] std::string tried() const {
+    std::string text;
+    for (const std::string& one : tried_) text += (text.empty() ? "" : "; ") + one;
+    return text;
+  }
+
+ private:
+  [[nodiscard]] const LogEntry* newest(const Place& place) const {
+    const auto it = std::find_if(place.logs.rbegin(), place.logs.rend(), [&](const LogEntry& log) {
+      return !options_.attempt || log.attempt == *options_.attempt;
+    });
+    return it == place.logs.rend() ? nullptr : &*it;
+  }
+
+  void ask(const Member& member) {
+    const Reach reach = reach_of(member, own_host_name());
+    std::string why = reach.why_not;
+    if (!reach.addresses.empty()) {
+      auto source = remote_logs(reach.addresses, client_.queue, options_.id);
+      why = source ? take(member, std::move(*source), false) : source.error().message;
+      if (why.empty()) return;
+    }
+    if (member.node == options_.own_node && member.host == own_host_name()) {
+      auto source = local_logs(options_.state_dir, client_.queue, options_.id);
+      why = take(member, std::move(source), true);
+      if (why.empty()) return;
+    }
+    tried_.push_back(member.node + ": " + why);
+  }
+
+  // What went wrong; empty: nothing.
+  std::string take(const Member& member, std::unique_ptr<LogSource> source, bool local) {
+    auto logs = source->list();
+    if (!logs) return logs.error().message;
+    tried_.push_back(member.node + (logs->empty() ? ": has none" : ": has other attempts") +
+                     (local ? " in " + options_.state_dir : ""));
+    places_.push_back({member.node, std::move(source), std::move(*logs), local});
+    return {};
+  }
+
+  const Client& client_;
+  const LogsOptions& options_;
+  std::vector<Place> places_;
+  std::vector<std::string> tried_;
+};
+
+// Output as it comes in pieces, which may split a character.
+class Printer {
+ public:
+  explicit Printer(Console& console) : console_(console) {}
+
+  void print(std::string_view bytes) {
+    if (!console_.out_terminal().is_terminal) return console_.print(bytes);
+    const std::string text = held_ + std::string{bytes};
+    const std::size_t whole = text.size() - unfinished(text);
+    console_.print(printable(std::string_view{text}.substr(0, whole), true));
+    held_ = text.substr(whole);
+  }
+  void end() {
+    console_.print(printable(held_, true));
+    held_.clear();
+  }
+
+ private:
+  // How many bytes at the end begin a character of which more may come.
+  static std::size_t unfinished(std::string_view text) {
+    for (std::size_t n = 1; n <= std::min<std::size_t>(3, text.size()); ++n) {
+      const auto byte = static_cast<unsigned char>(text[text.size() - n]);
+      if ((byte & 0xc0U) == 0x80U) continue;  // inside a character
+      const std::size_t length = byte >= 0xf0U ? 4 : byte >= 0xe0U ? 3 : byte >= 0xc0U ? 2 : 1;
+      return length > n ? n : 0;
+    }
+    return 0;
+  }
+
+  Console& console_;
+  std::string held_;
+};
+
+class Show {
+ public:
+  Show(const Client& client, const LogsOptions& options, const Place& place, LogEntry log)
+      : client_(client), options_(options), place_(place), log_(std::move(log)) {}
+
+  Result<int> run() {
+    Printer printer{client_.console};
+    std::uint64_t offset = 0;
+    while (true) {
+      // Asked before reading: of one that has ended, all that is read then is all there is.
+      const bool running = options_.follow && runs();
+      auto wait = 0s;
+      while (true) {
+        auto bytes = place_.source->read(log_, offset, wait);
+        if (!bytes) {
+          bytes.error().message = place_.node + ": " + bytes.error().message;
+          return tl::unexpected(std::move(bytes.error()));
+        }
+        offset += bytes->size();
+        printer.print(*bytes);
+        if (auto flushed = options_.follow ? client_.console.flush() : Result<void>{}; !flushed) {
+          return tl::unexpected(std::move(flushed.error()));
+        }
+        if (client_.console.reader_gone()) return kDone;
+        if (wait > 0s || (bytes->empty() && !running)) break;
+        if (bytes->empty()) wait = kFollowWait;
+      }
+      if (!running) break;
+    }
+    printer.end();
+    return kDone;
+  }
+
+ private:
+  [[nodiscard]] bool runs() const {
+    if (place_.local) {
+      const auto where = find_task(client_, options_.id);
+      return where && where->claimed && where->node == place_.node &&
+             where->attempt == log_.attempt;
+    }
+    const auto logs = place_.source->list();
+    return logs && std::any_of(logs->begin(), logs->end(), [&](const LogEntry& log) {
+             return log.token == log_.token && log.attempt == log_.attempt && log.running;
+           });
+  }
+
+  const Client& client_;
+  const LogsOptions& options_;
+  const Place& place_;
+  const LogEntry log_;
+};
+
+ordered_json json_of(const Search& search) {
+  ordered_json all = ordered_json::array();
+  for (const Place& place : search.places()) {
+    for (const LogEntry& log : place.logs) {
+      all.push_back(
+          {{"node", place.node},
+           {"attempt", log.attempt},
+           {"token", log.token},
+           {"size", log.size},
+           {"running", place.local ? ordered_json{} : ordered_json(log.running)},
+           {"modified", log.modified.empty() ? ordered_json{} : ordered_json(log.modified)}});
+    }
+  }
+  return all;
+}
+
+tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
+                                    const Search& search) {
+  std::string what = "no output of ";
+  if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
+  return fail(ErrorCode::kNotFound,
+              what + "task " + printable(options.id) + " in queue \"" + client.queue +
+                  "\" was found (tried " + printable(search.tried()) +
+                  "); only programs have logs, kept as \"logs\" in the configuration says");
+}
+
+}  // namespace
+
+Result<int> logs(const Client& client, const LogsOptions& options) {
+  Search search{client, options};
+  while (true) {
+    auto where = find_task(client, options.id);
+    if (!where) return tl::unexpected(std::move(where.error()));
+    if (auto asked = search.run(where->node); !asked) return tl::unexpected(asked.error());
+    const auto [place, log] = search.best();
+    if (client.json && (log != nullptr || !options.follow)) {
+      client.console.print(
+          json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
+      return log != nullptr ? Result<int>{kDone}
+                            : Result<int>{nothing_found(client, options, search)};
+    }
+    if (log != nullptr) {
+      client.console.end_progress();
+      return Show{client, options, *place, *log}.run();
+    }
+    if (!options.follow || !where->waits_or_runs) return nothing_found(client, options, search);
+    client.console.progress(printable(options.id) + " has printed nothing yet");
+    if (auto watched =
+            client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);
+        !watched) {
+      return tl::unexpected(watched.error());
+    }
+  }
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,89 @@
+#include "cli/member_list.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "wire/json_text.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value, const char* name) {
+  const auto it = value.find(name);
+  if (it == value.end() || it->is_null()) return {};
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
+bool is_loopback_url(std::string_view url) {
+  return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
+         url.starts_with("http://localhost:");
+}
+
+Member member_of(std::string name, const std::string& value) {
+  Member member;
+  member.node = std::move(name);
+  const auto parsed = wire::parse_json(value);
+  if (!parsed || !parsed->is_object()) return member;
+  if (const std::string node = text_of(*parsed, "node"); !node.empty()) member.node = node;
+  member.host = text_of(*parsed, "host");
+  member.pid = text_of(*parsed, "pid");
+  member.version = text_of(*parsed, "version");
+  member.since = text_of(*parsed, "since");
+  const json admin = parsed->value("admin", json::array());
+  for (const json& url : admin.is_array() ? admin : json::array({admin})) {
+    if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
+  }
+  return member;
+}
+
+}  // namespace
+
+Result<std::vector<Member>> read_members(const Client& client) {
+  const std::string& prefix = client.layout.members_prefix;
+  auto listed = client.store.list(prefix);
+  if (!listed) return tl::unexpected(std::move(listed.error()));
+  const auto lock = client.store.get(client.layout.leader_key);
+  std::string leader;
+  if (lock && *lock && !(*lock)->session.empty()) {
+    const auto value = wire::parse_json((*lock)->value);
+    if (value && value->is_object()) leader = text_of(*value, "node");
+  }
+  std::vector<Member> members;
+  for (const wire::KvEntry& entry : listed->entries) {
+    // Without a session it is no daemon's: somebody wrote it by hand.
+    if (entry.key.ends_with('/') || entry.session.empty()) continue;
+    members.push_back(member_of(entry.key.substr(prefix.size()), entry.value));
+    members.back().leads = !leader.empty() && members.back().node == leader;
+  }
+  return members;
+}
+
+Reach reach_of(const Member& member, std::string_view own_host) {
+  Reach reach;
+  const bool here = member.host == own_host;
+  for (const std::string& url : member.admin) {
+    if (here || (!is_loopback_url(url) && !url.starts_with("unix:"))) {
+      reach.addresses.push_back(url);
+    }
+  }
+  if (!reach.addresses.empty()) return reach;
+  reach.why_not = member.admin.empty()
+                      ? "its admin face is switched off; set admin.listen there"
+                      : "its admin face listens on its own host's loopback only; set admin.listen "
+                        "there to an address that can be reached from here, or ask on that host";
+  return reach;
+}
+
+std::string own_host_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return host.data();
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+
+namespace lictor::cli {
+
+/// One who takes part, as its entry below the layout's members prefix says. Entries are for people
+/// and may be of another version: what is missing is empty.
+struct Member {
+  std::string node;  ///< the key's last part, if the entry does not tell
+  std::string host;
+  std::string pid;
+  std::string version;
+  std::vector<std::string> admin;  ///< URLs of its admin face
+  std::string since;
+  bool leads = false;
+};
+
+/// In the order of their keys. Errors: those of Store::list().
+[[nodiscard]] Result<std::vector<Member>> read_members(const Client& client);
+
+/// How a member's admin face can be asked from the host called `own_host`.
+struct Reach {
+  std::vector<std::string> addresses;  ///< none: it cannot
+  std::string why_not;                 ///< then, with the way out
+};
+[[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
+
+[[nodiscard]] std::string own_host_name();
+
+}  // namespace lictor::cli

@@ -1,0 +1,72 @@
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/time_text.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/member_list.h"
+#include "cli/printable.h"
+#include "cli/table.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json json_of(const Member& member) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? ordered_json{} : ordered_json(value);
+  };
+  const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
+  return {{"node", member.node},
+          {"host", text(member.host)},
+          {"pid", pid.is_number() ? pid : text(member.pid)},
+          {"version", text(member.version)},
+          {"admin", member.admin},
+          {"since", text(member.since)},
+          {"leads", member.leads}};
+}
+
+std::string table_of(const std::vector<Member>& members, const Terminal& terminal) {
+  const WallTime now = wall_now();
+  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "LEADS"}};
+  for (const Member& member : members) {
+    std::string admin;
+    for (const std::string& url : member.admin) admin += (admin.empty() ? "" : " ") + url;
+    const auto since = parse_rfc3339(member.since);
+    table.add_row({{member.node},
+                   {member.host},
+                   {member.pid},
+                   {member.version},
+                   {admin.empty() ? "off" : admin},
+                   {since ? relative_time(*since, now) : member.since},
+                   {member.leads ? "leads" : "", Style::kGreen}});
+  }
+  return table.render(terminal);
+}
+
+}  // namespace
+
+Result<int> members(const Client& client) {
+  const auto members = read_members(client);
+  if (!members) return tl::unexpected(members.error());
+  if (client.json) {
+    ordered_json all = ordered_json::array();
+    for (const Member& member : *members) all.push_back(json_of(member));
+    client.console.print(json_document({{"queue", client.queue}, {"members", std::move(all)}}));
+    return kDone;
+  }
+  if (members->empty()) {
+    client.console.note("no members in queue \"" + client.queue + "\" (" +
+                        printable(client.layout.members_prefix) +
+                        "); start one with \"lictor run\"");
+    return kDone;
+  }
+  client.console.print(table_of(*members, client.console.out_terminal()));
+  return kDone;
+}
+
+}  // namespace lictor::cli

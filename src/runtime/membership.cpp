@@ -1,0 +1,202 @@
+#include "runtime/membership.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/log.h"
+#include "wire/consul.h"
+#include "wire/layout.h"
+
+namespace lictor::runtime {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+// Consul ends the session between one and two TTLs after the last renewal; two may be lost.
+constexpr const char* kTtl = "30s";
+constexpr auto kRenewInterval = 10s;
+// Somebody may have deleted the key: it is taken anew, which Consul answers with true to its
+// holder.
+constexpr auto kAcquireInterval = 60s;
+constexpr auto kFirstBackoff = 1s;
+constexpr auto kMaxBackoff = 30s;
+
+http::Request put(std::string target, std::string body = {}) {
+  http::Request request;
+  request.method = "PUT";
+  request.target = std::move(target);
+  request.body = std::move(body);
+  return request;
+}
+
+bool replied(const http::Response& response, int status) {
+  return response.delivery == http::Delivery::kReplied && response.status == status;
+}
+
+}  // namespace
+
+Membership::Membership(Options options, Loop& loop, net::Transport& transport)
+    : options_(std::move(options)),
+      file_(options_.state_dir + "/session-member"),
+      loop_(loop),
+      transport_(transport),
+      inbox_(std::make_shared<Inbox>()) {
+  inbox_->loop = &loop_;
+  std::ifstream file{file_};
+  std::getline(file, session_);
+  if (session_.find_first_not_of("0123456789abcdef-") != std::string::npos) session_.clear();
+}
+
+Membership::~Membership() {
+  const std::lock_guard lock{inbox_->mutex};
+  inbox_->loop = nullptr;
+  inbox_->replies.clear();
+}
+
+void Membership::send(http::Request request,
+                      void (Membership::*reply)(Instant, const std::string&, const http::Response&),
+                      const std::string& key) {
+  ++waiting_;
+  transport_.send(std::move(request), [this, inbox = inbox_, reply, key](http::Response response) {
+    const std::lock_guard lock{inbox->mutex};
+    if (inbox->loop == nullptr) return;  // `this` is gone
+    inbox->replies.emplace_back([this, reply, key, response = std::move(response)](Instant now) {
+      --waiting_;
+      (this->*reply)(now, key, response);
+    });
+    inbox->loop->wake();
+  });
+}
+
+void Membership::step(Instant now) {
+  std::vector<std::function<void(Instant)>> replies;
+  {
+    const std::lock_guard lock{inbox_->mutex};
+    replies.swap(inbox_->replies);
+  }
+  for (const auto& reply : replies) reply(now);
+  if (waiting_ != 0 || now < next_at_) return;
+  next_at_ = Instant::max();  // until the replies are there
+  if (session_.empty()) return create();
+  renew();
+}
+
+void Membership::create() {
+  json checks = json::array();
+  for (const std::string& check : options_.session_checks) checks.push_back(check);
+  // Without lock-delay: nothing rests on the lock, and a daemon that comes back is to be seen.
+  const json session{{"Name", "lictor member " + options_.node},
+                     {"TTL", kTtl},
+                     {"LockDelay", "0s"},
+                     {"Behavior", "delete"},
+                     {"NodeChecks", checks}};
+  send(put("/v1/session/create", session.dump(-1, ' ', false, json::error_handler_t::replace)),
+       &Membership::on_created);
+}
+
+void Membership::on_created(Instant now, const std::string&, const http::Response& response) {
+  const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
+  if (!answer.is_object() || !answer.contains("ID") || !answer["ID"].is_string()) {
+    complain("session", "no session for this member's entry; it is not shown among the members",
+             wire::describe(response));
+    return retry(now);
+  }
+  told_.erase("session");
+  session_ = answer["ID"].get<std::string>();
+  remember();
+  acquire(now);
+}
+
+void Membership::renew() {
+  send(put("/v1/session/renew/" + wire::query_value(session_)), &Membership::on_renewed);
+}
+
+void Membership::on_renewed(Instant now, const std::string&, const http::Response& response) {
+  if (replied(response, 404)) return lose(now);
+  if (!replied(response, 200)) {
+    complain("session", "this member's session could not be renewed", wire::describe(response));
+    // Of a remembered one nobody knows whether it is ours to use; a new one is as good.
+    if (state_ == State::kNone && replied(response, 403)) session_.clear();
+    return retry(now);
+  }
+  told_.erase("session");
+  if (state_ == State::kNone || now >= acquire_at_) return acquire(now);
+  backoff_ = {};
+  next_at_ = now + kRenewInterval;
+}
+
+void Membership::acquire(Instant now) {
+  state_ = State::kHeld;
+  backoff_ = {};
+  next_at_ = now + kRenewInterval;
+  acquire_at_ = now + kAcquireInterval;
+  for (const std::string& key : options_.keys) {
+    send(put(wire::kv_path(key) + "?acquire=" + wire::query_value(session_), options_.value),
+         &Membership::on_acquired, key);
+  }
+}
+
+void Membership::on_acquired(Instant now, const std::string& key, const http::Response& response) {
+  if (replied(response, 200) && response.body.starts_with("true")) {
+    told_.erase(key);
+    return;
+  }
+  acquire_at_ = now;  // with the next renewal
+  if (replied(response, 200)) {
+    return complain(key, "another daemon has this member's entry; give each node a name of its own",
+                    key);
+  }
+  if (replied(response, 500) && response.body.find("invalid session") != std::string::npos) {
+    return lose(now);
+  }
+  complain(key, "this member's entry could not be written; it is not shown among the members",
+           wire::describe(response));
+}
+
+void Membership::lose(Instant now) {
+  session_.clear();
+  state_ = State::kNone;
+  next_at_ = now;
+}
+
+void Membership::retry(Instant now) {
+  backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kMaxBackoff);
+  next_at_ =
+      now + std::min<Duration>(backoff_, state_ == State::kHeld ? kRenewInterval : kMaxBackoff);
+}
+
+void Membership::complain(const std::string& about, const std::string& message,
+                          const std::string& error) {
+  if (!told_.insert(about).second) return;
+  log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
+}
+
+void Membership::remember() const {
+  const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  const std::string text = session_ + "\n";
+  // What was not written costs a restarted daemon up to two TTLs out of the list.
+  if (fd >= 0 && write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    unlink(file_.c_str());
+  }
+  if (fd >= 0) close(fd);
+}
+
+void Membership::withdraw() {
+  unlink(file_.c_str());
+  if (session_.empty()) return;
+  http::Request request = put("/v1/session/destroy/" + wire::query_value(session_));
+  request.timeout = 1s;
+  static_cast<void>(transport_.perform(std::move(request)));
+  session_.clear();
+}
+
+}  // namespace lictor::runtime

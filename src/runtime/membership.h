@@ -1,0 +1,83 @@
+#pragma once
+
+// The daemon's own session and the keys that it holds with it.
+//
+//   kNone --renew the remembered one, or create--> kHeld --renewal: gone--> kNone
+//                                                    |
+//                                                    +--withdraw()--> session destroyed, keys gone
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/transport.h"
+#include "runtime/loop.h"
+
+namespace lictor::runtime {
+
+/// Holds `members/<node>` in each of the daemon's queues, by a session of the daemon's own whose
+/// end deletes them, so that people and commands see who takes part and where to ask it. Nothing
+/// else relies on it: what fails is told once and tried again.
+class Membership : public Task {
+ public:
+  struct Options {
+    std::string node;
+    std::string value;              ///< JSON: who this is
+    std::vector<std::string> keys;  ///< one for each queue
+    std::vector<std::string> session_checks;
+    std::string state_dir;  ///< remembers the session, so that a restart takes it up again
+  };
+
+  /// `loop` and `transport` must outlive it.
+  Membership(Options options, Loop& loop, net::Transport& transport);
+  ~Membership() override;
+
+  void step(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override { return next_at_; }
+
+  /// Destroys the session, and with it the keys; waits for the answer, at most a second.
+  void withdraw();
+
+ private:
+  // Shared with callbacks that may come after the membership's end.
+  struct Inbox {
+    std::mutex mutex;
+    std::vector<std::function<void(Instant)>> replies;
+    Loop* loop = nullptr;
+  };
+  enum class State { kNone, kHeld };
+
+  void send(http::Request request,
+            void (Membership::*reply)(Instant, const std::string&, const http::Response&),
+            const std::string& key = {});
+  void create();
+  void renew();
+  void acquire(Instant now);
+  void on_created(Instant now, const std::string&, const http::Response& response);
+  void on_renewed(Instant now, const std::string&, const http::Response& response);
+  void on_acquired(Instant now, const std::string& key, const http::Response& response);
+  void lose(Instant now);
+  void retry(Instant now);
+  void complain(const std::string& about, const std::string& message, const std::string& error);
+  void remember() const;
+
+  const Options options_;
+  const std::string file_;
+  Loop& loop_;
+  net::Transport& transport_;
+  const std::shared_ptr<Inbox> inbox_;
+
+  State state_ = State::kNone;
+  std::string session_;      // held, or remembered and not yet known to live
+  std::size_t waiting_ = 0;  // requests under way
+  Duration backoff_{};
+  Instant next_at_{};
+  Instant acquire_at_{};
+  std::set<std::string> told_;  // what was complained about; each once until it has gone well
+};
+
+}  // namespace lictor::runtime
