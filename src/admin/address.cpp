@@ -51,7 +51,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   address.host = host_part(host);
   const bool bracketed = host.starts_with('[');
   in6_addr v6{};
-  if (bracketed ? inet_pton(AF_INET6, address.host.c_str(), &v6) != 1
+  if (bracketed ? !host.ends_with(']') || inet_pton(AF_INET6, address.host.c_str(), &v6) != 1
                 : address.host.empty() || address.host != host ||
                       !std::all_of(host.begin(), host.end(), is_host_char)) {
     return refuse(text, form);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -20,6 +21,7 @@ constexpr std::string_view kBusy =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
     "Content-Length: 33\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
     "{\"error\":\"too many connections\"}\n";
+constexpr auto kLastAnswers = std::chrono::seconds{1};
 constexpr int kOutOfDescriptorsPauseMs = 100;
 
 }  // namespace
@@ -44,13 +46,24 @@ Server::~Server() {
   [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
   thread_.join();
   {
-    const std::lock_guard lock{mutex_};
-    for (const Slot& slot : slots_) {
-      if (slot.fd >= 0) shutdown(slot.fd, SHUT_RDWR);
-    }
+    // Who waits for something sees the end of its client, and answers with what it has.
+    std::unique_lock lock{mutex_};
+    shut_down(SHUT_RD);
+    ended_.wait_for(lock, kLastAnswers, [this] {
+      return std::all_of(slots_.begin(), slots_.end(),
+                         [](const Slot& slot) { return slot.fd < 0; });
+    });
+    shut_down(SHUT_RDWR);
   }
   for (Slot& slot : slots_) {
     if (slot.thread.joinable()) slot.thread.join();
+  }
+}
+
+// With the mutex held.
+void Server::shut_down(int how) {
+  for (const Slot& slot : slots_) {
+    if (slot.fd >= 0) shutdown(slot.fd, how);
   }
 }
 
@@ -100,6 +113,7 @@ void Server::take(exec::UniqueFd connection, bool trusted) {
       const std::lock_guard lock{mutex_};
       close(fd);
       free->fd = -1;
+      ended_.notify_all();
     }};
     static_cast<void>(connection.release());
   } catch (const std::system_error&) {  // No thread to be had: the connection is closed.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,7 +22,7 @@ class Server {
   /// Begins at once. `router` must outlive it. Errors: kFailed, out of file descriptors.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(std::vector<Listener> listeners,
                                                              const Router& router);
-  /// Cuts all connections, and waits for the handlers that run.
+  /// Has the handlers answer, which gets them a second, then cuts all connections.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -36,11 +37,13 @@ class Server {
   void run();
   void accept_from(const Listener& listener);
   void take(exec::UniqueFd connection, bool trusted);
+  void shut_down(int how);
 
   const std::vector<Listener> listeners_;
   HttpFace face_;
   const exec::UniqueFd wake_;
   std::mutex mutex_;  // for the slots' descriptors
+  std::condition_variable ended_;  // one of them has become free
   std::array<Slot, kMaxConnections> slots_;
   std::thread thread_;
 };

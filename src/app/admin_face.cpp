@@ -42,7 +42,7 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   face->hosts_ = {host, host.substr(0, host.find('.')), config.node};
   for (const admin::Listener& listener : face->listeners_) {
     face->urls_.push_back(listener.url);
-    face->hosts_.push_back(listener.host);
+    if (!listener.host.empty()) face->hosts_.push_back(listener.host);
   }
   return face;
 }

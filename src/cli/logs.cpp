@@ -198,10 +198,7 @@ class Show {
       auto wait = 0s;
       while (true) {
         auto bytes = place_.source->read(log_, offset, wait);
-        if (!bytes) {
-          bytes.error().message = place_.node + ": " + bytes.error().message;
-          return tl::unexpected(std::move(bytes.error()));
-        }
+        if (!bytes) return broken_off(printer, std::move(bytes.error()));
         offset += bytes->size();
         printer.print(*bytes);
         if (auto flushed = options_.follow ? client_.console.flush() : Result<void>{}; !flushed) {
@@ -218,12 +215,23 @@ class Show {
   }
 
  private:
+  // The daemon that is asked may stop as soon as the job has ended.
+  Result<int> broken_off(Printer& printer, Error error) {
+    printer.end();
+    error.message = place_.node + ": " + error.message;
+    if (!options_.follow || is_claimed()) return tl::unexpected(std::move(error));
+    client_.console.complain(error.message +
+                             "; the attempt has ended, its last lines may be missing");
+    return kDone;
+  }
+
+  [[nodiscard]] bool is_claimed() const {
+    const auto where = find_task(client_, options_.id);
+    return where && where->claimed && where->node == place_.node && where->attempt == log_.attempt;
+  }
+
   [[nodiscard]] bool runs() const {
-    if (place_.local) {
-      const auto where = find_task(client_, options_.id);
-      return where && where->claimed && where->node == place_.node &&
-             where->attempt == log_.attempt;
-    }
+    if (place_.local) return is_claimed();
     const auto logs = place_.source->list();
     return logs && std::any_of(logs->begin(), logs->end(), [&](const LogEntry& log) {
              return log.token == log_.token && log.attempt == log_.attempt && log.running;

@@ -29,7 +29,7 @@ json config_of(const DaemonSettings& settings, const std::string& state_dir) {
               {"state_dir", state_dir},
               {"log", {{"level", "debug"}}},
               {"consul", {{"addresses", settings.consul}, {"register", settings.registers}}},
-              {"admin", {{"listen", json::array()}}},
+              {"admin", {{"listen", settings.admin}}},
               {"queues", json::array({queue})}};
   if (!settings.token_file.empty()) config["consul"]["token_file"] = settings.token_file;
   return config;

@@ -19,8 +19,9 @@ struct DaemonSettings {
   std::string root = "lictor/";
   std::vector<std::string> consul;
   std::string token_file;
-  bool registers = false;  ///< the service in Consul's catalog
-  nlohmann::json queue;    ///< settings of the queue "default", laid over the tests' own
+  bool registers = false;          ///< the service in Consul's catalog
+  std::vector<std::string> admin;  ///< what its admin face listens on
+  nlohmann::json queue;            ///< settings of the queue "default", laid over the tests' own
 };
 
 /// A daemon of lictor with a state folder of its own.
@@ -43,6 +44,7 @@ class LictorDaemon {
   std::optional<int> wait() { return process_->wait(); }
 
   [[nodiscard]] const std::string& node() const { return settings_.node; }
+  [[nodiscard]] std::string config_file() const { return folder_.file("lictor.json"); }
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
   [[nodiscard]] bool runs() { return process_ && process_->runs(); }
   [[nodiscard]] std::string log() const { return read_text(folder_.file("log")); }

@@ -1,0 +1,204 @@
+// The admin face, the members, and what programs printed, asked from elsewhere.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+const char* const kCommand = LICTOR_COMMAND;
+
+DaemonSettings with_admin(World& world, const std::string& node, const json& queue = {}) {
+  DaemonSettings settings = world.settings(node, queue);
+  settings.admin = {"127.0.0.1:0"};
+  return settings;
+}
+
+std::string member_key(const World& world, const LictorDaemon& daemon) {
+  return world.root + "default/members/" + daemon.node();
+}
+
+// Its entry among the members; null while there is none that a session holds.
+json member(World& world, const LictorDaemon& daemon) {
+  const auto entry = world.kv.get(member_key(world, daemon));
+  return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
+}
+
+std::string member_session(World& world, const LictorDaemon& daemon) {
+  const auto entry = world.kv.get(member_key(world, daemon));
+  return entry ? entry->session : "";
+}
+
+Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kCommand);
+  arguments.insert(arguments.end(), {"--config", daemon.config_file()});
+  return run(arguments);
+}
+
+// A program that prints, and goes on until the file is there.
+json printing_until(const std::string& file) {
+  const std::string script =
+      "echo begin; while [ ! -e '" + file + "' ]; do sleep 0.05; done; echo end";
+  return {{"executors", {{"Print", {{"exec", {"/bin/sh", "-c", script}}}}}}};
+}
+
+void submit_print(World& world, const std::string& id) {
+  world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
+}
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE(
+    "members tell where they are asked, and their admin faces who leads and whether all is well") {
+  World world;
+  LictorDaemon a{with_admin(world, "a")};
+  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  LictorDaemon b{with_admin(world, "b")};
+  REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
+
+  const std::string url = member(world, a).at("admin").at(0);
+  CHECK(a.logged(url));
+  CHECK(world.kv.get_json(world.leader_key()).at("admin") == url);
+  Kv face_a{url};
+  Kv face_b{member(world, b).at("admin").at(0)};
+  CHECK(face_a.request("GET", "/healthz").status == 200);
+  CHECK(face_a.request("GET", "/readyz").status == 200);
+  CHECK(face_b.request("GET", "/readyz").status == 200);
+  const json status = face_a.request("GET", "/v1/status").json();
+  CHECK(status.at("node") == a.node());
+  CHECK(status.at("pid") == a.pid());
+  CHECK(status.at("queues").at(0).at("role") == "leading");
+  CHECK(face_b.request("GET", "/v1/status").json().at("queues").at(0).at("role") == "following");
+  CHECK(face_a.request("GET", "/nope").status == 404);
+  CHECK(face_a.request("POST", "/v1/status").status == 405);
+
+  const Output listed = lictor(a, {"members", "--json"});
+  CHECK(listed.exit_code == 0);
+  const json members = json::parse(listed.out).at("members");
+  REQUIRE(members.size() == 2);
+  CHECK(members[0].at("node") == a.node());
+  CHECK(members[0].at("leads") == true);
+  CHECK(members[1].at("node") == b.node());
+  CHECK(members[1].at("pid") == b.pid());
+  CHECK(members[1].at("leads") == false);
+  CHECK(lictor(a, {"members"}).out.find("LEADS") != std::string::npos);
+}
+
+TEST_CASE("a member is gone when it stops, and back when it was killed or its session was ended") {
+  World world;
+  LictorDaemon a{with_admin(world, "a")};
+  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
+  const std::string session = member_session(world, a);
+
+  a.kill();
+  a.start();  // takes up the session that still lives
+  REQUIRE(eventually([&] { return member(world, a).value("pid", 0) == a.pid(); }));
+  CHECK(member_session(world, a) == session);
+
+  world.kv.destroy_session(session);
+  REQUIRE(eventually([&] {
+    const std::string now = member_session(world, a);
+    return !now.empty() && now != session;
+  }));
+  REQUIRE(eventually([&] { return world.leads(a); }));
+
+  CHECK(a.stop() == 0);
+  CHECK_FALSE(world.kv.has(member_key(world, a)));
+}
+
+TEST_CASE("readyz says that Consul is out of reach, healthz that the daemon lives") {
+  ConsulAgent consul;
+  World world{consul};
+  LictorDaemon a{with_admin(world, "a")};
+  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
+  Kv face{member(world, a).at("admin").at(0)};
+  CHECK(face.request("GET", "/readyz").status == 200);
+  consul.pause();
+  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
+  CHECK(face.request("GET", "/healthz").status == 200);
+  consul.resume();
+  CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
+}
+
+TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
+  World world;
+  const std::string go = world.folder.file("go");
+  LictorDaemon a{with_admin(world, "a", printing_until(go))};
+  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  LictorDaemon b{with_admin(world, "b", printing_until(go))};
+  REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
+  submit_print(world, "x/1");
+
+  const std::string followed = world.folder.file("followed");
+  Process follow{{kCommand, "logs", "x/1", "-f", "--config", b.config_file()}, followed};
+  REQUIRE(eventually([&] { return read_text(followed) == "begin\n"; }));
+  CHECK(follow.runs());
+  const Output now = lictor(b, {"logs", "x/1"});
+  CHECK(now.exit_code == 0);
+  CHECK(now.out == "begin\n");
+  const json logs = json::parse(lictor(b, {"logs", "x/1", "--json"}).out).at("logs");
+  REQUIRE(logs.size() == 1);
+  CHECK(logs[0].at("node") == a.node());
+  CHECK(logs[0].at("running") == true);
+
+  write_text(go, "");
+  CHECK(follow.wait() == 0);
+  CHECK(read_text(followed) == "begin\nend\n");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  // Nothing in Consul knows of the task any more: all members are asked.
+  CHECK(lictor(b, {"logs", "x/1"}).out == "begin\nend\n");
+  CHECK(lictor(b, {"logs", "x/1", "--attempt", "2"}).exit_code == 3);
+  const Output none = lictor(b, {"logs", "x/1", "--node", b.node()});
+  CHECK(none.exit_code == 3);
+  CHECK(none.out.find(b.node() + ": has none") != std::string::npos);
+}
+
+TEST_CASE("the output of a task that failed for good is found, and on this host without a daemon") {
+  World world;
+  DaemonSettings settings = with_admin(world, "a");
+  settings.admin.clear();
+  LictorDaemon a{settings};
+  world.submit("1", 1000, {{"print", "it broke\n"}, {"exit", 64}});
+  REQUIRE(eventually([&] { return world.dead() == 1 && !member(world, a).is_null(); }));
+  CHECK(member(world, a).at("admin").empty());
+  CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");  // its face is off: from the disk
+
+  LictorDaemon b{with_admin(world, "b")};
+  const Output elsewhere = lictor(b, {"logs", "1", "--node", a.node()});
+  CHECK(elsewhere.exit_code == 3);
+  CHECK(elsewhere.out.find("set admin.listen") != std::string::npos);
+
+  CHECK(a.stop() == 0);
+  CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");
+}
+
+TEST_CASE("a daemon stops at once while its admin face is being asked") {
+  World world;
+  const std::string go = world.folder.file("go");
+  LictorDaemon a{with_admin(world, "a", printing_until(go))};
+  submit_print(world, "1");
+  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
+  const std::string out = world.folder.file("out");
+  Process follow{{kCommand, "logs", "1", "-f", "--config", a.config_file()}, out};
+  REQUIRE(eventually([&] { return read_text(out) == "begin\n"; }));
+  write_text(go, "");
+  const std::int64_t stopped_ns = monotonic_ns();
+  CHECK(a.stop() == 0);
+  CHECK(seconds_between(stopped_ns, monotonic_ns()) < 20.0);
+  CHECK(follow.wait() == 0);
+  CHECK(read_text(out).starts_with("begin\n"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

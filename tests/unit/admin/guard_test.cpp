@@ -1,0 +1,103 @@
+#include "admin/guard.h"
+
+#include <doctest/doctest.h>
+
+namespace lictor::admin {
+namespace {
+
+Request asked(const std::string& host, bool trusted = true, const std::string& method = "GET") {
+  Request request;
+  request.method = method;
+  request.path = "/v1/status";
+  request.host = host;
+  request.trusted_listener = trusted;
+  request.local_address = "192.0.2.7";
+  return request;
+}
+
+Guard guard(std::string token = {}) {
+  return Guard{{{"node-a", "Host-A", "host-a.example", "10.0.0.5"},
+                [token = std::move(token)] { return token; }}};
+}
+
+int status_of(const Guard& guard, const Request& request) {
+  const auto refused = guard.refuse(request);
+  return refused ? refused->status : 200;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("a request under a name of ours passes, with any port") {
+  for (const char* host : {"localhost", "localhost:8642", "127.0.0.1:1", "[::1]:8642", "node-a",
+                           "HOST-A:80", "host-a.example.", "10.0.0.5:8642", "192.0.2.7"}) {
+    CAPTURE(std::string{host});
+    CHECK(status_of(guard(), asked(host)) == 200);
+  }
+  Request old = asked("");
+  old.host.reset();  // HTTP/1.0, as load balancers ask
+  CHECK(status_of(guard(), old) == 200);
+}
+
+TEST_CASE("a request under another name is refused, whoever the name points to") {
+  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "10.0.0.6", "0.0.0.0", "", ":80", "[::2]", "node-a.evil", "[::1"}) {
+    CAPTURE(std::string{host});
+    CHECK(status_of(guard(), asked(host)) == 421);
+    CHECK(status_of(guard(), asked(host, true, "POST")) == 421);
+  }
+}
+
+TEST_CASE("a page of another origin is refused, one of ours is not") {
+  Request request = asked("localhost:8642");
+  const auto with_origin = [&](const char* origin) {
+    request.origin = origin;
+    return status_of(guard(), request);
+  };
+  CHECK(with_origin("http://localhost:8642") == 200);
+  CHECK(with_origin("http://LOCALHOST:8642") == 200);
+  for (const char* origin : {"http://evil.example", "http://localhost:9000", "http://localhost",
+                             "null", "", "http://localhost:8642.evil.example"}) {
+    CAPTURE(std::string{origin});
+    CHECK(with_origin(origin) == 403);
+  }
+  request.host.reset();
+  CHECK(with_origin("http://localhost:8642") == 403);
+}
+
+TEST_CASE("a change from this host needs no token") {
+  CHECK(status_of(guard("secret"), asked("localhost", true, "POST")) == 200);
+}
+
+TEST_CASE("a change from elsewhere needs the token, a look does not") {
+  CHECK(status_of(guard("secret"), asked("node-a", false, "GET")) == 200);
+  CHECK(status_of(guard("secret"), asked("node-a", false, "HEAD")) == 200);
+  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
+    Request request = asked("node-a", false, method);
+    const auto with_token = [&](const char* authorization) {
+      request.authorization = authorization;
+      return status_of(guard("secret"), request);
+    };
+    CAPTURE(std::string{method});
+    CHECK(status_of(guard("secret"), request) == 401);
+    for (const char* wrong : {"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secretx",
+                              "Bearer Secret", "Basic secret", "Bearer secretsecret"}) {
+      CAPTURE(std::string{wrong});
+      CHECK(with_token(wrong) == 401);
+    }
+    CHECK(with_token("Bearer secret") == 200);
+    CHECK(with_token("bearer secret") == 200);
+  }
+}
+
+TEST_CASE("without a token set, changes from elsewhere are refused, whatever they bring") {
+  Request request = asked("node-a", false, "POST");
+  CHECK(status_of(guard(), request) == 403);
+  request.authorization = "Bearer ";
+  CHECK(status_of(guard(), request) == 403);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::admin

@@ -1,0 +1,85 @@
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::json;
+
+class FakeBackend : public Backend {
+ public:
+  std::optional<Status> status() override { return known; }
+  std::string consul_trouble() override { return trouble; }
+  std::optional<std::string> why(const std::string& queue, const std::string& id) override {
+    if (queue != "q" || id != "a/b") return std::nullopt;
+    return R"({"reason":"paused"})";
+  }
+
+  std::optional<Status> known = Status{};
+  std::string trouble;
+};
+
+Response get(Backend& backend, const std::string& path, const std::string& queue = {}) {
+  Router router{Guard{{}}};
+  add_status_routes(router, backend);
+  add_task_routes(router, backend);
+  Request request;
+  request.method = "GET";
+  request.path = path;
+  if (!queue.empty()) request.query.emplace("queue", queue);
+  return router.handle(request);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("healthz says that the process lives, whatever else does not") {
+  FakeBackend backend;
+  backend.known.reset();
+  CHECK(get(backend, "/healthz").status == 200);
+}
+
+TEST_CASE("readyz gives its reason not to be") {
+  FakeBackend backend;
+  CHECK(get(backend, "/readyz").status == 200);
+  backend.trouble = "Consul has no leader";
+  CHECK(get(backend, "/readyz").status == 503);
+  CHECK(get(backend, "/readyz").body == "Consul has no leader\n");
+  backend.trouble.clear();
+  backend.known->stopping = true;
+  CHECK(get(backend, "/readyz").body == "stopping\n");
+  backend.known.reset();
+  CHECK(get(backend, "/readyz").status == 503);
+}
+
+TEST_CASE("the status tells the roles, and of a follower no list that it does not keep") {
+  FakeBackend backend;
+  using Role = QueueStatus::Role;
+  backend.known->node = "a";
+  backend.known->pid = 7;
+  backend.known->uptime = std::chrono::milliseconds{61'900};
+  backend.known->queues = {{"one", Role::kLeading, 3, 2}, {"two", Role::kFollowing, 0, 0}};
+  const json told = json::parse(get(backend, "/v1/status").body);
+  CHECK(told["node"] == "a");
+  CHECK(told["pid"] == 7);
+  CHECK(told["uptime_seconds"] == 61);
+  CHECK(told["queues"][0] ==
+        json{{"name", "one"}, {"role", "leading"}, {"waiting", 3}, {"running", 2}});
+  CHECK(told["queues"][1]["waiting"].is_null());
+  backend.known.reset();
+  CHECK(get(backend, "/v1/status").status == 503);
+}
+
+TEST_CASE("why is asked of the daemon by queue and id") {
+  FakeBackend backend;
+  CHECK(get(backend, "/v1/tasks/a/b/why", "q").body == "{\"reason\":\"paused\"}\n");
+  CHECK(get(backend, "/v1/tasks/a/b/why").status == 404);
+  CHECK(get(backend, "/v1/tasks/a/c/why", "q").status == 404);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::admin
