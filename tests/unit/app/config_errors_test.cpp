@@ -111,6 +111,11 @@ TEST_CASE("a wrong type is refused with what was expected and what came") {
               "node: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"\""},
              {"{\"node\": \"..\"}",
               "node: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"..\""},
+             {"{\"admin\": {\"listen\": [\"127.0.0.1:1\", \"8642\"]}}",
+              "admin.listen[1]: \"8642\": expected host:port such as \"127.0.0.1:8642\" or "
+              "\"[::1]:8642\", or \"unix:///path\""},
+             {"{\"logs\": {\"max_age\": \"1s\"}}",
+              "logs.max_age: expected a duration from 1m to 87600h, got \"1s\""},
              {"{\"consul\": {\"tls_verify\": \"no\"}}",
               "consul.tls_verify: expected true or false, got \"no\""}},
             "lictor.json:1: ");

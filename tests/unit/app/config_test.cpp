@@ -202,6 +202,30 @@ TEST_CASE("every setting of Consul, log and admin reaches its place") {
   CHECK_FALSE(config.consul.register_service);
 }
 
+TEST_CASE(
+    "the admin face listens on the loopback unless told otherwise, and a choice is a choice") {
+  const Config silent = parsed("{}", Mode::kClient);
+  CHECK(silent.admin.listen == std::vector<std::string>{"127.0.0.1:8642"});
+  CHECK(silent.admin.listen_is_default);
+  CHECK(silent.warnings.empty());
+  const Config chosen =
+      parsed(R"({"admin": {"listen": ["127.0.0.1:8642", "[::1]:0", "unix:///run/l.sock"]}})",
+             Mode::kClient);
+  CHECK(chosen.admin.listen.size() == 3);
+  CHECK_FALSE(chosen.admin.listen_is_default);
+  CHECK(chosen.warnings.empty());
+}
+
+TEST_CASE("how much output is kept is a setting") {
+  const Config silent = parsed("{}", Mode::kClient);
+  CHECK(silent.logs.max_age == 720h);
+  CHECK(silent.logs.max_bytes == 1ULL << 30U);
+  const Config chosen =
+      parsed(R"({"logs": {"max_age": "24h", "max_size": "64MiB"}})", Mode::kClient);
+  CHECK(chosen.logs.max_age == 24h);
+  CHECK(chosen.logs.max_bytes == 64ULL << 20U);
+}
+
 TEST_CASE("every setting of exec reaches its place") {
   const Config config = parsed(executor_text(
       R"({"exec": ["/bin/sh", "-c", "echo \"$X\"\n", ""], "cwd": "/", "output_limit": "64KiB",

@@ -53,6 +53,15 @@ TEST_CASE("submit takes its parameters as they are") {
   CHECK(submit.wait_timeout == std::chrono::seconds{90});
 }
 
+TEST_CASE("logs takes which attempt, and of which member") {
+  const auto invocation = accept({"logs", "a/b", "-f", "--attempt", "2", "--node", "n"});
+  const auto& logs = std::get<cli::LogsOptions>(invocation.command);
+  CHECK(logs.id == "a/b");
+  CHECK(logs.follow);
+  CHECK(logs.attempt == 2);
+  CHECK(logs.node == "n");
+}
+
 TEST_CASE("--ndjson needs no type and goes with no flag of a single task") {
   const auto invocation = accept({"submit", "--ndjson", "-"});
   CHECK(std::get<cli::SubmitManyOptions>(invocation.command).file == "-");
@@ -71,12 +80,15 @@ TEST_CASE("bad usage is one line that names the way out") {
   CHECK(contains(refuse({"submit", "T", "--wait", "--wait-timeout", "x"}), "duration"));
   CHECK(contains(refuse({"list", "--limit", "x"}), "whole number"));
   CHECK(contains(refuse({"show"}), "ID is required"));
+  CHECK(contains(refuse({"logs"}), "ID is required"));
+  CHECK(contains(refuse({"logs", "1", "--attempt", "0"}), "from 1 on"));
   CHECK(contains(refuse({"leader", "--no-wait"}), "requires"));
   CHECK(contains(refuse({}), "expected a command"));
 }
 
 TEST_CASE("every command has a help with examples") {
-  for (const char* command : {"run", "submit", "list", "show", "leader", "check", "version"}) {
+  for (const char* command :
+       {"run", "submit", "list", "show", "logs", "leader", "members", "check", "version"}) {
     CAPTURE(command);
     const auto parsed = parse_command_line({command, "--help"});
     const auto* answer = std::get_if<Answer>(&parsed);

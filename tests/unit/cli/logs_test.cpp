@@ -1,0 +1,98 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "exec/output_log.h"
+#include "harness.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+
+// A state folder with the logs of a daemon that is down.
+class State {
+ public:
+  State() {
+    std::string name = std::filesystem::temp_directory_path() / "lictor-logs-XXXXXX";
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~State() { std::filesystem::remove_all(path_); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void write(std::uint32_t attempt, std::uint64_t token, const std::string& bytes) const {
+    const std::filesystem::path file =
+        exec::output_log_path(path_ + "/logs", "q", "7", attempt, token);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream{file} << bytes;
+  }
+  [[nodiscard]] LogsOptions options() const {
+    LogsOptions options;
+    options.id = "7";
+    options.own_node = "a";
+    options.state_dir = path_;
+    return options;
+  }
+
+ private:
+  std::string path_;
+};
+
+// Consul knows neither the task nor a dead letter of it, nor any member.
+std::deque<http::Response> nothing_known() {
+  return {reply(404, "", 9), reply(404, "", 9), reply(409, kNoLetters),
+          reply(404, "", 9), reply(404, "", 9), reply(404, "", 9)};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "without a daemon the logs of this host are read from its state folder, the newest first") {
+  const State state;
+  state.write(1, 10, "first\n");
+  state.write(2, 20, std::string{"second \x1b[2J\n\0", 13});
+  Scene scene{nothing_known()};
+  CHECK(logs(scene.client, state.options()) == 0);
+  CHECK(scene.out() == std::string{"second \x1b[2J\n\0", 13});  // no terminal: as cat does
+
+  Scene older{nothing_known()};
+  LogsOptions options = state.options();
+  options.attempt = 1;
+  CHECK(logs(older.client, options) == 0);
+  CHECK(older.out() == "first\n");
+}
+
+TEST_CASE("with --json it is told which logs there are") {
+  const State state;
+  state.write(1, 10, "first\n");
+  Scene scene{nothing_known(), true};
+  CHECK(logs(scene.client, state.options()) == 0);
+  const json told = json::parse(scene.out());
+  CHECK(told["id"] == "7");
+  REQUIRE(told["logs"].size() == 1);
+  CHECK(told["logs"][0]["node"] == "a");
+  CHECK(told["logs"][0]["attempt"] == 1);
+  CHECK(told["logs"][0]["size"] == 6);
+}
+
+TEST_CASE("where nothing is found, it is told what was tried") {
+  const State state;
+  Scene scene{nothing_known()};
+  const auto code = logs(scene.client, state.options());
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ErrorCode::kNotFound);
+  CHECK(contains(code.error().message, "a: has none in "));
+
+  Scene other{nothing_known()};
+  LogsOptions options = state.options();
+  options.node = "b";
+  CHECK(contains(logs(other.client, options).error().message, "b: no member now"));
+}
+
+}  // namespace lictor::cli::test

@@ -1,0 +1,77 @@
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/member_list.h"
+#include "harness.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+
+// The answer to a listing of the members: one, held by a session.
+std::string listed(const std::string& node, const std::string& value,
+                   const std::string& session = "s1") {
+  return entry("lictor/q/members/" + node, value, 7, session);
+}
+
+constexpr const char* kValue =
+    R"({"node":"a","host":"host-a","pid":12,"admin":["http://127.0.0.1:8642"],"version":"1.0",)"
+    R"("since":"2026-11-21T02:32:30.949Z"})";
+
+Member with_admin(std::vector<std::string> admin) {
+  return {"a", "host-a", "12", "1.0", std::move(admin), {}, false};
+}
+
+}  // namespace
+
+TEST_CASE("members are shown with who leads") {
+  Scene scene{{reply(200, listed("a", kValue), 9), reply(404, "", 9),
+               reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s2"), 9)},
+              true};
+  CHECK(members(scene.client) == 0);
+  const json told = json::parse(scene.out())["members"];
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] == json{{"node", "a"},
+                        {"host", "host-a"},
+                        {"pid", 12},
+                        {"version", "1.0"},
+                        {"admin", {"http://127.0.0.1:8642"}},
+                        {"since", "2026-11-21T02:32:30.949Z"},
+                        {"leads", true}});
+}
+
+TEST_CASE(
+    "an entry of another version is shown as far as it can be, one that nobody holds is not") {
+  Scene odd{{reply(200, listed("b", "[1]"), 9), reply(404, "", 9), reply(404, "", 9)}};
+  CHECK(members(odd.client) == 0);
+  CHECK(contains(odd.out(), "NODE"));
+  CHECK(contains(odd.out(), "b"));
+  Scene unheld{{reply(200, listed("c", kValue, ""), 9), reply(404, "", 9), reply(404, "", 9)}};
+  CHECK(members(unheld.client) == 0);
+  CHECK(unheld.out().empty());
+  CHECK(contains(unheld.err(), "no members in queue \"q\""));
+}
+
+TEST_CASE("what may not be read is no empty list") {
+  Scene scene{{reply(404, "", 9), reply(403, "Permission denied")}};
+  const auto code = members(scene.client);
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE(
+    "a face on the loopback is asked on its own host alone, and elsewhere the setting is named") {
+  const std::vector<std::string> both{"http://127.0.0.1:1", "unix:///run/l.sock", "http://[::1]:1",
+                                      "http://host-a:2"};
+  CHECK(reach_of(with_admin(both), "host-a").addresses == both);
+  CHECK(reach_of(with_admin(both), "host-b").addresses ==
+        std::vector<std::string>{"http://host-a:2"});
+  const Reach loopback = reach_of(with_admin({"http://127.0.0.1:1"}), "host-b");
+  CHECK(loopback.addresses.empty());
+  CHECK(contains(loopback.why_not, "loopback only"));
+  CHECK(contains(loopback.why_not, "admin.listen"));
+  CHECK(contains(reach_of(with_admin({}), "host-a").why_not, "switched off"));
+}
+
+}  // namespace lictor::cli::test

@@ -1,0 +1,160 @@
+#include "runtime/membership.h"
+
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "../cli/fake_consul.h"
+
+namespace lictor::runtime {
+namespace {
+
+using cli::test::FakeConsul;
+using cli::test::reply;
+using cli::test::undelivered;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr const char* kSession = R"({"ID":"5e55-1"})";
+
+// A membership whose replies come at once, and a clock that is turned by hand.
+class Scene {
+ public:
+  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {
+    std::string name = std::filesystem::temp_directory_path() / "lictor-member-XXXXXX";
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    folder_ = name;
+    auto made = Loop::create();
+    REQUIRE(made);
+    loop_ = std::move(*made);
+  }
+  ~Scene() { std::filesystem::remove_all(folder_); }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  [[nodiscard]] std::unique_ptr<Membership> start() {
+    Membership::Options options;
+    options.node = "a b";
+    options.value = R"({"node":"a b"})";
+    options.keys = {"lictor/q/members/a b"};
+    options.session_checks = {"serfHealth"};
+    options.state_dir = folder_;
+    return std::make_unique<Membership>(std::move(options), *loop_, consul);
+  }
+  // Until nothing more is asked at this time.
+  void settle(Membership& membership) {
+    for (int i = 0; i < 10; ++i) membership.step(now);
+  }
+  [[nodiscard]] std::string asked(std::size_t i) const {
+    REQUIRE(i < consul.asked.size());
+    return consul.asked[i].method + " " + consul.asked[i].target;
+  }
+
+  FakeConsul consul;
+  Instant now{1h};
+
+ private:
+  std::string folder_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("runtime");
+
+TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
+  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  REQUIRE(scene.consul.asked.size() == 2);
+  CHECK(scene.asked(0) == "PUT /v1/session/create");
+  const json session = json::parse(scene.consul.asked[0].body);
+  CHECK(session["Behavior"] == "delete");
+  CHECK(session["TTL"] == "30s");
+  CHECK(session["LockDelay"] == "0s");
+  CHECK(scene.asked(1) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
+  CHECK(scene.consul.asked[1].body == R"({"node":"a b"})");
+
+  CHECK(membership->next_deadline() == scene.now + 10s);
+  scene.now += 10s;
+  scene.settle(*membership);
+  CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
+  membership->withdraw();
+  CHECK(scene.asked(3) == "PUT /v1/session/destroy/5e55-1");
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("a session that is gone is made anew") {
+  Scene scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
+               reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  scene.now += 10s;
+  scene.settle(*membership);
+  CHECK(scene.asked(4) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("a daemon that comes back takes up the session that it had, if it still lives") {
+  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
+               reply(404, "not found"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+  scene.settle(*scene.start());
+  const auto second = scene.start();  // the first was killed: it has withdrawn nothing
+  scene.settle(*second);
+  CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
+  CHECK(scene.asked(3) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
+  const auto third = scene.start();
+  scene.settle(*third);
+  CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
+  CHECK(scene.asked(6) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("what fails is tried again, later and later, and the session renewed all the same") {
+  Scene scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
+               reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
+               reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]")}};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  CHECK(membership->next_deadline() == scene.now + 1s);
+  scene.now += 1s;
+  scene.settle(*membership);
+  CHECK(membership->next_deadline() == scene.now + 2s);
+  scene.now += 2s;
+  scene.settle(*membership);
+  REQUIRE(scene.consul.asked.size() == 4);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(membership->next_deadline() == scene.now + 10s);
+    scene.now += 10s;
+    scene.settle(*membership);
+  }
+  CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
+  CHECK(scene.asked(5) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
+  CHECK(scene.asked(7) == scene.asked(5));
+  CHECK(scene.asked(8) == scene.asked(4));  // held now: renewed, and no more
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("an entry is taken anew each minute, since anybody may have deleted it") {
+  std::deque<http::Response> replies{reply(200, kSession), reply(200, "true")};
+  for (int i = 0; i < 6; ++i) replies.push_back(reply(200, "[]"));
+  replies.push_back(reply(200, "true"));
+  Scene scene{std::move(replies)};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  for (int i = 0; i < 6; ++i) {
+    scene.now += 10s;
+    scene.settle(*membership);
+  }
+  CHECK(scene.asked(8) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::runtime
