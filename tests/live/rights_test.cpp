@@ -75,6 +75,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
     return operator_kv.request("GET", "/v1/agent/services").body.find("\"lictor\"") !=
            std::string::npos;
   }));
+  CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
   CHECK_FALSE(daemon.logged("Consul refused"));
 
