@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,10 +17,11 @@
 #include "app/daemon.h"
 #include "app/executors.h"
 #include "app/layout.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
-#include "cli/printable.h"
+#include "client/client.h"
 #include "net/environment.h"
 #include "net/transport.h"
 
@@ -84,9 +86,10 @@ std::string names_of(const Config& config) {
 // The queue that was named, else the only one, else "default".
 Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
   if (config.file.empty() && queue) {  // nobody has said which there are
-    if (queue->empty() || cli::key_fault(*queue) != "" || queue->find('/') != std::string::npos) {
+    if (queue->empty() || client::key_fault(*queue) != "" ||
+        queue->find('/') != std::string::npos) {
       return fail(ErrorCode::kInvalid,
-                  "--queue: expected a name, got \"" + cli::printable(*queue) + '"');
+                  "--queue: expected a name, got \"" + printable(*queue) + '"');
     }
     return Target{*queue, wire::Layout::under(config.root, *queue)};
   }
@@ -103,7 +106,7 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
         config.file + " has several queues; choose one with --queue (" + names_of(config) + ")");
   }
   return fail(ErrorCode::kInvalid, "--queue: " + config.file + " has no queue \"" +
-                                       cli::printable(name) + "\"; it has " + names_of(config));
+                                       printable(name) + "\"; it has " + names_of(config));
 }
 
 Result<int> run(const Invocation& invocation, const RunCommand& command, const Registry& registry,
@@ -123,7 +126,7 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
       types += (types.empty() ? "" : ", ") + type;
     console.print("queue " + queue.options.queue + ": tasks below " + queue.tasks_prefix +
                   ", led by " + queue.leader_key + ", " +
-                  cli::counted(queue.options.concurrency, "task") +
+                  counted(queue.options.concurrency, "task") +
                   " at a time, executors: " + (types.empty() ? "none" : types) + '\n');
   }
   return cli::kDone;
@@ -175,6 +178,30 @@ Result<int> call(const cli::Client& client, const cli::LogsOptions& options) {
   return cli::logs(client, options);
 }
 Result<int> call(const cli::Client& client, const MembersCommand&) { return cli::members(client); }
+Result<int> call(const cli::Client& client, const WhyCommand& command) {
+  return cli::why(client, command.id);
+}
+Result<int> call(const cli::Client& client, const cli::CancelOptions& options) {
+  return cli::cancel(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::RetryOptions& options) {
+  return cli::retry(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::DeadListOptions& options) {
+  return cli::dead_list(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::DeadShowOptions& options) {
+  return cli::dead_show(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::DeadPurgeOptions& options) {
+  return cli::dead_purge(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::PauseOptions& options) {
+  return cli::pause(client, options);
+}
+Result<int> call(const cli::Client& client, const cli::ResumeOptions& options) {
+  return cli::resume(client, options);
+}
 Result<int> call(const cli::Client& client, const cli::LeaderOptions& options) {
   return cli::leader(client, options);
 }
@@ -200,8 +227,10 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   if (!target) return tl::unexpected(target.error());
   const auto transport = net::Transport::open(config->consul.options);
   if (!transport) return tl::unexpected(transport.error());
-  cli::Store store{**transport};
-  return call(cli::Client{console, store, target->queue, target->layout, invocation.json},
+  lictor::Client api{
+      std::make_unique<lictor::Client::Impl>(**transport, target->queue, target->layout)};
+  client::Store store{**transport};
+  return call(cli::Client{console, api, store, target->queue, target->layout, invocation.json},
               completed(options, *config));
 }
 
@@ -242,7 +271,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (result) {
       code = *result;
     } else {
-      console.complain(cli::printable(result.error().message));
+      console.complain(printable(result.error().message));
       code = cli::exit_code(result.error().code);
     }
   }

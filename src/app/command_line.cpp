@@ -1,25 +1,20 @@
 #include "app/command_line.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include "app/command_line_operating.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/argument_file.h"
 #include "cli/exit_code.h"
-#include "cli/printable.h"
 
 namespace lictor::app {
 namespace {
-
-// Flags that say where, for all commands; before the command's name or after it.
-constexpr const char* kGlobals =
-    "Everywhere: --config FILE, --queue NAME, --root PREFIX, --consul ADDRESS, --token-file FILE,\n"
-    "--json (see \"lictor --help\")\n";
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 1 the thing asked about failed; 2 bad usage or configuration; 3 not "
@@ -44,7 +39,9 @@ constexpr const char* kSubmitExamples =
     "The id is printed. A task that exists already is left as it is (exit code 1).\n"
     "\n"
     "With --wait the exit code tells how it ended: 0 done, 1 dead. A task that somebody withdraws\n"
-    "counts as done, since it leaves no trace.\n"
+    "counts as done, since it leaves no trace. Where the queue keeps a history, the result that "
+    "the\n"
+    "task left is printed as JSON after the id.\n"
     "\n"
     "With --ndjson each line is a record: {\"taskId\": \"42\", \"taskType\": \"Notify\", "
     "\"taskPara\": {}}.\n"
@@ -60,8 +57,10 @@ constexpr const char* kSubmitExamples =
     "  jq -c .tasks[] export.json | lictor submit --ndjson -\n";
 
 constexpr const char* kListExamples =
-    "STATE is waiting, scheduled (not due yet), running, dead, unreadable or too_large. \"running\n"
-    "(orphan)\": its owner does not lead any more, and the next leader runs it again.\n"
+    "STATE is waiting, scheduled (not due yet), running, dead, done (where the queue keeps a\n"
+    "history; left out otherwise), unreadable or too_large. \"running (orphan)\": its owner does "
+    "not\n"
+    "lead any more, and the next leader runs it again.\n"
     "\n"
     "Examples:\n"
     "  lictor list\n"
@@ -108,32 +107,6 @@ constexpr const char* kVersionExamples =
     "  lictor version\n"
     "  lictor version --json | jq -r .version\n";
 
-// A duration as an argument; what is wrong with it otherwise, as CLI11 wants it.
-CLI::Validator duration_form() {
-  return CLI::Validator{[](std::string& text) {
-                          return parse_duration(text)
-                                     ? std::string{}
-                                     : "expected a duration such as \"90s\", \"10m\" or \"2h\", "
-                                       "got \"" +
-                                           excerpt(text) + '"';
-                        },
-                        ""};
-}
-
-// A whole number from `least` on.
-CLI::Validator count_form(std::uint32_t least) {
-  return CLI::Validator{[least](std::string& text) {
-                          std::uint32_t count = 0;
-                          const char* end = text.data() + text.size();
-                          const auto read = std::from_chars(text.data(), end, count);
-                          return read.ec == std::errc{} && read.ptr == end && count >= least
-                                     ? std::string{}
-                                     : "expected a whole number from " + std::to_string(least) +
-                                           " on, got \"" + excerpt(text) + '"';
-                        },
-                        ""};
-}
-
 // CLI11's own words, without the lists of what goes with what: a wrong combination is told when it
 // is tried.
 class HelpFormatter : public CLI::Formatter {
@@ -164,6 +137,8 @@ class CommandLine {
     add_submit();
     add_list();
     add_others();
+    operating_.add(app_);
+    add_last();
   }
 
   std::variant<Invocation, Answer> parse(std::vector<std::string> arguments) {
@@ -172,8 +147,7 @@ class CommandLine {
       app_.parse(arguments);
       return invocation();
     } catch (const CLI::Success&) {
-      const auto parsed = app_.get_subcommands();
-      return Answer{cli::kDone, help_of(parsed.empty() ? app_ : *parsed.front())};
+      return Answer{cli::kDone, help_of(innermost())};
     } catch (const CLI::ArgumentMismatch& error) {
       const std::string text = error.what();
       return usage_error(text.substr(0, text.find(':')) + ": expected a value");
@@ -186,16 +160,7 @@ class CommandLine {
   using Text = std::string CommandLine::*;
 
   CLI::App* add_command(const char* name, const char* description, const char* examples) {
-    CLI::App* command = app_.add_subcommand(name, description);
-    command->fallthrough();
-    command->group("Commands");
-    command->footer(std::string{examples} + '\n' + kGlobals);
-    return command;
-  }
-
-  static CLI::Option* add_text(CLI::App* app, const char* names, std::optional<std::string>& target,
-                               const char* what, const char* form) {
-    return app->add_option(names, target, what)->type_name(form)->take_last();
+    return app::add_command(app_, name, description, examples);
   }
 
   void add_globals() {
@@ -248,6 +213,12 @@ class CommandLine {
     in->excludes(at);
     of_one.push_back(at);
     of_one.push_back(in);
+    CLI::Option* expire_at = add_text(submit_, "--expire-at", task.expire_at,
+                                      "A dead letter if not started by then: as --at", "TIME");
+    of_one.push_back(expire_at);
+    of_one.push_back(add_text(submit_, "--expire-in", task.expire_in,
+                              "A dead letter if not started by then", "DURATION")
+                         ->excludes(expire_at));
     of_one.push_back(add_text(submit_, "--task-time", task.task_time,
                               "Its place in the order (default: now)", "TIME"));
     of_one.push_back(add_text(submit_, "--serial-key", task.serial_key,
@@ -259,6 +230,9 @@ class CommandLine {
                          ->check(count_form(1)));
     of_one.push_back(add_text(submit_, "--timeout", task.timeout,
                               "End an attempt after this (default: the executor's setting)",
+                              "DURATION"));
+    of_one.push_back(add_text(submit_, "--backoff", task.backoff,
+                              "Wait so long after the first failure (default: the executor's)",
                               "DURATION"));
     CLI::Option* wait =
         submit_->add_flag("--wait", submit_options_.wait, "Wait until it is done or dead");
@@ -286,7 +260,9 @@ class CommandLine {
   void add_others() {
     show_ = add_command("show", "Show everything about a task, also a dead one", kShowExamples);
     show_->add_option("ID", show_id_, "The task's id")->required()->type_name("");
+  }
 
+  void add_last() {
     logs_ = add_command("logs", "Print what a task's program printed", kLogsExamples);
     logs_->add_option("ID", logs_options_.id, "The task's id")->required()->type_name("");
     logs_->add_flag("-f,--follow", logs_options_.follow, "Go on until the attempt ends");
@@ -318,6 +294,7 @@ class CommandLine {
     if (run_->parsed()) invocation_.command = run_options_;
     if (list_->parsed()) invocation_.command = list_options_;
     if (show_->parsed()) invocation_.command = ShowCommand{show_id_};
+    if (auto command = operating_.command()) invocation_.command = std::move(*command);
     if (leader_->parsed()) {
       leader_options_.wait = !no_wait_;
       if (leader_timeout_) leader_options_.timeout = *parse_duration(*leader_timeout_);
@@ -348,6 +325,20 @@ class CommandLine {
     return invocation_;
   }
 
+  // The command that was reached: "dead" or, within it, "list".
+  [[nodiscard]] const CLI::App& innermost() const {
+    const CLI::App* place = &app_;
+    while (!place->get_subcommands().empty()) place = place->get_subcommands().front();
+    return *place;
+  }
+
+  // "dead list"
+  [[nodiscard]] std::string name_of(const CLI::App& place) const {
+    const CLI::App* parent = place.get_parent();
+    const bool inner = parent != nullptr && parent != &app_;
+    return (inner ? parent->get_name() + ' ' : "") + place.get_name();
+  }
+
   static std::string help_of(const CLI::App& app) {
     std::string text = app.help();
     text.erase(text.find_last_not_of('\n') + 1);
@@ -356,18 +347,18 @@ class CommandLine {
 
   // One line, with the way out.
   Answer usage_error(std::string what) {
-    const auto parsed = app_.get_subcommands();
-    const CLI::App& place = parsed.empty() ? app_ : *parsed.front();
+    const CLI::App& place = innermost();
+    const bool command_expected = !place.get_subcommands({}).empty();
     std::vector<std::string> extras = app_.remaining(true);
-    if (!parsed.empty() && extras.empty()) extras = place.remaining();
+    if (&place != &app_ && extras.empty()) extras = place.remaining();
     if (!extras.empty()) {
-      what = unexpected(place, extras.front(), parsed.empty());
-    } else if (parsed.empty() && what.find("subcommand") != std::string::npos) {
-      return {cli::kUsage, "lictor: expected a command\n\n" + help_of(app_)};
+      what = unexpected(place, extras.front(), command_expected);
+    } else if (command_expected && what.find("subcommand") != std::string::npos) {
+      return {cli::kUsage, "lictor: expected a command\n\n" + help_of(place)};
     }
     std::replace(what.begin(), what.end(), '\n', ' ');
     std::string help = "lictor ";
-    if (!parsed.empty()) help += place.get_name() + ' ';
+    if (&place != &app_) help += name_of(place) + ' ';
     return {cli::kUsage, "lictor: " + what + "; see \"" + help + "--help\"\n"};
   }
 
@@ -383,18 +374,20 @@ class CommandLine {
         }
       }
     } else if (command_expected) {
-      for (const CLI::App* command : app_.get_subcommands({})) known.push_back(command->get_name());
+      for (const CLI::App* command : place.get_subcommands({}))
+        known.push_back(command->get_name());
     }
     const std::string near = nearest(name, {known.begin(), known.end()});
     std::string text = flag               ? "no option "
                        : command_expected ? "no command "
                                           : "unexpected argument ";
-    text += '"' + cli::printable(excerpt(name)) + '"';
+    text += '"' + printable(excerpt(name)) + '"';
     if (!near.empty()) text += "; did you mean " + near + '?';
     return text;
   }
 
   CLI::App app_{"", "lictor"};
+  OperatingCommands operating_;
   CLI::App* run_ = nullptr;
   CLI::App* submit_ = nullptr;
   CLI::App* list_ = nullptr;

@@ -18,12 +18,18 @@ struct ShowCommand {
   std::string id;
 };
 struct MembersCommand {};
+struct WhyCommand {
+  std::string id;
+};
 struct CheckCommand {};
 struct VersionCommand {};
 
 using Command = std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions,
-                             cli::ListOptions, ShowCommand, cli::LogsOptions, cli::LeaderOptions,
-                             MembersCommand, CheckCommand, VersionCommand>;
+                             cli::ListOptions, ShowCommand, WhyCommand, cli::LogsOptions,
+                             cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions,
+                             cli::DeadShowOptions, cli::DeadPurgeOptions, cli::PauseOptions,
+                             cli::ResumeOptions, cli::LeaderOptions, MembersCommand, CheckCommand,
+                             VersionCommand>;
 
 /// What was asked for.
 struct Invocation {

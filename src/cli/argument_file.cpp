@@ -6,7 +6,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 namespace lictor::cli {
 namespace {

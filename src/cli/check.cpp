@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/printable.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/printable.h"
 
 namespace lictor::cli {
 namespace {

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
-#include "cli/printable.h"
-#include "cli/task_view.h"
+#include "cli/listing.h"
+#include "client/control.h"
+#include "client/task_info.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -66,6 +68,7 @@ class QueueCheck {
     check_session_right();
     report_.ok(name("takeover"), takeover_text(queue_.options, queue_.session_checks));
     const std::string leader = check_leader();
+    check_pause();
     check_tasks(leader);
     check_dead_letters();
   }
@@ -160,11 +163,21 @@ class QueueCheck {
     return (*lock)->session;
   }
 
+  void check_pause() {
+    if (!tasks_readable_) return;
+    const auto control = store_.get(queue_.layout.control_key);
+    if (!control || !*control) return;
+    const PauseState state = client::read_pause((*control)->value);
+    if (!state.paused) return;
+    report_.warn(name("pause"), "the queue is " + pause_text(state),
+                 "nothing is started until \"lictor resume\"");
+  }
+
   void check_tasks(const std::string& leader_session) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
-    std::array<std::size_t, 7> counts{};
+    std::array<std::size_t, 8> counts{};
     std::vector<std::string> unreadable;
     std::vector<std::string> large;
     std::size_t bytes = 0;
@@ -174,7 +187,7 @@ class QueueCheck {
       if (!queue_.layout.task_id(entry.key)) continue;
       ++total;
       bytes += entry.value.size();
-      const TaskView view = view_task(queue_.layout, std::move(entry), leader_session, now);
+      const TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader_session, now);
       ++counts[static_cast<std::size_t>(view.state)];
       if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);
@@ -184,7 +197,8 @@ class QueueCheck {
                                          TaskState::kWaiting, TaskState::kScheduled};
     for (const TaskState state : shown) {
       const std::size_t count = counts[static_cast<std::size_t>(state)];
-      if (count != 0) detail += ", " + std::to_string(count) + ' ' + std::string{state_text(state)};
+      if (count != 0)
+        detail += ", " + std::to_string(count) + ' ' + std::string{client::state_text(state)};
     }
     if (listed->hidden) detail += "; some may be hidden from this token";
     if (total > kManyTasks || bytes > kManyBytes) {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "cli/json_output.h"
-#include "cli/printable.h"
 
 namespace lictor::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/store.h"
+#include "client/store.h"
 
 namespace lictor::cli {
 

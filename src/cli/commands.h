@@ -12,7 +12,8 @@
 
 #include "cli/console.h"
 #include "cli/new_task.h"
-#include "cli/store.h"
+#include "client/client.h"
+#include "client/store.h"
 #include "core/options.h"
 #include "lictor/result.h"
 #include "net/transport.h"
@@ -20,10 +21,13 @@
 
 namespace lictor::cli {
 
+using client::Store;
+
 /// What every command works on: one queue.
 struct Client {
   Console& console;
-  Store& store;
+  lictor::Client& api;
+  Store& store;  ///< for what the API does not say
   std::string queue;
   wire::Layout layout;
   bool json = false;
@@ -43,13 +47,61 @@ struct SubmitManyOptions {
 [[nodiscard]] Result<int> submit_many(const Client& client, const SubmitManyOptions& options);
 
 struct ListOptions {
-  std::string state;      ///< empty: all
+  std::string state;      ///< empty: all but what is done
   std::string type;       ///< empty: all
   std::size_t limit = 0;  ///< 0: none
 };
 [[nodiscard]] Result<int> list(const Client& client, const ListOptions& options);
 
 [[nodiscard]] Result<int> show(const Client& client, const std::string& id);
+
+[[nodiscard]] Result<int> why(const Client& client, const std::string& id);
+
+struct CancelOptions {
+  std::vector<std::string> ids;  ///< else all that `state` and `type` let through
+  bool all = false;
+  bool yes = false;  ///< do not ask
+  std::string state;
+  std::string type;
+};
+[[nodiscard]] Result<int> cancel(const Client& client, const CancelOptions& options);
+
+struct RetryOptions {
+  std::vector<std::string> ids;
+  bool all = false;
+  bool drop_expiry = false;
+  std::string type;
+  std::string reason;
+};
+[[nodiscard]] Result<int> retry(const Client& client, const RetryOptions& options);
+
+struct DeadListOptions {
+  std::string type;
+  std::string reason;
+  std::optional<Duration> older_than;
+  std::size_t limit = 0;  ///< 0: none
+};
+[[nodiscard]] Result<int> dead_list(const Client& client, const DeadListOptions& options);
+struct DeadShowOptions {
+  std::string id;
+};
+[[nodiscard]] Result<int> dead_show(const Client& client, const DeadShowOptions& options);
+struct DeadPurgeOptions {
+  std::vector<std::string> ids;
+  bool all = false;
+  bool yes = false;  ///< do not ask
+  std::string type;
+  std::string reason;
+  std::optional<Duration> older_than;
+};
+[[nodiscard]] Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options);
+
+struct PauseOptions {
+  std::string reason;
+};
+[[nodiscard]] Result<int> pause(const Client& client, const PauseOptions& options);
+struct ResumeOptions {};
+[[nodiscard]] Result<int> resume(const Client& client, const ResumeOptions& options);
 
 struct LeaderOptions {
   bool step_down = false;

@@ -5,10 +5,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <iostream>
 #include <system_error>
 #include <utility>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 namespace lictor::cli {
 namespace {
@@ -91,6 +92,17 @@ void Console::note(std::string_view line) {
 
 void Console::complain(std::string_view message) {
   note(painted("lictor:", Style::kRed, err_terminal_.color) + ' ' + std::string{message});
+}
+
+std::optional<bool> Console::confirm(std::string_view question) {
+  if (!err_terminal_.is_terminal || ::isatty(STDIN_FILENO) != 1) return std::nullopt;
+  end_progress();
+  flush_out();
+  std::fputs((std::string{question} + " [y/N] ").c_str(), err_);
+  std::fflush(err_);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 void Console::progress(std::string_view line) {

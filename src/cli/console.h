@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,9 @@ class Console {
   void note(std::string_view line);
   /// "lictor: <message>" to standard error.
   void complain(std::string_view message);
+
+  /// Asks a question that is answered with yes or no; nothing where nobody can be asked.
+  [[nodiscard]] std::optional<bool> confirm(std::string_view question);
 
   /// A line that the next one overwrites; on a terminal only.
   void progress(std::string_view line);

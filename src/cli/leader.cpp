@@ -4,13 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/control.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
-#include "cli/printable.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -20,7 +18,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
-constexpr int kTries = 10;  // of a read-modify-write; more than that many operators at once?
 constexpr auto kPause = 500ms;
 
 // The leader key, read. Its value is for people, and may be of an older or another program.
@@ -112,28 +109,6 @@ void tell(const Client& client, const Lock& lock) {
   line("session", holder);
 }
 
-// Other switches may be turned meanwhile: read, change, write if it is still as it was read.
-Result<void> ask_to_step_down(const Client& client) {
-  Random random{random_seed()};
-  const std::string id = random.hex();
-  const std::string by = who_asks();
-  for (int i = 0; i < kTries; ++i) {
-    const auto control = client.store.get(client.layout.control_key);
-    if (!control) return tl::unexpected(control.error());
-    const auto value =
-        with_step_down(*control ? std::string_view{(*control)->value} : "", id, by, wall_now());
-    if (!value) {
-      return fail(value.error().code, client.layout.control_key + ": " + value.error().message);
-    }
-    const auto written = client.store.replace(client.layout.control_key,
-                                              *control ? (*control)->modify_index : 0, *value);
-    if (!written) return tl::unexpected(written.error());
-    if (*written) return {};
-  }
-  return fail(ErrorCode::kConflict, client.layout.control_key + " was changed by others " +
-                                        std::to_string(kTries) + " times in a row; try again");
-}
-
 // Waits until another session holds the lock than `before`'s.
 Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
@@ -192,7 +167,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
     tell(client, *lock);
     return kDone;
   }
-  if (auto asked = ask_to_step_down(client); !asked) return tl::unexpected(asked.error());
+  if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (!options.wait) {
     client.console.print(printable(lock->name()) + " is asked to step down\n");
     return kDone;

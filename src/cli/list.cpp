@@ -1,41 +1,24 @@
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
-#include "cli/printable.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 #include "cli/task_json.h"
-#include "cli/task_view.h"
+#include "client/task_info.h"
 
 namespace lictor::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 6> kStates{"waiting", "scheduled",  "running",
-                                                  "dead",    "unreadable", "too_large"};
-
-Result<void> check_state(const std::string& state) {
-  if (state.empty() || std::find(kStates.begin(), kStates.end(), state) != kStates.end()) return {};
-  if (state == "done") {
-    return fail(ErrorCode::kInvalid,
-                "--state done: this version keeps no history; a task that is done is gone");
-  }
-  std::string message =
-      "--state: expected waiting, scheduled, running, dead, unreadable or too_large, got \"" +
-      excerpt(state) + '"';
-  const std::string meant = nearest(state, {kStates.begin(), kStates.end()});
-  if (!meant.empty()) message += "; did you mean " + meant + '?';
-  return fail(ErrorCode::kInvalid, std::move(message));
-}
 
 Style style_of(TaskState state) {
   switch (state) {
@@ -45,6 +28,7 @@ Style style_of(TaskState state) {
       return Style::kYellow;
     case TaskState::kWaiting:
     case TaskState::kScheduled:
+    case TaskState::kDone:
       return Style::kPlain;
     case TaskState::kUnreadable:
     case TaskState::kTooLarge:
@@ -55,25 +39,25 @@ Style style_of(TaskState state) {
 }
 
 // What a person wants to know of its time: until when it waits, since when it runs or is dead.
-std::string time_text(const TaskView& view, WallTime now) {
+std::string time_text(const TaskInfo& view, WallTime now) {
   const auto time = view.state == TaskState::kScheduled ? view.due
                     : view.since                        ? view.since
                                                         : view.time;
   return time ? relative_time(*time, now) : std::string{};
 }
 
-std::string error_text(const TaskView& view) {
+std::string error_text(const TaskInfo& view) {
   if (view.reason.empty() || view.reason == view.error) return view.error;
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
 }
 
-std::string table_of(const std::vector<TaskView>& views, const Terminal& terminal) {
+std::string table_of(const std::vector<TaskInfo>& views, const Terminal& terminal) {
   const WallTime now = wall_now();
   Table table{{"ID", "TYPE", "STATE", "TIME", "ATTEMPT", "NODE", "ERROR"}};
-  for (const TaskView& view : views) {
+  for (const TaskInfo& view : views) {
     table.add_row({{view.id},
                    {view.type},
-                   {std::string{state_text(view.state)}, style_of(view.state)},
+                   {std::string{client::state_text(view.state)}, style_of(view.state)},
                    {time_text(view, now)},
                    {view.attempt == 0 ? "" : std::to_string(view.attempt)},
                    {view.node},
@@ -82,84 +66,95 @@ std::string table_of(const std::vector<TaskView>& views, const Terminal& termina
   return table.render(terminal);
 }
 
-struct Gathered {
-  std::vector<TaskView> views;
-  std::vector<std::string> hidden;  // prefixes of which not all may be read
-};
-
-Result<Gathered> gather(const Client& client, const ListOptions& options) {
-  Gathered gathered;
-  const auto wanted = [&](const TaskView& view) {
-    return (options.state.empty() || options.state == state_name(view.state)) &&
-           (options.type.empty() || options.type == view.type);
-  };
-  const auto take = [&](TaskView view) {
-    if (wanted(view)) gathered.views.push_back(std::move(view));
-  };
-  if (options.state != "dead") {
-    auto listed = client.store.list(client.layout.tasks_prefix);
-    if (!listed) return tl::unexpected(std::move(listed.error()));
-    // Without the right to read the leader key, what is claimed is called running.
-    const auto lock = client.store.get(client.layout.leader_key);
-    if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
-      return tl::unexpected(lock.error());
-    }
-    if (listed->hidden) gathered.hidden.push_back(client.layout.tasks_prefix);
-    for (wire::KvEntry& entry : listed->entries) {
-      if (!client.layout.task_id(entry.key)) continue;  // a folder
-      TaskView view = view_task(client.layout, std::move(entry),
-                                lock && *lock ? (*lock)->session : std::string{}, wall_now());
-      if (!lock && view.state == TaskState::kOrphan) view.state = TaskState::kRunning;
-      take(std::move(view));
-    }
-  }
-  if (options.state.empty() || options.state == "dead") {
-    auto listed = client.store.list(client.layout.dead_prefix);
-    const bool denied = !listed && listed.error().code == ErrorCode::kPermissionDenied;
-    if (!listed && (!denied || options.state == "dead")) {
-      return tl::unexpected(std::move(listed.error()));
-    }
-    if (denied || listed->hidden) gathered.hidden.push_back(client.layout.dead_prefix);
-    for (wire::KvEntry& entry : listed ? listed->entries : std::vector<wire::KvEntry>{}) {
-      if (!entry.key.ends_with('/')) take(view_dead_letter(client.layout, std::move(entry)));
-    }
-  }
-  std::sort(gathered.views.begin(), gathered.views.end(), listed_before);
-  return gathered;
-}
+constexpr std::array<std::pair<std::string_view, TaskState>, 7> kStates{
+    {{"waiting", TaskState::kWaiting},
+     {"scheduled", TaskState::kScheduled},
+     {"running", TaskState::kRunning},
+     {"dead", TaskState::kDead},
+     {"done", TaskState::kDone},
+     {"unreadable", TaskState::kUnreadable},
+     {"too_large", TaskState::kTooLarge}}};
 
 }  // namespace
 
-Result<int> list(const Client& client, const ListOptions& options) {
-  if (auto known = check_state(options.state); !known) return tl::unexpected(known.error());
-  auto gathered = gather(client, options);
-  if (!gathered) return tl::unexpected(std::move(gathered.error()));
-  std::vector<TaskView>& views = gathered->views;
-  const std::size_t found = views.size();
-  if (options.limit != 0 && found > options.limit) views.resize(options.limit);
+Result<std::optional<TaskState>> state_argument(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const auto& [name, state] : kStates) {
+    if (name == text) return state;
+    names.push_back(name);
+  }
+  std::string message =
+      "--state: expected waiting, scheduled, running, dead, done, unreadable or too_large, got \"" +
+      excerpt(text) + '"';
+  const std::string meant = nearest(text, names);
+  if (!meant.empty()) message += "; did you mean " + meant + '?';
+  return fail(ErrorCode::kInvalid, std::move(message));
+}
+
+std::string pause_text(const PauseState& state) {
+  if (!state.paused) return {};
+  std::string text = "paused";
+  if (!state.by.empty()) text += " by " + state.by;
+  if (state.at) text += (state.by.empty() ? " " : ", ") + relative_time(*state.at, wall_now());
+  if (!state.reason.empty()) text += ": " + state.reason;
+  return printable(text);
+}
+
+ordered_json pause_json(const PauseState& state) {
+  if (!state.paused) return nullptr;
+  const auto text = [](const std::string& value) {
+    return value.empty() ? ordered_json{} : ordered_json(value);
+  };
+  return {{"by", text(state.by)},
+          {"at", state.at ? ordered_json(format_rfc3339(*state.at)) : ordered_json{}},
+          {"reason", text(state.reason)}};
+}
+
+Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
+  auto listed = client.api.list(filter);
+  if (!listed) return tl::unexpected(std::move(listed.error()));
+  // Whoever may not read the switches is not told of them.
+  const PauseState paused = client.api.paused().value_or(PauseState{});
+  std::vector<TaskInfo>& tasks = listed->tasks;
+  const std::size_t found = tasks.size();
+  if (limit != 0 && found > limit) tasks.resize(limit);
 
   if (client.json) {
-    ordered_json tasks = ordered_json::array();
-    for (const TaskView& view : views) tasks.push_back(task_json(view));
+    ordered_json told = ordered_json::array();
+    for (const TaskInfo& task : tasks) told.push_back(task_json(task));
     client.console.print(json_document({{"queue", client.queue},
+                                        {"paused", pause_json(paused)},
                                         {"found", found},
-                                        {"hidden", gathered->hidden},
-                                        {"tasks", std::move(tasks)}}));
+                                        {"hidden", listed->hidden},
+                                        {"tasks", std::move(told)}}));
   } else {
-    client.console.print(table_of(views, client.console.out_terminal()));
+    client.console.print(table_of(tasks, client.console.out_terminal()));
     if (found == 0) {
-      const bool all = options.state.empty() && options.type.empty();
+      const bool all = !filter.state && filter.type.empty();
       client.console.note(all ? "no tasks in queue \"" + client.queue + "\" (" +
                                     client.layout.tasks_prefix + ")"
                               : "no such tasks in queue \"" + client.queue + "\"");
-    } else if (found > views.size()) {
-      client.console.note(std::to_string(found - views.size()) + " more; --limit 0 shows all");
+    } else if (found > tasks.size()) {
+      client.console.note(std::to_string(found - tasks.size()) + " more; --limit 0 shows all");
+    }
+    if (paused.paused) {
+      client.console.note("queue \"" + client.queue + "\" is " + pause_text(paused));
     }
   }
-  for (const std::string& prefix : gathered->hidden) {
+  for (const std::string& prefix : listed->hidden) {
     client.console.complain("what the token may not read below " + prefix + " is not shown");
   }
   return kDone;
+}
+
+Result<int> list(const Client& client, const ListOptions& options) {
+  const auto state = state_argument(options.state);
+  if (!state) return tl::unexpected(state.error());
+  TaskFilter filter;
+  filter.state = *state;
+  filter.type = options.type;
+  return print_list(client, filter, options.limit);
 }
 
 }  // namespace lictor::cli

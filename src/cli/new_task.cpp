@@ -1,16 +1,13 @@
 #include "cli/new_task.h"
 
-#include <algorithm>
 #include <set>
-#include <variant>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "base/time_text.h"
-#include "core/options.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 #include "wire/record.h"
 
 namespace lictor::cli {
@@ -18,45 +15,13 @@ namespace {
 
 using wire::json_quoted;
 
-// What the daemon must be able to add to a record when it claims it.
-constexpr std::size_t kClaimBytes = 1'000;
-
 tl::unexpected<Error> refuse(std::string_view where, const std::string& message) {
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
 }
 
-// A JSON object that grows.
-class ObjectText {
- public:
-  void add(std::string_view name, std::string_view json) { add_raw(json_quoted(name), json); }
-  void add_raw(std::string_view quoted_name, std::string_view json) {
-    text_ += text_.size() > 1 ? "," : "";
-    text_ += quoted_name;
-    text_ += ':';
-    text_ += json;
-  }
-  [[nodiscard]] std::string take() { return std::move(text_) + '}'; }
-
- private:
-  std::string text_{'{'};
-};
-
-std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
-
-// What the daemon would say of the record.
-Result<void> check_record(const std::string& id, const std::string& record) {
-  if (const std::size_t most = core::QueueOptions{}.max_value_bytes - kClaimBytes;
-      record.size() > most) {
-    return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
-                                          " bytes, got " + std::to_string(record.size()) +
-                                          "; put what is large elsewhere and name it");
-  }
-  const wire::Layout layout = wire::Layout::under("", "q");
-  const auto read = wire::read_record(layout, {layout.task_key(id), record, {}, 0, 0, 0});
-  if (const auto* bad = std::get_if<core::BadRecord>(&read)) {
-    return fail(ErrorCode::kInvalid, bad->error);
-  }
-  return {};
+tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) {
+  return refuse(flag,
+                R"(expected a duration such as "90s", "10m" or "2h", got ")" + excerpt(text) + '"');
 }
 
 // taskPara as JSON: the members of --para-json, then those of --para, all of them strings.
@@ -66,7 +31,7 @@ Result<std::string> parameters(const TaskText& text) {
   }
   if (text.paras.empty()) return text.para_json.value_or("{}");
 
-  ObjectText object;
+  client::ObjectText object;
   std::set<std::string> names;
   if (text.para_json) {
     const auto members = wire::split_object(*text.para_json);
@@ -97,18 +62,18 @@ Result<std::string> parameters(const TaskText& text) {
   return object.take();
 }
 
-Result<std::optional<WallTime>> execute_at(const TaskText& text, WallTime now) {
-  if (text.at) {
-    const auto time = time_argument(*text.at);
-    if (!time) return refuse("--at", time.error().message);
+// A moment, said by itself or by its distance.
+Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<std::string>& at,
+                                       const char* in_flag, const std::optional<std::string>& in,
+                                       WallTime now) {
+  if (at) {
+    const auto time = time_argument(*at);
+    if (!time) return refuse(at_flag, time.error().message);
     return *time;
   }
-  if (text.in) {
-    const auto delay = parse_duration(*text.in);
-    if (!delay) {
-      return refuse("--in", R"(expected a duration such as "90s", "10m" or "2h", got ")" +
-                                excerpt(*text.in) + '"');
-    }
+  if (in) {
+    const auto delay = parse_duration(*in);
+    if (!delay) return no_duration(in_flag, *in);
     return now + std::chrono::ceil<std::chrono::milliseconds>(*delay);
   }
   return std::nullopt;
@@ -124,101 +89,45 @@ Result<WallTime> time_argument(std::string_view text) {
                   excerpt(text) + '"');
 }
 
-Result<NewTask> new_task(const TaskText& text, WallTime now, TaskIds& ids) {
+Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
   if (text.type.empty() || !is_utf8(text.type)) {
     return refuse("TYPE", "expected the name of a kind of task, got \"" + excerpt(text.type) + '"');
   }
-  NewTask task;
-  task.id = text.id ? *text.id : ids.next(now);
-  if (const std::string fault = task_id_fault(task.id); !fault.empty()) {
-    return refuse("--id", '"' + excerpt(task.id) + "\" " + fault);
+  client::RecordFields fields;
+  fields.type = text.type;
+  fields.id = text.id ? *text.id : ids.next(now);
+  if (const std::string fault = client::task_id_fault(fields.id); !fault.empty()) {
+    return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
   }
-  WallTime task_time = now;
+  fields.task_time = now;
   if (text.task_time) {
     const auto time = time_argument(*text.task_time);
     if (!time) return refuse("--task-time", time.error().message);
-    task_time = *time;
+    fields.task_time = *time;
   }
-  const auto para = parameters(text);
-  if (!para) return tl::unexpected(para.error());
-  const auto at = execute_at(text, now);
+  auto para = parameters(text);
+  if (!para) return tl::unexpected(std::move(para.error()));
+  fields.para = std::move(*para);
+  const auto at = moment("--at", text.at, "--in", text.in, now);
   if (!at) return tl::unexpected(at.error());
+  fields.execute_at = *at;
+  const auto expiry = moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now);
+  if (!expiry) return tl::unexpected(expiry.error());
+  fields.expire_at = *expiry;
   if (text.serial_key && !is_utf8(*text.serial_key)) {
     return refuse("--serial-key", "expected UTF-8, got \"" + excerpt(*text.serial_key) + '"');
   }
+  fields.serial_key = text.serial_key;
+  fields.max_attempts = text.max_attempts;
   if (text.timeout && !parse_duration(*text.timeout)) {
-    return refuse("--timeout", R"(expected a duration such as "90s", "10m" or "2h", got ")" +
-                                   excerpt(*text.timeout) + '"');
+    return no_duration("--timeout", *text.timeout);
   }
-
-  ObjectText record;
-  record.add("taskId", json_quoted(task.id));
-  record.add("taskTime", ms_text(task_time));  // milliseconds: keeps the order within a second
-  record.add("taskTaken", "false");
-  record.add("taskType", json_quoted(text.type));
-  record.add("taskPara", *para);
-  if (*at) record.add("executeAt", json_quoted(format_rfc3339(**at)));
-  if (text.serial_key) record.add("serialKey", json_quoted(*text.serial_key));
-  if (text.max_attempts) record.add("maxAttempts", std::to_string(*text.max_attempts));
-  if (text.timeout) record.add("timeout", json_quoted(*text.timeout));
-  task.record = record.take();
-  if (const auto good = check_record(task.id, task.record); !good) {
-    return tl::unexpected(good.error());
+  fields.timeout = text.timeout;
+  if (text.backoff) {
+    if (!parse_duration(*text.backoff)) return no_duration("--backoff", *text.backoff);
+    fields.backoff = "{\"initial\":" + json_quoted(*text.backoff) + '}';
   }
-  return task;
-}
-
-Result<NewTask> RecordCompleter::complete(std::string_view text, WallTime now) {
-  if (!is_utf8(text)) {
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
-  }
-  const auto written = wire::split_object(text);
-  if (!written) return tl::unexpected(written.error());
-  const std::string cleaned = wire::unstamped_record(text);
-  const auto members = wire::split_object(cleaned);
-  if (!members) return tl::unexpected(members.error());
-
-  const auto has = [&](std::string_view name) {
-    return std::any_of(members->begin(), members->end(), [&](const wire::Member& member) {
-      return member.name == name && member.value_text != "null";
-    });
-  };
-  // Of a name that is written twice the last one counts, as when the record is read.
-  NewTask task;
-  for (const wire::Member& member : *members) {
-    if (member.name != "taskId" || member.value_text == "null") continue;
-    const auto id = wire::parse_json(member.value_text);
-    task.id = member.value_text.starts_with('"') ? id->get<std::string>() : std::string{};
-    if (const std::string fault = task_id_fault(task.id); !fault.empty()) {
-      return refuse("taskId", member.value_text.starts_with('"')
-                                  ? excerpt(member.value_text) + ' ' + fault
-                                  : "expected a string, got " + excerpt(member.value_text));
-    }
-  }
-
-  const WallTime time = std::max(now, last_time_);
-  const bool new_id = task.id.empty();
-  if (new_id) task.id = ids_.next(time);
-  const bool behind = time == last_time_ && task.id <= last_id_;
-  const WallTime stamped = behind ? time + std::chrono::milliseconds{1} : time;
-
-  ObjectText record;
-  if (new_id) record.add("taskId", json_quoted(task.id));
-  if (!has("taskTime")) record.add("taskTime", ms_text(stamped));
-  if (!has("taskType") && !type_.empty()) record.add("taskType", json_quoted(type_));
-  for (const wire::Member& member : *members) {
-    const bool replaced =
-        member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
-                                        (member.name == "taskType" && !type_.empty()));
-    if (!replaced) record.add_raw(member.name_text, member.value_text);
-  }
-  task.record = record.take();
-  if (auto good = check_record(task.id, task.record); !good) {
-    return tl::unexpected(std::move(good.error()));
-  }
-  last_time_ = stamped;
-  last_id_ = task.id;
-  return task;
+  return client::make_record(fields);
 }
 
 }  // namespace lictor::cli

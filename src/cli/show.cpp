@@ -4,15 +4,15 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/dead_letters.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
-#include "cli/printable.h"
+#include "cli/listing.h"
 #include "cli/task_json.h"
-#include "cli/task_view.h"
+#include "client/task_info.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -51,26 +51,26 @@ std::string record_text(const std::string& record) {
   return record.empty() ? "(no bytes)" : record;
 }
 
-std::string claim_text(const TaskView& view) {
+std::string claim_text(const TaskInfo& view) {
   if (view.node.empty()) return {};
   return view.session.empty() ? view.node : view.node + ", session " + view.session;
 }
 
-std::string attempts_text(const TaskView& view) {
+std::string attempts_text(const TaskInfo& view) {
   if (view.attempt == 0) return {};
   std::string text = std::to_string(view.attempt);
   if (view.lost != 0) text += " (" + counted(view.lost, "owner") + " lost)";
   return text;
 }
 
-std::string sheet_of(const Console& console, const TaskView& view) {
+std::string sheet_of(const Console& console, const TaskInfo& view) {
   const WallTime now = wall_now();
   const bool dead = view.state == TaskState::kDead;
   Sheet sheet{console};
   sheet.line("id", view.id, Style::kBold);
   sheet.line("key", view.key);
   sheet.line("type", view.type);
-  std::string state{state_text(view.state)};
+  std::string state{client::state_text(view.state)};
   if (view.state == TaskState::kOrphan) {
     state += ": its owner does not lead any more; the next leader runs it again";
   } else if (view.state == TaskState::kUnreadable) {
@@ -81,8 +81,11 @@ std::string sheet_of(const Console& console, const TaskView& view) {
   sheet.line("state", state, dead ? Style::kRed : Style::kPlain);
   sheet.line("order", time_line(view.time, now));
   if (view.state == TaskState::kScheduled) sheet.line("due", time_line(view.due, now));
-  sheet.line(dead ? "buried" : "since", time_line(view.since, now));
-  sheet.line(dead ? "by" : "claimed by", claim_text(view));
+  const bool done = view.state == TaskState::kDone;
+  sheet.line("started", time_line(view.started, now));
+  sheet.line(dead ? "buried" : done ? "done" : "since", time_line(view.since, now));
+  if (view.took) sheet.line("took", format_duration(*view.took));
+  sheet.line(dead || done ? "by" : "claimed by", claim_text(view));
   sheet.line("attempts", attempts_text(view));
   sheet.line("serial key", view.serial_key);
   sheet.line("reason", view.reason, Style::kRed);
@@ -92,7 +95,10 @@ std::string sheet_of(const Console& console, const TaskView& view) {
   sheet.line("size", byte_text(view.record.size()));
   if (!view.output_tail.empty()) sheet.block("The end of its output", view.output_tail);
 
-  const auto letter = dead ? wire::split_object(view.record) : wire::split_object("{}");
+  if (!view.result.empty()) sheet.block("Result", indented_json(view.result));
+
+  const bool ended = dead || done;
+  const auto letter = ended ? wire::split_object(view.record) : wire::split_object("{}");
   bool shown = false;
   for (const wire::Member& member : letter.value_or(std::vector<wire::Member>{})) {
     if (member.name == "record") {
@@ -106,13 +112,17 @@ std::string sheet_of(const Console& console, const TaskView& view) {
       shown = true;
     }
   }
-  if (!shown) sheet.block(dead ? "Value" : "Record", record_text(view.record));
+  if (!shown) sheet.block(ended ? "Value" : "Record", record_text(view.record));
   return sheet.text();
 }
 
-ordered_json json_of(const TaskView& view) {
+ordered_json json_of(const TaskInfo& view) {
   ordered_json told = task_json(view);
   told["session"] = view.session.empty() ? ordered_json{} : ordered_json(view.session);
+  if (view.state == TaskState::kDone) {
+    ordered_json result = ordered_json::parse(view.result, nullptr, false);
+    told["result"] = result.is_discarded() ? ordered_json{} : std::move(result);
+  }
   told["output_tail"] = view.output_tail.empty() ? ordered_json{} : ordered_json(view.output_tail);
   ordered_json value = ordered_json::parse(view.record, nullptr, false);
   if (!value.is_discarded()) {
@@ -125,44 +135,46 @@ ordered_json json_of(const TaskView& view) {
   return told;
 }
 
+Result<int> print_tasks(const Client& client, const std::string& id,
+                        const std::vector<TaskInfo>& tasks) {
+  const PauseState paused = client.api.paused().value_or(PauseState{});
+  if (client.json) {
+    ordered_json all = ordered_json::array();
+    for (const TaskInfo& task : tasks) all.push_back(json_of(task));
+    client.console.print(json_document({{"queue", client.queue},
+                                        {"paused", pause_json(paused)},
+                                        {"id", id},
+                                        {"tasks", std::move(all)}}));
+    return kDone;
+  }
+  for (const TaskInfo& task : tasks) {
+    if (&task != &tasks.front()) client.console.print("\n---\n\n");
+    client.console.print(sheet_of(client.console, task));
+  }
+  if (paused.paused && tasks.front().state < TaskState::kDead) {
+    client.console.note("queue \"" + client.queue + "\" is " + pause_text(paused));
+  }
+  return kDone;
+}
+
 }  // namespace
 
 Result<int> show(const Client& client, const std::string& id) {
-  std::vector<TaskView> views;
-  auto task = client.store.get(client.layout.task_key(id));
-  if (!task) return tl::unexpected(std::move(task.error()));
-  if (*task) {
-    const auto lock = client.store.get(client.layout.leader_key);
-    TaskView view = view_task(client.layout, **std::move(task),
-                              lock && *lock ? (*lock)->session : std::string{}, wall_now());
-    if (!lock && view.state == TaskState::kOrphan) view.state = TaskState::kRunning;
-    views.push_back(std::move(view));
+  const auto found = client.api.show(id);
+  if (!found) return tl::unexpected(found.error());
+  return print_tasks(client, id, *found);
+}
+
+Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
+  auto found = client.api.show(options.id);
+  if (!found) return tl::unexpected(std::move(found.error()));
+  std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
+  if (found->empty()) {
+    return fail(ErrorCode::kNotFound, "task " + printable(options.id) +
+                                          " is not dead; see \"lictor show " +
+                                          printable(options.id) + '"');
   }
-  auto letters = dead_letters_of(client, id);
-  if (!letters && views.empty()) return tl::unexpected(std::move(letters.error()));
-  if (!letters) client.console.complain(letters.error().message);
-  for (TaskView& letter : letters.value_or(std::vector<TaskView>{})) {
-    views.push_back(std::move(letter));
-  }
-  if (views.empty()) {
-    return fail(ErrorCode::kNotFound, "no task " + printable(id) + " in queue \"" + client.queue +
-                                          "\", neither waiting nor dead (looked at " +
-                                          printable(client.layout.task_key(id)) + " and below " +
-                                          client.layout.dead_prefix +
-                                          "); a task that is done is gone");
-  }
-  if (client.json) {
-    ordered_json all = ordered_json::array();
-    for (const TaskView& view : views) all.push_back(json_of(view));
-    client.console.print(
-        json_document({{"queue", client.queue}, {"id", id}, {"tasks", std::move(all)}}));
-    return kDone;
-  }
-  for (const TaskView& view : views) {
-    if (&view != &views.front()) client.console.print("\n---\n\n");
-    client.console.print(sheet_of(client.console, view));
-  }
-  return kDone;
+  return print_tasks(client, options.id, *found);
 }
 
 }  // namespace lictor::cli

@@ -1,54 +1,90 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/follow.h"
 #include "cli/json_output.h"
-#include "cli/printable.h"
+#include "client/follow.h"
 
 namespace lictor::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json document(const Client& client, const NewTask& task) {
+ordered_json document(const Client& client, const client::NewRecord& task) {
   return {{"queue", client.queue}, {"id", task.id}, {"key", client.layout.task_key(task.id)}};
 }
 
-int tell_ending(const Client& client, const NewTask& task, const Ending& ending) {
+ordered_json result_of(const TaskInfo& done) {
+  ordered_json result = ordered_json::parse(done.result, nullptr, false);
+  return result.is_discarded() ? ordered_json{} : result;
+}
+
+Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {
+  const TaskInfo& info = ending.task;
+  if (ending.how == Ending::How::kTimedOut) {
+    std::string text = "task " + printable(task.id) + " has not ended within --wait-timeout";
+    if (!info.id.empty()) text += " (" + client::described(info) + ")";
+    return fail(ErrorCode::kFailed,
+                text + "; it goes on: look with \"lictor show " + printable(task.id) + '"');
+  }
+  const bool dead = ending.how == Ending::How::kDead;
+  const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
   if (client.json) {
     ordered_json told = document(client, task);
-    told["state"] = ending.dead ? "dead" : "done";
-    if (ending.dead) {
-      told["reason"] = ending.dead->reason;
-      told["error"] = ending.dead->error;
-      told["attempts"] = ending.dead->attempt;
-      told["output_tail"] = ending.dead->output_tail;
+    told["state"] = dead ? "dead" : "done";
+    if (has_result) told["result"] = result_of(info);
+    if (dead) {
+      told["reason"] = info.reason;
+      told["error"] = info.error;
+      told["attempts"] = info.attempt;
+      told["output_tail"] = info.output_tail;
     }
     client.console.print(json_document(told));
+  } else if (has_result) {
+    client.console.print(json_document(result_of(info)));
   }
-  if (!ending.dead) return kDone;
+  if (!dead) return kDone;
 
-  const TaskView& dead = *ending.dead;
   std::string text = "task " + printable(task.id) + " is dead after " +
-                     counted(dead.attempt, "attempt") + ": " + printable(dead.reason);
-  if (!dead.error.empty() && dead.error != dead.reason) text += ": " + printable(dead.error);
+                     counted(info.attempt, "attempt") + ": " + printable(info.reason);
+  if (!info.error.empty() && info.error != info.reason) text += ": " + printable(info.error);
   client.console.complain(text);
-  if (!client.json && !dead.output_tail.empty()) {
-    std::string tail = printable(dead.output_tail, true);
+  if (!client.json && !info.output_tail.empty()) {
+    std::string tail = printable(info.output_tail, true);
     tail.erase(tail.find_last_not_of('\n') + 1);
     client.console.note("the end of its output:\n" + tail);
   }
   return kFailed;
 }
 
+// Tells the task's states on the way, on a terminal.
+Result<Ending> follow(const Client& client, const Submitted& task,
+                      const std::optional<Duration>& timeout) {
+  WaitOptions options;
+  options.timeout = timeout;
+  options.index = task.index;
+  options.trouble = [&](const Error& error) {
+    client.console.note("lictor: " + error.message + "; waiting for it");
+  };
+  if (client.console.err_terminal().is_terminal) {
+    options.changed = [&](const TaskInfo& info, bool led) {
+      client.console.progress(printable(task.id) + ": " + client::described(info) +
+                              (led ? "" : "; nobody leads the queue now"));
+    };
+  }
+  auto ending = client.api.wait(task.id, options);
+  client.console.end_progress();
+  return ending;
+}
+
 }  // namespace
 
 Result<int> submit(const Client& client, const SubmitOptions& options) {
-  TaskIds ids{random_seed()};
+  client::TaskIds ids{random_seed()};
   const auto task = new_task(options.task, wall_now(), ids);
   if (!task) return tl::unexpected(task.error());
   const std::string key = client.layout.task_key(task->id);
@@ -61,20 +97,11 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
                       letter.error().message);
     }
   }
-  const auto created = client.store.create({{key, task->record}});
-  if (!created) {
-    Error error = created.error();
-    if (error.code == ErrorCode::kTimeout) {
-      // Only whoever knows the task knows whether it may be done twice.
-      error.message += "; \"lictor show " + printable(task->id) + "\" tells; --id " +
-                       printable(task->id) + " writes it again, unless it is there";
-    }
+  const auto submitted = client.api.submit_record(task->record);
+  if (!submitted) {
+    Error error = submitted.error();
+    if (error.code == ErrorCode::kConflict) error.message += "; choose another --id";
     return tl::unexpected(std::move(error));
-  }
-  if (!created->existing.empty()) {
-    return fail(ErrorCode::kConflict, "task " + printable(task->id) +
-                                          " exists already in queue \"" + client.queue +
-                                          "\" and was left as it is; choose another --id");
   }
   // The id comes first: whoever is interrupted while waiting has it.
   if (!client.json) {
@@ -87,7 +114,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
     return tl::unexpected(std::move(flushed.error()));
   }
   if (!options.wait) return kDone;
-  const auto ending = follow(client, task->id, created->index, options.wait_timeout);
+  const auto ending = follow(client, *submitted, options.wait_timeout);
   if (!ending) return tl::unexpected(ending.error());
   return tell_ending(client, *task, *ending);
 }

@@ -8,18 +8,19 @@
 #include <fstream>
 #include <iostream>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/line_reader.h"
-#include "cli/printable.h"
+#include "client/batch.h"
+#include "client/new_record.h"
 
 namespace lictor::cli {
 namespace {
@@ -27,8 +28,6 @@ namespace {
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
-constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
-constexpr auto kPause = 500ms;
 constexpr auto kProgressAfter = 1s;
 constexpr auto kProgressEvery = 200ms;
 constexpr auto kProgressLineEvery = 10s;  // where nobody looks at a terminal
@@ -37,7 +36,12 @@ constexpr std::size_t kMaxShown = 100;    // refusals; the summary counts them a
 class Submission {
  public:
   Submission(const Client& client, const SubmitManyOptions& options)
-      : client_(client), ids_(random_seed()), completer_(options.type, ids_) {}
+      : client_(client),
+        ids_(random_seed()),
+        completer_(options.type, ids_),
+        batch_(client.store, [this](const Error& error) {
+          client_.console.complain(error.message + "; trying again for a while");
+        }) {}
 
   Result<int> run(std::istream& in) {
     LineReader lines{in};
@@ -48,11 +52,10 @@ class Submission {
         continue;
       }
       Store::Record record{client_.layout.task_key(task->id), std::move(task->record)};
-      if (!fits(record)) {
+      if (!batch_.fits(record)) {
         if (auto sent = send(); !sent) return stopped(sent.error());
       }
-      bytes_ += Store::batch_bytes(record);
-      records_.push_back(std::move(record));
+      batch_.add(std::move(record));
       numbers_.push_back(lines.number());
       tasks_.push_back(std::move(task->id));
     }
@@ -65,43 +68,29 @@ class Submission {
   }
 
  private:
-  [[nodiscard]] bool fits(const Store::Record& record) const {
-    return records_.empty() || (records_.size() < Store::kMaxOperations &&
-                                bytes_ + Store::batch_bytes(record) <= Store::kMaxBatchBytes);
-  }
-
   // Writes the batch. What was written and what was refused is settled then; after an error none
   // of it is.
   Result<void> send() {
-    if (records_.empty()) return {};
-    auto created = client_.store.create(records_);
-    const Instant until = boot_now() + kSitOut;
-    if (!created && created.error().code == ErrorCode::kUnavailable) {
-      client_.console.complain(created.error().message + "; trying again for a while");
-    }
-    while (!created && created.error().code == ErrorCode::kUnavailable && boot_now() < until) {
-      std::this_thread::sleep_for(kPause);  // nothing was written
-      created = client_.store.create(records_);
-    }
+    if (batch_.empty()) return {};
+    auto created = batch_.write();
     // Too large for Consul is only ever the single record of its batch.
-    if (!created && created.error().code == ErrorCode::kTooLarge && records_.size() == 1) {
+    if (!created && created.error().code == ErrorCode::kTooLarge && batch_.size() == 1) {
       refuse(numbers_.front(), created.error().message);
+      batch_.clear();
     } else if (!created) {
       return tl::unexpected(std::move(created.error()));
     } else {
       settle(created->existing);
     }
-    records_.clear();
     numbers_.clear();
     tasks_.clear();
-    bytes_ = 0;
     tell_progress();
     return {};
   }
 
   void settle(const std::vector<std::size_t>& existing) {
     auto next = existing.begin();
-    for (std::size_t i = 0; i < records_.size(); ++i) {
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (next != existing.end() && *next == i) {
         ++next;
         refuse(numbers_[i], "taskId: \"" + printable(tasks_[i]) + "\" exists already");
@@ -177,14 +166,13 @@ class Submission {
   }
 
   const Client& client_;
-  TaskIds ids_;
-  RecordCompleter completer_;
+  client::TaskIds ids_;
+  client::RecordCompleter completer_;
 
-  // The batch: each with its line and id.
-  std::vector<Store::Record> records_;
+  client::Batch batch_;
+  // Of the batch's records, the line and the id.
   std::vector<std::size_t> numbers_;
   std::vector<std::string> tasks_;
-  std::size_t bytes_ = 0;
 
   std::size_t written_ = 0;
   std::size_t refused_ = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 namespace lictor::cli {
 namespace {

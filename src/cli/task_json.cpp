@@ -19,15 +19,17 @@ ordered_json time_or_null(const std::optional<WallTime>& time) {
 
 }  // namespace
 
-ordered_json task_json(const TaskView& view) {
+ordered_json task_json(const TaskInfo& view) {
   return {{"id", view.id},
           {"key", view.key},
           {"type", text_or_null(view.type)},
-          {"state", state_name(view.state)},
+          {"state", client::state_name(view.state)},
           {"orphan", view.state == TaskState::kOrphan},
           {"time", time_or_null(view.time)},
           {"due", time_or_null(view.due)},
           {"since", time_or_null(view.since)},
+          {"started", time_or_null(view.started)},
+          {"took_ms", view.took ? ordered_json(view.took->count() / 1'000'000) : ordered_json{}},
           {"attempt", view.attempt},
           {"lost", view.lost},
           {"node", text_or_null(view.node)},

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/check_report.h"
-#include "fake_consul.h"
+#include "harness.h"
 
 namespace lictor::cli {
 namespace {

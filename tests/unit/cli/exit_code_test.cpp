@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/store.h"
-#include "fake_consul.h"
+#include "client/store.h"
+#include "harness.h"
 
 namespace lictor::cli {
 namespace {
@@ -13,7 +13,7 @@ using test::reply;
 using test::undelivered;
 
 int code_of(const http::Response& response) {
-  return exit_code(store_error("read x", response).code);
+  return exit_code(client::store_error("read x", response).code);
 }
 
 TEST_CASE("each kind of error has the exit code of the contract") {
@@ -45,7 +45,7 @@ TEST_CASE("what Consul refuses is 5 for rights, 1 else") {
 
 TEST_CASE("an error names the way out") {
   const auto message = [](const http::Response& response) {
-    return store_error("read x", response).message;
+    return client::store_error("read x", response).message;
   };
   CHECK(contains(message(reply(403, "ACL not found")), "does not know the token"));
   CHECK(contains(message(reply(403, "Permission denied")), "--token-file"));

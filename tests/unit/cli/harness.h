@@ -6,10 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "../client/fake_consul.h"
 #include "cli/commands.h"
-#include "fake_consul.h"
+#include "client/client.h"
 
 namespace lictor::cli::test {
+
+using namespace client::test;
 
 /// A command's surroundings: what Consul answers, and what the command prints.
 class Scene {
@@ -19,8 +22,10 @@ class Scene {
         out_(std::tmpfile()),
         err_(std::tmpfile()),
         console_(out_.get(), err_.get(), {}, {}),
+        api_(std::make_unique<lictor::Client::Impl>(consul, "q",
+                                                    wire::Layout::under("lictor/", "q"))),
         store_(consul),
-        client{console_, store_, "q", wire::Layout::under("lictor/", "q"), json} {}
+        client{console_, api_, store_, "q", wire::Layout::under("lictor/", "q"), json} {}
 
   [[nodiscard]] std::string out() const { return content(out_.get()); }
   [[nodiscard]] std::string err() const { return content(err_.get()); }
@@ -42,21 +47,11 @@ class Scene {
   std::unique_ptr<std::FILE, Close> out_;
   std::unique_ptr<std::FILE, Close> err_;
   Console console_;
+  lictor::Client api_;
   Store store_;
 
  public:
   Client client;
 };
-
-inline constexpr const char* kNoLetters =
-    R"({"Results":null,"Errors":[)"
-    R"({"OpIndex":0,"What":"key doesn't exist"},{"OpIndex":1,"What":"key doesn't exist"},)"
-    R"({"OpIndex":2,"What":"key doesn't exist"},{"OpIndex":3,"What":"key doesn't exist"},)"
-    R"({"OpIndex":4,"What":"key doesn't exist"},{"OpIndex":5,"What":"key doesn't exist"},)"
-    R"({"OpIndex":6,"What":"key doesn't exist"},{"OpIndex":7,"What":"key doesn't exist"},)"
-    R"({"OpIndex":8,"What":"key doesn't exist"},{"OpIndex":9,"What":"key doesn't exist"},)"
-    R"({"OpIndex":10,"What":"key doesn't exist"},{"OpIndex":11,"What":"key doesn't exist"},)"
-    R"({"OpIndex":12,"What":"key doesn't exist"},{"OpIndex":13,"What":"key doesn't exist"},)"
-    R"({"OpIndex":14,"What":"key doesn't exist"},{"OpIndex":15,"What":"key doesn't exist"}]})";
 
 }  // namespace lictor::cli::test

@@ -12,14 +12,14 @@ using namespace std::chrono_literals;
 constexpr WallTime kNow{1'795'228'350'949ms};
 
 std::string record_of(const TaskText& text) {
-  TaskIds ids{1};
+  client::TaskIds ids{1};
   const auto task = new_task(text, kNow, ids);
   REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
   return task->record;
 }
 
 std::string error_of(const TaskText& text) {
-  TaskIds ids{1};
+  client::TaskIds ids{1};
   const auto task = new_task(text, kNow, ids);
   REQUIRE_FALSE(task);
   CHECK(task.error().code == ErrorCode::kInvalid);
@@ -121,7 +121,7 @@ TEST_CASE("what cannot be meant is refused, naming the flag") {
 TEST_CASE("a record that could not be claimed is not written") {
   TaskText text = text_of("N");
   text.paras = {"x=" + std::string(523'500, 'x')};
-  TaskIds ids{1};
+  client::TaskIds ids{1};
   const auto task = new_task(text, kNow, ids);
   REQUIRE_FALSE(task);
   CHECK(task.error().code == ErrorCode::kTooLarge);

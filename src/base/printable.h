@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "lictor/time.h"
+
+namespace lictor {
+
+/// `text` fit for a terminal, whatever bytes it holds: what would move the cursor, hide text or
+/// turn its direction is written as an escape (`\x1b`, `\u202e`), what is not UTF-8 as `\xff`. Line
+/// feeds and tabs stay if `lines`.
+[[nodiscard]] std::string printable(std::string_view text, bool lines = false);
+
+/// How many columns printable text takes: its code points. (Wide and combining characters are not
+/// looked up; a table may then be ragged, never wrong.)
+[[nodiscard]] std::size_t columns(std::string_view text);
+
+/// `text` cut to `width` columns, with "..." where it was cut. 0: no limit.
+[[nodiscard]] std::string fitted(std::string_view text, std::size_t width);
+
+/// How `time` lies to `now`, in one unit: "12s ago", "in 3h".
+[[nodiscard]] std::string relative_time(WallTime time, WallTime now);
+
+/// "1 task", "2 tasks"
+[[nodiscard]] std::string counted(std::size_t count, std::string_view noun);
+
+/// "712 B", "4.3 kB", "12 MB"
+[[nodiscard]] std::string byte_text(std::size_t bytes);
+
+}  // namespace lictor

@@ -1,0 +1,79 @@
+#include "cli/bulk.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/task_json.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMaxShown = 100;  // refusals; the summary counts them all
+
+}  // namespace
+
+int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
+              const std::function<std::string(const TaskInfo&)>& line) {
+  client.console.end_progress();
+  if (client.json) {
+    ordered_json tasks = ordered_json::array();
+    for (const TaskInfo& task : result.tasks) tasks.push_back(task_json(task));
+    ordered_json refused = ordered_json::array();
+    for (const auto& [id, error] : result.refused) {
+      refused.push_back({{"id", id}, {"error", error.message}});
+    }
+    client.console.print(json_document(
+        {{"queue", client.queue}, {done, std::move(tasks)}, {"refused", std::move(refused)}}));
+  } else if (line) {
+    for (const TaskInfo& task : result.tasks) client.console.print(line(task) + '\n');
+  } else {
+    std::string text = done + ' ' + counted(result.tasks.size(), "task");
+    if (!result.refused.empty()) text += ", " + std::to_string(result.refused.size()) + " refused";
+    client.console.print(text + '\n');
+  }
+  for (std::size_t i = 0; i < result.refused.size() && i < kMaxShown; ++i) {
+    client.console.complain(printable(result.refused[i].error.message));
+  }
+  if (result.refused.size() > kMaxShown) {
+    client.console.complain(std::to_string(result.refused.size() - kMaxShown) + " more refused");
+  }
+  return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
+}
+
+BulkResult each_of(const std::vector<std::string>& ids,
+                   const std::function<Result<TaskInfo>(const std::string&)>& change) {
+  BulkResult result;
+  for (const std::string& id : ids) {
+    auto changed = change(id);
+    if (changed) {
+      result.tasks.push_back(std::move(*changed));
+      continue;
+    }
+    const ErrorCode code = changed.error().code;
+    result.refused.push_back({id, std::move(changed.error())});
+    if (code == ErrorCode::kUnavailable) break;
+  }
+  return result;
+}
+
+Result<bool> confirmed(const Client& client, const std::string& question, bool must_ask) {
+  const auto answer = client.console.confirm(question);
+  if (answer) return *answer;
+  if (!must_ask) return true;
+  return fail(ErrorCode::kInvalid,
+              "--all: nobody can be asked here, so say --yes (" + question + ")");
+}
+
+Progress progress_of(const Client& client) {
+  return [&client](std::size_t done, std::size_t total) {
+    client.console.progress(std::to_string(done) + " of " + counted(total, "task"));
+  };
+}
+
+}  // namespace lictor::cli

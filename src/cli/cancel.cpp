@@ -1,0 +1,53 @@
+#include "base/printable.h"
+#include "cli/bulk.h"
+#include "cli/exit_code.h"
+#include "cli/listing.h"
+#include "client/task_info.h"
+
+namespace lictor::cli {
+namespace {
+
+std::string line_of(const TaskInfo& task) {
+  const std::string start = "cancelled task " + printable(task.id) + ", which was ";
+  switch (task.state) {
+    case TaskState::kRunning:
+      return start + "running on " + printable(task.node) + "; its job is being stopped";
+    case TaskState::kOrphan:
+      return start + "claimed by " + (task.node.empty() ? "nobody known" : printable(task.node)) +
+             ", which does not lead";
+    default:
+      return start + std::string{client::state_text(task.state)};
+  }
+}
+
+Result<int> cancel_all(const Client& client, const CancelOptions& options) {
+  const auto state = state_argument(options.state);
+  if (!state) return tl::unexpected(state.error());
+  TaskFilter filter;
+  filter.state = *state;
+  filter.type = options.type;
+  if (!options.yes) {
+    const auto listed = client.api.list(filter);
+    if (!listed) return tl::unexpected(listed.error());
+    std::size_t count = 0;
+    for (const TaskInfo& task : listed->tasks) count += task.state < TaskState::kDead ? 1 : 0;
+    const auto yes = confirmed(
+        client, "cancel " + counted(count, "task") + " of queue \"" + client.queue + "\"?", true);
+    if (!yes) return tl::unexpected(yes.error());
+    if (!*yes) return kFailed;
+  }
+  const auto result = client.api.cancel_all(filter, progress_of(client));
+  if (!result) return tl::unexpected(result.error());
+  return tell_bulk(client, *result, "cancelled", {});
+}
+
+}  // namespace
+
+Result<int> cancel(const Client& client, const CancelOptions& options) {
+  if (options.all) return cancel_all(client, options);
+  const auto result =
+      each_of(options.ids, [&](const std::string& id) { return client.api.cancel(id); });
+  return tell_bulk(client, result, "cancelled", line_of);
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/commands.h"
+
+namespace lictor::cli {
+
+/// The state that --state names; nothing for an empty text. Errors: kInvalid.
+[[nodiscard]] Result<std::optional<TaskState>> state_argument(const std::string& text);
+
+/// Prints the tasks that `filter` lets through, `limit` at most (0: all), as a table or as JSON.
+[[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
+                                     std::size_t limit);
+
+/// "paused by me@host, 5m ago: deployment"; empty: it is not.
+[[nodiscard]] std::string pause_text(const PauseState& state);
+/// The same for programs; null: it is not.
+[[nodiscard]] nlohmann::ordered_json pause_json(const PauseState& state);
+
+}  // namespace lictor::cli

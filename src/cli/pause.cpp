@@ -1,0 +1,44 @@
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "cli/exit_code.h"
+#include "cli/json_output.h"
+#include "cli/listing.h"
+
+namespace lictor::cli {
+namespace {
+
+// What the switch is now, and whether we turned it.
+Result<int> tell(const Client& client, bool changed) {
+  const auto now = client.api.paused();
+  if (!now) return tl::unexpected(now.error());
+  if (client.json) {
+    client.console.print(json_document(
+        {{"queue", client.queue}, {"changed", changed}, {"paused", pause_json(*now)}}));
+    return kDone;
+  }
+  const std::string queue = "queue \"" + client.queue + "\" is ";
+  if (now->paused) {
+    client.console.print(queue + (changed ? "" : "already ") + pause_text(*now) +
+                         (changed ? "; running jobs go on, nothing is started\n" : "\n"));
+  } else {
+    client.console.print(queue + (changed ? "resumed\n" : "not paused\n"));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Result<int> pause(const Client& client, const PauseOptions& options) {
+  const auto changed = client.api.pause(options.reason);
+  if (!changed) return tl::unexpected(changed.error());
+  return tell(client, *changed);
+}
+
+Result<int> resume(const Client& client, const ResumeOptions&) {
+  const auto changed = client.api.resume();
+  if (!changed) return tl::unexpected(changed.error());
+  return tell(client, *changed);
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,23 @@
+#include "base/printable.h"
+#include "cli/bulk.h"
+
+namespace lictor::cli {
+
+Result<int> retry(const Client& client, const RetryOptions& options) {
+  if (!options.all) {
+    const auto result = each_of(options.ids, [&](const std::string& id) {
+      return client.api.retry(id, options.drop_expiry);
+    });
+    return tell_bulk(client, result, "retried", [](const TaskInfo& letter) {
+      return "dead letter " + printable(letter.id) + " is a waiting task again";
+    });
+  }
+  TaskFilter filter;
+  filter.type = options.type;
+  filter.reason = options.reason;
+  const auto result = client.api.retry_all(filter, options.drop_expiry, progress_of(client));
+  if (!result) return tl::unexpected(result.error());
+  return tell_bulk(client, *result, "retried", {});
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,67 @@
+#include <utility>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "client/change.h"
+#include "client/dead_letters.h"
+#include "client/task_info.h"
+
+namespace lictor::client {
+namespace {
+
+// Only for saying whether a claimed task runs, so that not knowing is no obstacle.
+std::string leader_session(const Queue& queue) {
+  const auto lock = queue.store.get(queue.layout.leader_key);
+  return lock && *lock ? (*lock)->session : std::string{};
+}
+
+Plan removal_plan(const Queue& queue, std::string session) {
+  return [&queue, session = std::move(session)](wire::KvEntry entry) -> Result<PlannedChange> {
+    PlannedChange planned;
+    planned.change = removal(entry.key, entry.modify_index);
+    planned.task = view_task(queue.layout, std::move(entry), session, wall_now());
+    return planned;
+  };
+}
+
+// What there is instead of the task.
+Error not_there(const Queue& queue, const std::string& id) {
+  const std::string what =
+      "no task " + printable(id) + " in queue \"" + queue.name + "\" waits or runs";
+  const auto letters = dead_letters_of(queue, id);
+  if (letters && !letters->empty()) {
+    return {ErrorCode::kNotFound, what + ": it is dead (" + printable(letters->back().reason) +
+                                      "); \"lictor dead purge\" deletes a dead letter"};
+  }
+  const auto done = queue.store.get(queue.done_key(id));
+  if (done && *done) return {ErrorCode::kNotFound, what + ": it is done"};
+  return {ErrorCode::kNotFound, what + "; it may be done"};
+}
+
+}  // namespace
+
+Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
+  auto cancelled =
+      change_one(queue, queue.layout.task_key(id), removal_plan(queue, leader_session(queue)));
+  if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
+  return tl::unexpected(not_there(queue, id));
+}
+
+Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
+                                const Progress& progress) {
+  if (filter.state == TaskState::kDead || filter.state == TaskState::kDone) {
+    return fail(ErrorCode::kInvalid, "what is dead or done cannot be cancelled");
+  }
+  auto listed = list_tasks(queue, filter);
+  if (!listed) return tl::unexpected(std::move(listed.error()));
+  std::erase_if(listed->tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });
+  auto result = change_many(queue, std::move(listed->tasks),
+                            removal_plan(queue, leader_session(queue)), progress);
+  // What has ended in the meantime needs no cancelling.
+  std::erase_if(result.refused, [](const BulkResult::Refusal& refusal) {
+    return refusal.error.code == ErrorCode::kNotFound;
+  });
+  return result;
+}
+
+}  // namespace lictor::client

@@ -1,0 +1,44 @@
+#pragma once
+
+// A change to one key of the queue that must find it as it was read, alone or many at a time.
+//
+//   read --> change --> applied
+//     ^        |
+//     +--------+ the key changed meanwhile (a claim, a retry), or the reply was lost
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/queue.h"
+
+namespace lictor::client {
+
+struct PlannedChange {
+  TaskInfo task;         ///< as it was read
+  Store::Change change;  ///< its first operation checks that the key is as it was read
+  /// Too large for a transaction: created by itself before the change.
+  std::optional<Store::Record> before;
+  /// What it means that `before`, or an operation of `change` but the first, is refused.
+  std::string conflict;
+};
+
+/// From the key's entry to what is to be done.
+using Plan = std::function<Result<PlannedChange>(wire::KvEntry)>;
+
+/// Reads `key`, plans and applies, again where the key changed meanwhile. Returns what the task was
+/// like. Errors: what `plan` says; kNotFound, there is no such key; kConflict.
+[[nodiscard]] Result<TaskInfo> change_one(const Queue& queue, const std::string& key,
+                                          const Plan& plan);
+
+/// The same for the tasks that were listed, many in a transaction. What Consul does not take ends
+/// it: the rest is refused.
+[[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
+                                     const Plan& plan, const Progress& progress);
+
+/// That the key is there as it was read, and then is not: of those who try, one succeeds. (A
+/// delete-cas alone succeeds on a key that is gone, CONSUL-FACTS.md 3.3.)
+[[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
+
+}  // namespace lictor::client

@@ -1,0 +1,248 @@
+#include "client/client.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/random.h"
+#include "client/batch.h"
+#include "client/follow.h"
+#include "client/new_record.h"
+#include "net/environment.h"
+
+namespace lictor {
+namespace {
+
+using client::NewRecord;
+
+Error exists(const client::Queue& queue, const std::string& id) {
+  return {ErrorCode::kConflict, "task " + printable(id) + " exists already in queue \"" +
+                                    queue.name + "\" and was left as it is"};
+}
+
+Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
+  const auto created = queue.store.create({{queue.layout.task_key(task.id), task.record}});
+  if (!created) {
+    Error error = created.error();
+    if (error.code == ErrorCode::kTimeout) {
+      // Only whoever knows the task knows whether it may be done twice.
+      error.message += "; \"lictor show " + printable(task.id) + "\" tells; --id " +
+                       printable(task.id) + " writes it again, unless it is there";
+    }
+    return tl::unexpected(std::move(error));
+  }
+  if (!created->existing.empty()) return tl::unexpected(exists(queue, task.id));
+  return Submitted{task.id, created->index};
+}
+
+Result<net::Options> consul_options(const ClientOptions& options) {
+  net::Options consul;
+  if (options.use_environment) {
+    const auto get = [&](const char* name) -> const char* {
+      const std::string_view variable{name};
+      if (!options.addresses.empty() && variable == "CONSUL_HTTP_ADDR") return nullptr;
+      const bool token = !options.token.empty() || !options.token_file.empty();
+      if (token && variable.starts_with("CONSUL_HTTP_TOKEN")) return nullptr;
+      return std::getenv(name);
+    };
+    auto read = net::options_from_environment(std::move(consul), get);
+    if (!read) return read;
+    consul = std::move(*read);
+  }
+  if (!options.addresses.empty()) consul.addresses = options.addresses;
+  if (!options.token.empty()) consul.token = options.token;
+  if (!options.token_file.empty()) consul.token_file = options.token_file;
+  return consul;
+}
+
+Result<wire::Layout> layout_of(const ClientOptions& options) {
+  if (options.root.empty() || !options.root.ends_with('/') ||
+      !client::key_fault(options.root).empty()) {
+    return fail(ErrorCode::kInvalid,
+                "root: expected a path that ends in \"/\", got \"" + printable(options.root) + '"');
+  }
+  if (options.queue.empty() || options.queue.find('/') != std::string::npos ||
+      !client::key_fault(options.queue).empty()) {
+    return fail(ErrorCode::kInvalid,
+                "queue: expected a name, got \"" + printable(options.queue) + '"');
+  }
+  wire::Layout layout = wire::Layout::under(options.root, options.queue);
+  struct Place {
+    const char* name;
+    const std::string& given;
+    std::string& path;
+    bool prefix;
+  };
+  for (const Place& place :
+       {Place{"tasks_prefix", options.tasks_prefix, layout.tasks_prefix, true},
+        Place{"leader_key", options.leader_key, layout.leader_key, false},
+        Place{"dead_prefix", options.dead_prefix, layout.dead_prefix, true},
+        Place{"done_prefix", options.done_prefix, layout.done_prefix, true},
+        Place{"control_key", options.control_key, layout.control_key, false}}) {
+    if (place.given.empty()) continue;
+    if (place.given.ends_with('/') != place.prefix || !client::key_fault(place.given).empty()) {
+      return fail(ErrorCode::kInvalid, std::string{place.name} + ": expected a path" +
+                                           (place.prefix ? " that ends in \"/\"" : "") +
+                                           ", got \"" + printable(place.given) + '"');
+    }
+    place.path = place.given;
+  }
+  return layout;
+}
+
+// Writes many tasks, and fills in what became of each.
+class Submission {
+ public:
+  Submission(client::Queue& queue, std::vector<Result<Submitted>>& results,
+             const Progress& progress)
+      : queue_(queue), batch_(queue.store, {}), results_(results), progress_(progress) {}
+
+  void add(std::size_t place, NewRecord task) {
+    client::Store::Record record{queue_.layout.task_key(task.id), std::move(task.record)};
+    if (!batch_.fits(record)) send();
+    if (stopped_) {
+      results_[place] = tl::unexpected(*stopped_);
+      return;
+    }
+    results_[place] = Submitted{std::move(task.id), 0};
+    places_.push_back(place);
+    batch_.add(std::move(record));
+  }
+
+  void send() {
+    if (batch_.empty()) return;
+    const auto created = batch_.write();
+    for (const std::size_t place : places_) {
+      if (!created) {
+        results_[place] = tl::unexpected(created.error());
+      } else {
+        results_[place]->index = created->index;
+      }
+    }
+    for (const std::size_t i : created ? created->existing : std::vector<std::size_t>{}) {
+      results_[places_[i]] = tl::unexpected(exists(queue_, results_[places_[i]]->id));
+    }
+    // Too large for Consul is only ever the single record of its batch, and stops nothing.
+    if (!created && created.error().code != ErrorCode::kTooLarge) stopped_ = created.error();
+    if (created && progress_) progress_(places_.back() + 1, results_.size());
+    batch_.clear();
+    places_.clear();
+  }
+
+ private:
+  client::Queue& queue_;
+  client::Batch batch_;
+  std::vector<std::size_t> places_;  // of the batch's records
+  std::vector<Result<Submitted>>& results_;
+  const Progress& progress_;
+  std::optional<Error> stopped_;
+};
+
+}  // namespace
+
+Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout layout)
+    : store(transport), queue{store, std::move(name), std::move(layout)}, ids(random_seed()) {}
+
+Client::Impl::Impl(std::unique_ptr<net::Transport> transport, std::string name, wire::Layout layout)
+    : owned(std::move(transport)),
+      store(*owned),
+      queue{store, std::move(name), std::move(layout)},
+      ids(random_seed()) {}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Result<Client> Client::open(const ClientOptions& options) {
+  auto layout = layout_of(options);
+  if (!layout) return tl::unexpected(std::move(layout.error()));
+  auto consul = consul_options(options);
+  if (!consul) return tl::unexpected(std::move(consul.error()));
+  auto transport = net::Transport::open(std::move(*consul));
+  if (!transport) return tl::unexpected(std::move(transport.error()));
+  return Client{std::make_unique<Impl>(std::move(*transport), options.queue, std::move(*layout))};
+}
+
+Result<Submitted> Client::submit(const NewTask& task) {
+  Result<NewRecord> record;
+  {
+    const std::lock_guard lock{impl_->mutex};
+    record = client::make_record(task, wall_now(), impl_->ids);
+  }
+  if (!record) return tl::unexpected(std::move(record.error()));
+  return create(impl_->queue, *record);
+}
+
+Result<Submitted> Client::submit_record(std::string_view record) {
+  Result<NewRecord> completed;
+  {
+    const std::lock_guard lock{impl_->mutex};
+    completed = client::RecordCompleter{{}, impl_->ids}.complete(record, wall_now());
+  }
+  if (!completed) return tl::unexpected(std::move(completed.error()));
+  return create(impl_->queue, *completed);
+}
+
+std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> tasks,
+                                                   const Progress& progress) {
+  std::vector<Result<Submitted>> results(tasks.size());
+  Submission submission{impl_->queue, results, progress};
+  // What is written in one transaction gets one CreateIndex: times of their own keep the order.
+  WallTime time{};
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    time = std::max(wall_now(), time + std::chrono::milliseconds{1});
+    Result<NewRecord> record;
+    {
+      const std::lock_guard lock{impl_->mutex};
+      record = client::make_record(tasks[i], time, impl_->ids);
+    }
+    if (record) {
+      submission.add(i, std::move(*record));
+    } else {
+      results[i] = tl::unexpected(std::move(record.error()));
+    }
+  }
+  submission.send();
+  return results;
+}
+
+Result<TaskList> Client::list(const TaskFilter& filter) {
+  return client::list_tasks(impl_->queue, filter);
+}
+Result<std::vector<TaskInfo>> Client::show(const std::string& id) {
+  return client::show_task(impl_->queue, id);
+}
+Result<TaskInfo> Client::cancel(const std::string& id) {
+  return client::cancel_task(impl_->queue, id);
+}
+Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
+  return client::cancel_tasks(impl_->queue, filter, progress);
+}
+Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
+  return client::retry_task(impl_->queue, id, drop_expiry);
+}
+Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
+                                     const Progress& progress) {
+  return client::retry_tasks(impl_->queue, filter, drop_expiry, progress);
+}
+Result<TaskInfo> Client::purge(const std::string& id) {
+  return client::purge_letter(impl_->queue, id);
+}
+Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
+  return client::purge_letters(impl_->queue, filter, progress);
+}
+Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
+  return client::follow(impl_->queue, id, options);
+}
+Result<bool> Client::pause(const std::string& reason, const std::string& by) {
+  return client::pause_queue(impl_->queue, reason, by);
+}
+Result<bool> Client::resume(const std::string& by) {
+  return client::resume_queue(impl_->queue, by);
+}
+Result<PauseState> Client::paused() { return client::pause_state(impl_->queue); }
+Result<void> Client::step_down() { return client::ask_to_step_down(impl_->queue); }
+
+}  // namespace lictor

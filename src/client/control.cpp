@@ -1,0 +1,95 @@
+#include "client/control.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/time_text.h"
+#include "wire/json_text.h"
+
+namespace lictor::client {
+
+using wire::json_quoted;
+
+namespace {
+
+// `control` without `replaced`, and with `added` at its end.
+Result<std::string> changed(std::string_view control,
+                            std::initializer_list<std::string_view> replaced,
+                            const std::string& added) {
+  std::string text{'{'};
+  if (!control.empty()) {
+    const auto members = wire::split_object(control);
+    if (!members) {
+      return fail(ErrorCode::kInvalid, "the control key holds no JSON object (" +
+                                           members.error().message + "); delete or correct it");
+    }
+    for (const wire::Member& member : *members) {
+      if (std::find(replaced.begin(), replaced.end(), member.name) != replaced.end()) continue;
+      text += text.size() > 1 ? "," : "";
+      text += member.name_text;
+      text += ':';
+      text += member.value_text;
+    }
+  }
+  text += text.size() > 1 ? "," : "";
+  return text + added + '}';
+}
+
+std::string who_and_when(std::string_view by, WallTime at) {
+  return R"("by":)" + json_quoted(by) + R"(,"at":)" + json_quoted(format_rfc3339(at));
+}
+
+std::string text_of(const nlohmann::json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+}  // namespace
+
+Result<std::string> with_step_down(std::string_view control, std::string_view id,
+                                   std::string_view by, WallTime at) {
+  return changed(control, {"step_down"},
+                 R"("step_down":{"id":)" + json_quoted(id) + ',' + who_and_when(by, at) + '}');
+}
+
+Result<std::string> with_pause(std::string_view control, std::string_view by, WallTime at,
+                               std::string_view reason) {
+  std::string pause = R"("paused":{)" + who_and_when(by, at);
+  if (!reason.empty()) pause += R"(,"reason":)" + json_quoted(reason);
+  return changed(control, {"paused", "resumed"}, pause + '}');
+}
+
+Result<std::string> with_resume(std::string_view control, std::string_view by, WallTime at) {
+  return changed(control, {"paused", "resumed"}, R"("resumed":{)" + who_and_when(by, at) + '}');
+}
+
+PauseState read_pause(std::string_view control) {
+  PauseState state;
+  const auto value = wire::parse_json(control);
+  if (!value || !value->is_object() || !value->contains("paused")) return state;
+  const nlohmann::json& paused = (*value)["paused"];
+  state.paused = paused.is_object() || paused == nlohmann::json(true);  // as the daemon reads it
+  if (!paused.is_object()) return state;
+  state.by = text_of(paused, "by");
+  state.reason = text_of(paused, "reason");
+  state.at = parse_rfc3339(text_of(paused, "at"));
+  return state;
+}
+
+std::string who_asks() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const uid_t uid = ::geteuid();
+  const passwd* user = ::getpwuid(uid);
+  const std::string name = user != nullptr ? user->pw_name : "uid " + std::to_string(uid);
+  return to_utf8(name + '@' + host.data());
+}
+
+}  // namespace lictor::client

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lictor/client.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::client {
+
+/// The value of the control key with a request to step down in it, its other fields as they are.
+/// `control` is what it holds now; empty: nothing. Errors: kInvalid, when that is not an object.
+[[nodiscard]] Result<std::string> with_step_down(std::string_view control, std::string_view id,
+                                                 std::string_view by, WallTime at);
+
+/// The same with the queue paused. Errors as above.
+[[nodiscard]] Result<std::string> with_pause(std::string_view control, std::string_view by,
+                                             WallTime at, std::string_view reason);
+/// The same without the pause, and with a trace of who ended it.
+[[nodiscard]] Result<std::string> with_resume(std::string_view control, std::string_view by,
+                                              WallTime at);
+/// What the value says of a pause; what is not an object says nothing.
+[[nodiscard]] PauseState read_pause(std::string_view control);
+
+/// "user@host", for the trace that an operator's request leaves.
+[[nodiscard]] std::string who_asks();
+
+}  // namespace lictor::client

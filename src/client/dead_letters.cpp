@@ -1,0 +1,95 @@
+#include "client/dead_letters.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "client/task_info.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
+
+namespace lictor::client {
+namespace {
+
+// At a time. Letters between may have been purged, so one that is missing does not end the search;
+// sixteen in a row do.
+constexpr std::uint32_t kProbed = 16;
+
+}  // namespace
+
+Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue, const std::string& id) {
+  const std::string task_key = queue.layout.task_key(id);
+  std::vector<TaskInfo> letters;
+  // By itself, since reading many tells "not there" from "no right" only where something is.
+  auto first = queue.store.get(queue.layout.dead_key(task_key, 1));
+  if (!first) return tl::unexpected(std::move(first.error()));
+  if (*first) letters.push_back(view_dead_letter(queue.layout, **std::move(first)));
+
+  for (std::uint32_t copy = 2;; copy += kProbed) {
+    std::vector<std::string> keys;
+    for (std::uint32_t i = 0; i < kProbed; ++i) {
+      keys.push_back(queue.layout.dead_key(task_key, copy + i));
+    }
+    auto entries = queue.store.get_all(keys);
+    if (!entries) return tl::unexpected(std::move(entries.error()));
+    bool any = false;
+    for (auto& entry : *entries) {
+      if (!entry) continue;
+      any = true;
+      letters.push_back(view_dead_letter(queue.layout, *std::move(entry)));
+    }
+    if (!any) return letters;
+  }
+}
+
+Result<std::string> retried_record(std::string_view letter, WallTime now, bool drop_expiry) {
+  const auto members = wire::split_object(letter);
+  std::string record;
+  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+    const bool is_object = member.value_text.starts_with('{');
+    if (member.name == "record" && is_object) record = wire::unstamped_record(member.value_text);
+  }
+  const auto fields = wire::split_object(record);
+  if (!fields) {
+    return fail(ErrorCode::kInvalid,
+                "its record could not be read as a task, so trying it again cannot help; look with "
+                "\"lictor dead show\", write it corrected, and purge the dead letter");
+  }
+  std::string kept{'{'};
+  for (const wire::Member& member : *fields) {
+    if (member.name == "expireAt" && member.value_text != "null") {
+      if (drop_expiry) continue;
+      const auto expiry = wire::read_time(member.value_text, true);
+      if (expiry && *expiry <= now) {
+        return fail(ErrorCode::kInvalid, "its expireAt, " + format_rfc3339(*expiry) +
+                                             ", has passed; --drop-expiry takes it out");
+      }
+    }
+    kept += kept.size() > 1 ? "," : "";
+    kept += member.name_text;
+    kept += ':';
+    kept += member.value_text;
+  }
+  return kept + '}';
+}
+
+std::string task_of_letter(const TaskInfo& letter) {
+  const std::size_t tilde = letter.id.rfind('~');
+  if (tilde == std::string::npos || tilde == 0 || tilde + 1 == letter.id.size()) return letter.id;
+  const std::string_view copy = std::string_view{letter.id}.substr(tilde + 1);
+  const bool digits =
+      std::all_of(copy.begin(), copy.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || copy.front() == '0' || copy == "1") return letter.id;
+  const auto value = wire::parse_json(letter.record);
+  if (value && value->is_object() && value->contains("record")) {
+    const auto& record = (*value)["record"];
+    if (record.is_object() && record.value("taskId", nlohmann::json{}) == letter.id) {
+      return letter.id;
+    }
+  }
+  return letter.id.substr(0, tilde);
+}
+
+}  // namespace lictor::client

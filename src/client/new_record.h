@@ -1,0 +1,72 @@
+#pragma once
+
+// The records of new tasks. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "client/task_id.h"
+#include "lictor/client.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::client {
+
+struct NewRecord {
+  std::string id;
+  std::string record;
+};
+
+/// A JSON object that grows.
+class ObjectText {
+ public:
+  void add(std::string_view name, std::string_view json);
+  void add_raw(std::string_view quoted_name, std::string_view json);
+  [[nodiscard]] std::string take() { return std::move(text_) + '}'; }
+
+ private:
+  std::string text_{'{'};
+};
+
+/// What a record is made of; what has no value is left out.
+struct RecordFields {
+  std::string id, type;
+  WallTime task_time{};
+  std::string para;  ///< JSON
+  std::optional<WallTime> execute_at, expire_at;
+  std::optional<std::string> serial_key;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<std::string> timeout;
+  std::optional<std::string> backoff;  ///< JSON
+};
+
+/// Errors: kInvalid, kTooLarge: what the daemon would say of the record.
+[[nodiscard]] Result<NewRecord> make_record(const RecordFields& fields);
+
+/// `ids` makes the id where there is none. Errors: kInvalid, naming the field; kTooLarge.
+[[nodiscard]] Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids);
+
+/// Completes the records of many tasks, one after the other: id, taskTime and taskType are added
+/// where they are missing, what only lictor may say (a claim, attempts) is taken out. Tasks that
+/// get their time here start in the order of the calls, if they are written in it: those of one
+/// millisecond that share a transaction are ordered by their keys, so where the keys are not in
+/// order the time is moved on by a millisecond.
+class RecordCompleter {
+ public:
+  /// `type`: for records without one; may be empty.
+  RecordCompleter(std::string type, TaskIds& ids) : type_(std::move(type)), ids_(ids) {}
+
+  /// Errors: kInvalid, naming field, expectation and finding.
+  [[nodiscard]] Result<NewRecord> complete(std::string_view record, WallTime now);
+
+ private:
+  std::string type_;
+  TaskIds& ids_;
+  WallTime last_time_{};
+  std::string last_id_;
+};
+
+}  // namespace lictor::client

@@ -1,0 +1,50 @@
+#pragma once
+
+// What can be asked of a queue and done to it by way of Consul, without a leader's help. Each call
+// blocks; the errors are those of lictor/client.h.
+//
+//   cancel   tasks/<id>  -- check-index, delete-cas ---------------------------> gone
+//   retry    dead/<id>   -- check-index, cas tasks/<id> = 0, delete-cas -------> tasks/<id>
+//   purge    dead/<id>   -- check-index, delete-cas ---------------------------> gone
+//   pause    control     -- read, change, cas, again if it changed meanwhile
+
+#include <string>
+
+#include "client/store.h"
+#include "lictor/client.h"
+#include "wire/layout.h"
+
+namespace lictor::client {
+
+struct Queue {
+  Store& store;
+  std::string name;
+  wire::Layout layout;
+
+  [[nodiscard]] std::string done_key(const std::string& id) const {
+    return layout.done_prefix + id;
+  }
+};
+
+[[nodiscard]] Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter);
+[[nodiscard]] Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& id);
+
+[[nodiscard]] Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id);
+[[nodiscard]] Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
+                                              const Progress& progress);
+
+[[nodiscard]] Result<TaskInfo> retry_task(const Queue& queue, const std::string& id,
+                                          bool drop_expiry);
+[[nodiscard]] Result<BulkResult> retry_tasks(const Queue& queue, const TaskFilter& filter,
+                                             bool drop_expiry, const Progress& progress);
+[[nodiscard]] Result<TaskInfo> purge_letter(const Queue& queue, const std::string& id);
+[[nodiscard]] Result<BulkResult> purge_letters(const Queue& queue, const TaskFilter& filter,
+                                               const Progress& progress);
+
+[[nodiscard]] Result<bool> pause_queue(const Queue& queue, const std::string& reason,
+                                       const std::string& by);
+[[nodiscard]] Result<bool> resume_queue(const Queue& queue, const std::string& by);
+[[nodiscard]] Result<PauseState> pause_state(const Queue& queue);
+[[nodiscard]] Result<void> ask_to_step_down(const Queue& queue);
+
+}  // namespace lictor::client

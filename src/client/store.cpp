@@ -1,0 +1,311 @@
+#include "client/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "client/task_id.h"
+#include "wire/consul.h"
+#include "wire/json_text.h"
+#include "wire/kv_reply.h"
+#include "wire/layout.h"
+#include "wire/txn.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using nlohmann::json;
+
+constexpr std::chrono::milliseconds kListTimeout{60'000};  // 100,000 tasks take half a second
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool replied(const http::Response& response, int status) {
+  return response.delivery == Delivery::kReplied && response.status == status;
+}
+
+bool denied(std::string_view what) { return contains(what, "Permission denied"); }
+
+Error no_right(std::string_view doing) {
+  return {ErrorCode::kPermissionDenied,
+          "cannot " + std::string{doing} +
+              ": the token may not (Consul: Permission denied); give it the right, or another "
+              "token by CONSUL_HTTP_TOKEN or --token-file"};
+}
+
+std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
+
+std::string text_at(const json& value, const char* name) {
+  if (!value.is_object()) return {};
+  const auto it = value.find(name);
+  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+// What the network layer says without what is being asked, which is no matter when nobody is there
+// to be asked: "http://127.0.0.1:8500: Couldn't connect to server".
+std::string unreachable(const http::Response& response) {
+  std::string text = response.error;
+  const std::size_t address = text.find(": ");
+  if (text.find(" /v1/") < address) text.erase(0, address + 2);
+  for (const std::string_view part : {"not sent: ", "; check that a Consul agent listens there"}) {
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos;) {
+      text.erase(at, part.size());
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Error store_error(std::string_view doing, const http::Response& response) {
+  const std::string what = "cannot " + std::string{doing} + ": ";
+  if (response.delivery == Delivery::kNotSent) {
+    return {ErrorCode::kUnavailable,
+            "cannot reach Consul at " + unreachable(response) +
+                "; is the agent running? Set CONSUL_HTTP_ADDR or --consul"};
+  }
+  if (response.delivery != Delivery::kReplied) return {ErrorCode::kTimeout, what + response.error};
+
+  const std::string answer = wire::describe(response);
+  switch (response.status) {
+    case 401:
+    case 403:
+      if (contains(response.body, "ACL not found")) {
+        return {ErrorCode::kPermissionDenied,
+                what + answer +
+                    ": Consul does not know the token; correct CONSUL_HTTP_TOKEN or "
+                    "the token file"};
+      }
+      return no_right(doing);
+    case 413:
+      return {ErrorCode::kTooLarge, what + answer};
+    case 429:
+      return {ErrorCode::kUnavailable, what + answer + "; too many requests, try again later"};
+    default:
+      break;
+  }
+  if (contains(response.body, "No cluster leader")) {
+    return {ErrorCode::kUnavailable,
+            what + response.endpoint +
+                " has no cluster leader; an election takes seconds, so try again; if it stays so, "
+                "look at \"consul operator raft list-peers\""};
+  }
+  if (response.status >= 500) return {ErrorCode::kUnavailable, what + answer + "; try again"};
+  if (response.status == 400 && contains(response.body, "HTTPS server")) {
+    return {ErrorCode::kInvalid, what + answer + "; use https:// in the address"};
+  }
+  if (response.status == 404 && response.consul_index == 0) {
+    return {ErrorCode::kUnavailable, what + answer + "; is that Consul?"};
+  }
+  return {ErrorCode::kFailed, what + answer};
+}
+
+http::Response Store::perform(std::string method, std::string target, std::string body,
+                              std::chrono::milliseconds timeout) {
+  http::Request request;
+  request.method = std::move(method);
+  request.target = std::move(target);
+  request.body = std::move(body);
+  request.timeout = timeout;
+  return transport_.perform(std::move(request));
+}
+
+Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
+  if (key_fault(key).empty()) {
+    const http::Response response = perform("GET", wire::kv_path(key) + "?consistent");
+    if (replied(response, 404) && response.consul_index != 0) return std::nullopt;
+    if (replied(response, 200)) {
+      auto entries = wire::read_kv_entries(response.body);
+      if (!entries) return tl::unexpected(std::move(entries.error()));
+      if (!entries->empty()) return std::move(entries->front());
+    }
+    // 301, 400: not a key for a path. A transaction takes every key.
+    if (!replied(response, 301) && !replied(response, 400)) {
+      return tl::unexpected(store_error("read " + shown(key), response));
+    }
+  }
+  auto entries = get_all({key});
+  if (!entries) return tl::unexpected(std::move(entries.error()));
+  return std::move(entries->front());
+}
+
+Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<std::string> keys) {
+  const std::vector<std::string> wanted = keys;
+  std::vector<wire::KvEntry> found;
+  while (!keys.empty()) {
+    wire::Txn txn;
+    for (const std::string& key : keys) txn.verb("get", key);
+    const http::Response response = perform("PUT", "/v1/txn?consistent", txn.body());
+    const bool answered = replied(response, 200) || replied(response, 409);
+    auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+    const std::string doing = "read " + shown(keys.front());
+    if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+    if (response.status == 200) {
+      if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing));
+      found = std::move(reply->results);
+      break;
+    }
+    // All that are missing are named; the others were not read either.
+    std::vector<bool> missing(keys.size());
+    for (const auto& error : reply->errors) {
+      if (denied(error.what)) return tl::unexpected(no_right(doing));
+      if (!contains(error.what, "doesn't exist") || error.index >= keys.size()) {
+        return fail(ErrorCode::kFailed, "cannot " + doing + ": Consul: " + error.what);
+      }
+      missing[error.index] = true;
+    }
+    std::vector<std::string> left;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (!missing[i]) left.push_back(keys[i]);
+    }
+    if (left.size() == keys.size()) return tl::unexpected(store_error(doing, response));
+    keys = std::move(left);
+  }
+  std::vector<std::optional<wire::KvEntry>> entries(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (const wire::KvEntry& entry : found) {
+      if (entry.key == wanted[i]) entries[i] = entry;
+    }
+  }
+  return entries;
+}
+
+Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
+    const std::vector<std::string>& keys) {
+  std::vector<std::optional<wire::KvEntry>> all;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kMaxOperations) {
+    const std::size_t end = std::min(keys.size(), begin + kMaxOperations);
+    auto chunk = get_chunk({keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                            keys.begin() + static_cast<std::ptrdiff_t>(end)});
+    if (!chunk) return tl::unexpected(std::move(chunk.error()));
+    std::move(chunk->begin(), chunk->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<Store::Listed> Store::list(const std::string& prefix) {
+  const std::string doing = "list " + shown(prefix);
+  const http::Response response =
+      perform("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
+  Listed listed;
+  if (replied(response, 200)) {
+    auto entries = wire::read_kv_entries(response.body);
+    if (!entries) return tl::unexpected(std::move(entries.error()));
+    listed.entries = std::move(*entries);
+  } else if (!replied(response, 404) || response.consul_index == 0) {
+    return tl::unexpected(store_error(doing, response));
+  }
+  const bool has_folder = std::any_of(listed.entries.begin(), listed.entries.end(),
+                                      [&](const auto& entry) { return entry.key == prefix; });
+  if (!has_folder) {
+    // "Nothing there" and "nothing for you" look the same; a single key tells them apart (7.2).
+    const http::Response folder = perform("GET", wire::kv_path(prefix));
+    listed.hidden = replied(folder, 403);
+    if (listed.hidden && listed.entries.empty()) return tl::unexpected(store_error(doing, folder));
+  }
+  return listed;
+}
+
+Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
+                                    std::chrono::milliseconds wait) {
+  http::Request request;
+  request.target = wire::kv_path(key);
+  request.timeout = kStoreTimeout;
+  if (index == 0) {
+    request.target += "?consistent";
+  } else {
+    wait = std::clamp(wait, std::chrono::milliseconds{1}, kMaxWait);
+    request.target +=
+        "?index=" + std::to_string(index) + "&wait=" + std::to_string(wait.count()) + "ms";
+    request.long_poll = true;
+    request.timeout += wait * 17 / 16;  // Consul adds up to a sixteenth (4.1)
+  }
+  const http::Response response = transport_.perform(std::move(request));
+  Watched watched;
+  if (replied(response, 200)) {
+    auto entries = wire::read_kv_entries(response.body);
+    if (!entries) return tl::unexpected(std::move(entries.error()));
+    if (!entries->empty()) watched.entry = std::move(entries->front());
+  } else if (!replied(response, 404) || response.consul_index == 0) {
+    return tl::unexpected(store_error("follow " + shown(key), response));
+  }
+  // An index that goes backwards is not to be waited on (4.4).
+  if (response.consul_index >= index) watched.index = response.consul_index;
+  return watched;
+}
+
+Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) {
+  // That the key exists and that it does not cannot both hold, so this is never applied. Consul
+  // looks at the rights to all operations before it carries out any, and names each that fails.
+  wire::Txn txn;
+  txn.verb("check-not-exists", keys.front());
+  txn.verb("check-index", keys.front()).index(1);
+  for (const std::string& key : keys) txn.verb("cas", key).index(0).value({});
+  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  const auto reply =
+      replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+  if (!replied(response, 409) || !reply) {
+    return tl::unexpected(store_error("find out what the token may write", response));
+  }
+  std::vector<bool> may(keys.size(), true);
+  for (const auto& error : reply->errors) {
+    if (denied(error.what) && error.index >= 2 && error.index - 2 < may.size()) {
+      may[error.index - 2] = false;
+    }
+  }
+  return may;
+}
+
+std::optional<bool> Store::may_write_sessions(const std::string& node) {
+  // What Consul's own web page asks. No documented call tells this without making a session.
+  const http::Response response = perform(
+      "POST", "/v1/internal/acl/authorize",
+      R"([{"Resource":"session","Access":"write","Segment":)" + wire::json_quoted(node) + "}]");
+  if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
+    return true;
+  }
+  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
+  const json& first = answer->front();
+  if (!first.is_object() || !first.contains("Allow") || !first["Allow"].is_boolean()) {
+    return std::nullopt;
+  }
+  return first["Allow"].get<bool>();
+}
+
+Result<std::string> Store::cluster_leader() {
+  const http::Response response = perform("GET", "/v1/status/leader");
+  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  if (answer && answer->is_string()) return answer->get<std::string>();
+  return tl::unexpected(store_error("ask for the cluster's leader", response));
+}
+
+Result<Store::Agent> Store::agent() {
+  const http::Response response = perform("GET", "/v1/agent/self");
+  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  if (!answer || !answer->is_object()) {
+    return tl::unexpected(store_error("read /v1/agent/self", response));
+  }
+  const json config = answer->value("Config", json::object());
+  return Agent{text_at(config, "NodeName"), text_at(config, "Version")};
+}
+
+std::optional<Store::Session> Store::session(const std::string& id) {
+  const http::Response response = perform("GET", "/v1/session/info/" + wire::query_value(id));
+  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
+  const json& first = answer->front();
+  Session session{text_at(first, "Node"), text_at(first, "TTL"), {}};
+  if (first.is_object() && first.contains("LockDelay") && first["LockDelay"].is_number_integer()) {
+    session.lock_delay = std::chrono::nanoseconds{first["LockDelay"].get<std::int64_t>()};
+  }
+  return session;
+}
+
+}  // namespace lictor::client

@@ -1,0 +1,249 @@
+// Writes, each of which may be applied, refused, or have lost its reply.
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "client/store.h"
+#include "wire/json_text.h"
+#include "wire/kv_reply.h"
+#include "wire/layout.h"
+#include "wire/record.h"
+#include "wire/txn.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using namespace std::chrono_literals;
+
+// A write whose reply was lost is looked for as long as an election with Consul's default timing
+// takes (CONSUL-FACTS.md 6.1): when it is over, the write has landed or never will.
+constexpr auto kLookFor = 20s;
+constexpr auto kLookEvery = 500ms;
+
+bool replied(const http::Response& response, int status) {
+  return response.delivery == Delivery::kReplied && response.status == status;
+}
+
+// Whether the write may have landed, or may yet (CONSUL-FACTS.md 6.5).
+bool is_unknown(const http::Response& response) {
+  if (response.delivery == Delivery::kNotSent) return false;
+  return response.delivery != Delivery::kReplied || response.status >= 500;
+}
+
+std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
+
+Error lost(const std::string& key, const http::Response& response) {
+  return {ErrorCode::kTimeout, "cannot tell whether " + shown(key) + " was written: " +
+                                   store_error("write " + shown(key), response).message};
+}
+
+}  // namespace
+
+std::size_t Store::batch_bytes(const Record& record) {
+  constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Index":0,"Value":""}}, and some
+  return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
+}
+
+Result<Store::Created> Store::create(const std::vector<Record>& records) {
+  if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
+    return create_large(records.front());
+  }
+  Created created;
+  std::vector<std::size_t> left(records.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  while (!left.empty()) {
+    if (auto once = create_once(records, left, created); !once) {
+      return tl::unexpected(std::move(once.error()));
+    }
+  }
+  std::sort(created.existing.begin(), created.existing.end());
+  return created;
+}
+
+// One transaction. What is done with, written or in the way, leaves `left`.
+Result<void> Store::create_once(const std::vector<Record>& records, std::vector<std::size_t>& left,
+                                Created& created) {
+  wire::Txn txn;
+  for (const std::size_t i : left) {
+    txn.verb("cas", records[i].key).index(0).value(records[i].value);
+  }
+  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  const std::string doing = "write " + shown(records[left.front()].key);
+  if (is_unknown(response)) {
+    const auto written = find_written(records, left, response);
+    if (!written) return tl::unexpected(written.error());
+    if (*written) {
+      created.index = **written;
+      left.clear();
+    }
+    return {};
+  }
+  const bool answered = replied(response, 200) || replied(response, 409);
+  const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+  if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+  if (response.status == 200) {
+    for (const wire::KvEntry& entry : reply->results) created.index = entry.create_index;
+    left.clear();
+    return {};
+  }
+
+  std::vector<bool> exists(left.size());
+  for (const auto& error : reply->errors) {
+    if (error.index >= left.size() || error.what.find("stale") == std::string::npos) {
+      http::Response refused = response;
+      refused.status = error.what.find("Permission denied") == std::string::npos ? 409 : 403;
+      return tl::unexpected(store_error(doing, refused));
+    }
+    exists[error.index] = true;
+  }
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    (exists[i] ? created.existing : others).push_back(left[i]);
+  }
+  if (others.size() == left.size()) return tl::unexpected(store_error(doing, response));
+  left = std::move(others);
+  return {};
+}
+
+// Too large for a transaction, in which a value is in base64. A plain PUT tells no index; what it
+// is compared with later must be from before.
+Result<Store::Created> Store::create_large(const Record& record) {
+  const auto before = watch(record.key, 0, {});
+  if (!before) return tl::unexpected(before.error());
+  Created created;
+  created.index = before->index;
+  if (before->entry) {
+    created.existing.push_back(0);
+    return created;
+  }
+  const http::Response response =
+      perform("PUT", wire::kv_path(record.key) + "?cas=0", record.value);
+  if (replied(response, 200)) {
+    if (!response.body.starts_with("true")) created.existing.push_back(0);
+    return created;
+  }
+  if (!is_unknown(response)) {
+    return tl::unexpected(store_error("write " + shown(record.key), response));
+  }
+  const auto written = find_written({record}, {0}, response);
+  if (!written) return tl::unexpected(written.error());
+  if (!*written) return tl::unexpected(lost(record.key, response));
+  created.index = **written;
+  return created;
+}
+
+// After a lost reply: the CreateIndex if the records are there, nothing if another one is in the
+// way of them, so that they cannot have been written. That none is there says nothing: they may
+// be done already.
+Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
+                                                         const std::vector<std::size_t>& left,
+                                                         const http::Response& response) {
+  std::vector<std::string> keys;
+  for (const std::size_t i : left) keys.push_back(records[i].key);
+  const Instant until = boot_now() + kLookFor;
+  while (true) {
+    const auto entries = get_all(keys);
+    if (!entries && entries.error().code != ErrorCode::kUnavailable &&
+        entries.error().code != ErrorCode::kTimeout) {
+      return tl::unexpected(entries.error());
+    }
+    if (entries) {
+      bool other = false;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        const auto& entry = (*entries)[i];
+        if (!entry) continue;
+        // A leader may have claimed it meanwhile: what its producer wrote is compared.
+        const std::string& value = records[left[i]].value;
+        if (entry->value == value ||
+            wire::unstamped_record(entry->value) == wire::unstamped_record(value)) {
+          return entry->create_index;
+        }
+        other = true;
+      }
+      if (other) return std::nullopt;
+    }
+    if (boot_now() > until) {
+      Error error = lost(keys.front(), response);
+      error.message += entries ? "; it is not there now: it was not written, or is done already"
+                               : "; look again when Consul is back";
+      return tl::unexpected(std::move(error));
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value) {
+  const http::Response response =
+      perform("PUT", wire::kv_path(key) + "?cas=" + std::to_string(index), value);
+  if (replied(response, 200)) return response.body.starts_with("true");
+  if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
+  const auto now = get(key);
+  if (!now) return tl::unexpected(lost(key, response));
+  if (*now && (*now)->value == value) return true;
+  if ((*now ? (*now)->modify_index : 0) != index) return false;
+  return tl::unexpected(lost(key, response));
+}
+
+std::size_t Store::batch_bytes(const Change& change) {
+  std::size_t bytes = 0;
+  for (const Op& op : change) bytes += batch_bytes(Record{op.key, op.value});
+  return bytes;
+}
+
+Result<std::vector<std::optional<std::size_t>>> Store::apply(const std::vector<Change>& changes) {
+  std::vector<std::optional<std::size_t>> refused(changes.size());
+  while (true) {
+    const auto done = apply_once(changes, refused);
+    if (!done) return tl::unexpected(done.error());
+    if (*done) return refused;
+  }
+}
+
+// One transaction of what is not refused yet; false: some of it was, and the rest is to go again.
+Result<bool> Store::apply_once(const std::vector<Change>& changes,
+                               std::vector<std::optional<std::size_t>>& refused) {
+  static constexpr std::array<std::string_view, 3> kVerbs{"check-index", "cas", "delete-cas"};
+  wire::Txn txn;
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // of each operation
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (refused[i]) continue;
+    for (std::size_t j = 0; j < changes[i].size(); ++j) {
+      const Op& op = changes[i][j];
+      txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
+      if (op.verb == Op::Verb::kCas) txn.value(op.value);
+      places.emplace_back(i, j);
+    }
+  }
+  if (places.empty()) return true;
+  const std::string& key = changes[places.front().first].front().key;
+  const std::string doing = "change " + shown(key);
+  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  if (is_unknown(response)) return tl::unexpected(lost(key, response));
+  const bool answered = replied(response, 200) || replied(response, 409);
+  const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+  if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+  if (response.status == 200) return true;
+
+  bool any = false;
+  for (const auto& error : reply->errors) {
+    if (error.index >= places.size() || error.what.starts_with("Permission denied")) {
+      http::Response denied = response;
+      denied.status = error.index >= places.size() ? 409 : 403;
+      return tl::unexpected(store_error(doing, denied));
+    }
+    const auto [change, op] = places[error.index];
+    if (!refused[change]) refused[change] = op;
+    any = true;
+  }
+  if (!any) return tl::unexpected(store_error(doing, response));
+  return false;
+}
+
+}  // namespace lictor::client

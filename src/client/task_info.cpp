@@ -1,0 +1,190 @@
+#include "client/task_info.h"
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "core/options.h"
+#include "core/task.h"
+#include "wire/json_text.h"
+
+namespace lictor::client {
+namespace {
+
+using nlohmann::json;
+
+// What the daemon leaves for its own fields when it looks whether a record can be rewritten.
+constexpr std::size_t kClaimBytes = 1'000;
+
+bool too_large(std::size_t bytes) {
+  return bytes + kClaimBytes > core::QueueOptions{}.max_value_bytes;
+}
+
+TaskState state_of(const core::Task& task, std::string_view leader_session, WallTime now) {
+  if (too_large(task.record->size())) return TaskState::kTooLarge;
+  if (task.stamp.taken) {
+    const bool held =
+        task.stamp.claim && !leader_session.empty() && task.stamp.claim->session == leader_session;
+    return held ? TaskState::kRunning : TaskState::kOrphan;
+  }
+  const auto due = core::due_of(task);
+  return due && *due > now ? TaskState::kScheduled : TaskState::kWaiting;
+}
+
+std::string text_field(const json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+std::uint32_t count_field(const json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
+}
+
+// From the task's own record, within what a leader wrote when it ended.
+void read_producer_fields(const json& ended, TaskInfo& view) {
+  const auto it = ended.find("record");
+  if (it == ended.end() || !it->is_object()) return;
+  view.type = text_field(*it, "taskType");
+  view.serial_key = text_field(*it, "serialKey");
+}
+
+}  // namespace
+
+TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, std::string_view leader_session,
+                   WallTime now) {
+  TaskInfo view;
+  view.key = entry.key;
+  view.id = layout.task_id(entry.key).value_or(entry.key);
+  view.create_index = entry.create_index;
+  view.modify_index = entry.modify_index;
+  const core::StoredRecord stored = wire::read_record(layout, std::move(entry));
+  if (const auto* bad = std::get_if<core::BadRecord>(&stored)) {
+    // In a dead letter its bytes stand in base64 at worst.
+    const bool left_alone = too_large(bad->record->size() / 3 * 4);
+    view.state = left_alone ? TaskState::kTooLarge : TaskState::kUnreadable;
+    view.error = bad->error;
+    view.record = *bad->record;
+    return view;
+  }
+  const auto& task = std::get<core::Task>(stored);
+  view.type = task.type;
+  view.state = state_of(task, leader_session, now);
+  view.time = task.execute_at ? task.execute_at : task.task_time;
+  view.due = core::due_of(task);
+  view.attempt = task.stamp.attempt;
+  view.lost = task.stamp.lost;
+  view.serial_key = task.serial_key;
+  view.error = task.stamp.error;
+  view.record = *task.record;
+  if (task.stamp.claim && task.stamp.taken) {
+    view.node = task.stamp.claim->node;
+    view.session = task.stamp.claim->session;
+    if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
+  }
+  if (view.state == TaskState::kTooLarge && view.error.empty()) {
+    view.error = std::to_string(view.record.size()) + " bytes: too large to be claimed";
+  }
+  return view;
+}
+
+TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
+  TaskInfo view;
+  view.state = TaskState::kDead;
+  view.id = entry.key.substr(std::min(layout.dead_prefix.size(), entry.key.size()));
+  view.key = std::move(entry.key);
+  view.create_index = entry.create_index;
+  view.modify_index = entry.modify_index;
+  const auto letter = wire::parse_json(entry.value);
+  view.record = std::move(entry.value);
+  if (!letter || !letter->is_object()) {
+    view.error = "not a dead letter of lictor's";
+    return view;
+  }
+  view.reason = text_field(*letter, "reason");
+  view.error = text_field(*letter, "error");
+  view.output_tail = text_field(*letter, "output_tail");
+  view.node = text_field(*letter, "node");
+  view.attempt = count_field(*letter, "attempts");
+  view.lost = count_field(*letter, "lost");
+  view.since = parse_rfc3339(text_field(*letter, "at"));
+  read_producer_fields(*letter, view);
+  return view;
+}
+
+TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
+  TaskInfo view;
+  view.state = TaskState::kDone;
+  view.id = entry.key.substr(std::min(layout.done_prefix.size(), entry.key.size()));
+  view.key = std::move(entry.key);
+  view.create_index = entry.create_index;
+  view.modify_index = entry.modify_index;
+  view.record = std::move(entry.value);
+  const auto done = wire::parse_json(view.record);
+  if (!done || !done->is_object()) {
+    view.error = "not a record of lictor's";
+    return view;
+  }
+  view.node = text_field(*done, "node");
+  view.attempt = count_field(*done, "attempts");
+  view.lost = count_field(*done, "lost");
+  view.started = parse_rfc3339(text_field(*done, "started"));
+  view.since = parse_rfc3339(text_field(*done, "at"));
+  if (const auto it = done->find("took_ms"); it != done->end() && it->is_number_unsigned()) {
+    view.took = std::chrono::milliseconds{it->get<std::int64_t>()};
+  }
+  read_producer_fields(*done, view);
+  // As it was written, since a number may not come back as it was.
+  const auto members = wire::split_object(view.record);
+  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+    if (member.name == "result") view.result = member.value_text;
+  }
+  return view;
+}
+
+std::string_view state_name(TaskState state) {
+  switch (state) {
+    case TaskState::kRunning:
+    case TaskState::kOrphan:
+      return "running";
+    case TaskState::kWaiting:
+      return "waiting";
+    case TaskState::kScheduled:
+      return "scheduled";
+    case TaskState::kUnreadable:
+      return "unreadable";
+    case TaskState::kTooLarge:
+      return "too_large";
+    case TaskState::kDead:
+      return "dead";
+    case TaskState::kDone:
+      return "done";
+  }
+  return "";
+}
+
+std::string_view state_text(TaskState state) {
+  if (state == TaskState::kOrphan) return "running (orphan)";
+  if (state == TaskState::kTooLarge) return "too large";
+  return state_name(state);
+}
+
+bool listed_before(const TaskInfo& a, const TaskInfo& b) {
+  const auto rank = [](const TaskInfo& view) {
+    const auto time = view.state == TaskState::kScheduled ? view.due
+                      : view.state >= TaskState::kDead    ? view.since
+                                                          : view.time;
+    return std::tuple{view.state == TaskState::kOrphan ? TaskState::kRunning : view.state,
+                      time.value_or(WallTime::min()), view.create_index};
+  };
+  const auto left = rank(a);
+  const auto right = rank(b);
+  return left != right ? left < right : a.key < b.key;
+}
+
+}  // namespace lictor::client

@@ -1,0 +1,32 @@
+#pragma once
+
+// What a stored record says of a task, for people. Pure.
+
+#include <string_view>
+
+#include "lictor/client.h"
+#include "lictor/time.h"
+#include "wire/layout.h"
+#include "wire/record.h"
+
+namespace lictor::client {
+
+/// `leader_session`: who holds the lock; empty: nobody.
+[[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
+                                 std::string_view leader_session, WallTime now);
+
+/// An entry below the layout's dead prefix.
+[[nodiscard]] TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry);
+
+/// An entry below the layout's done prefix.
+[[nodiscard]] TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry);
+
+/// "waiting", ...; an orphan is "running".
+[[nodiscard]] std::string_view state_name(TaskState state);
+/// For people: an orphan is "running (orphan)".
+[[nodiscard]] std::string_view state_text(TaskState state);
+
+/// The order of `list`: what runs, what will start next, what is dead.
+[[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
+
+}  // namespace lictor::client

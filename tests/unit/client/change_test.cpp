@@ -1,0 +1,102 @@
+#include "client/change.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "client/task_info.h"
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using test::contains;
+using test::entry;
+using test::reply;
+using test::txn_error;
+using test::undelivered;
+
+const std::string kApplied = R"({"Results":null,"Errors":null})";
+
+std::string task_entry(std::uint64_t index) {
+  return entry("lictor/q/tasks/42", R"({"taskType":"T"})", index);
+}
+
+struct Scene {
+  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
+  Result<TaskInfo> change() { return change_one(queue, "lictor/q/tasks/42", plan); }
+
+  test::FakeConsul consul;
+  Store store{consul};
+  Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
+  Plan plan = [this](wire::KvEntry from) -> Result<PlannedChange> {
+    PlannedChange planned;
+    planned.change = removal(from.key, from.modify_index);
+    planned.task = view_task(queue.layout, std::move(from), {}, {});
+    return planned;
+  };
+};
+
+std::vector<TaskInfo> tasks(std::size_t count) {
+  std::vector<TaskInfo> all(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    all[i].id = std::to_string(i);
+    all[i].key = "lictor/q/tasks/" + all[i].id;
+    all[i].record = R"({"taskType":"T"})";
+    all[i].modify_index = 7;
+  }
+  return all;
+}
+
+TEST_CASE("what changed meanwhile is read and tried again") {
+  Scene scene{{reply(200, task_entry(7)),
+               reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
+               reply(200, task_entry(8)), reply(200, kApplied)}};
+  const auto task = scene.change();
+  REQUIRE(task);
+  CHECK(task->modify_index == 8);
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing") {
+  Scene landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(404, "", 9)}};
+  CHECK(landed.change());
+  Scene not_landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
+                    reply(200, task_entry(7)), reply(200, kApplied)}};
+  CHECK(not_landed.change());
+  CHECK(not_landed.consul.all_asked());
+  Scene never_there{{reply(404, "", 9)}};
+  CHECK(never_there.change().error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("a missing right is told, and nothing is tried again") {
+  Scene scene{{reply(200, task_entry(7)), reply(409, txn_error(1, "Permission denied"))}};
+  CHECK(scene.change().error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE(
+    "many go in transactions of 64 operations, and one that is refused does not keep the rest") {
+  Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
+               reply(200, kApplied),                                                  // the others
+               reply(404, "", 9),                                                     // task 1
+               reply(200, kApplied)}};                                                // 32 and on
+  const BulkResult result = change_many(scene.queue, tasks(40), scene.plan, {});
+  CHECK(result.tasks.size() == 39);
+  REQUIRE(result.refused.size() == 1);
+  CHECK(result.refused[0].id == "1");
+  CHECK(scene.consul.all_asked());
+  CHECK_FALSE(contains(scene.consul.asked[1].body, "tasks/1\""));
+  CHECK(contains(scene.consul.asked[1].body, "tasks/31\""));
+  CHECK_FALSE(contains(scene.consul.asked[1].body, "tasks/32\""));
+}
+
+TEST_CASE("where Consul does not answer, the rest is not tried") {
+  Scene scene{{undelivered(Delivery::kNotSent)}};
+  const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {});
+  CHECK(result.tasks.empty());
+  CHECK(result.refused.size() == 100);
+}
+
+}  // namespace
+}  // namespace lictor::client

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/base64.h"
+#include "net/transport.h"
+
+namespace lictor::client::test {
+
+inline http::Response reply(int status, std::string body, std::uint64_t index = 0) {
+  http::Response response;
+  response.delivery = http::Delivery::kReplied;
+  response.status = status;
+  response.body = std::move(body);
+  response.consul_index = index;
+  response.endpoint = "http://consul";
+  return response;
+}
+
+inline http::Response undelivered(http::Delivery delivery, std::string error = "reset") {
+  http::Response response;
+  response.delivery = delivery;
+  response.error = std::move(error);
+  return response;
+}
+
+inline std::string entry(const std::string& key, const std::string& value,
+                         std::uint64_t create_index = 7, const std::string& session = {}) {
+  return R"([{"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
+         "\"" + (session.empty() ? "" : R"(,"Session":")" + session + '"') + R"(,"CreateIndex":)" +
+         std::to_string(create_index) + R"(,"ModifyIndex":)" + std::to_string(create_index) + "}]";
+}
+
+/// The same within a transaction's answer.
+inline std::string result(const std::string& key, const std::string& value,
+                          std::uint64_t create_index = 7) {
+  const std::string list = entry(key, value, create_index);
+  return R"({"Results":[{"KV":)" + list.substr(1, list.size() - 2) + R"(}],"Errors":null})";
+}
+
+inline std::string txn_error(std::size_t op, const std::string& what) {
+  return R"({"Results":null,"Errors":[{"OpIndex":)" + std::to_string(op) + R"(,"What":")" + what +
+         R"("}]})";
+}
+
+/// Answers each request with the next of `replies`, and remembers what was asked.
+class FakeConsul : public net::Transport {
+ public:
+  explicit FakeConsul(std::deque<http::Response> replies) : replies_(std::move(replies)) {}
+
+  RequestId send(net::Request request, net::Callback done) override {
+    asked.push_back(std::move(request));
+    REQUIRE_FALSE(replies_.empty());
+    http::Response response = std::move(replies_.front());
+    replies_.pop_front();
+    done(std::move(response));
+    return RequestId{asked.size()};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+
+  [[nodiscard]] bool all_asked() const { return replies_.empty(); }
+
+  std::vector<net::Request> asked;
+
+ private:
+  std::deque<http::Response> replies_;
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline constexpr const char* kNoLetters =
+    R"({"Results":null,"Errors":[)"
+    R"({"OpIndex":0,"What":"key doesn't exist"},{"OpIndex":1,"What":"key doesn't exist"},)"
+    R"({"OpIndex":2,"What":"key doesn't exist"},{"OpIndex":3,"What":"key doesn't exist"},)"
+    R"({"OpIndex":4,"What":"key doesn't exist"},{"OpIndex":5,"What":"key doesn't exist"},)"
+    R"({"OpIndex":6,"What":"key doesn't exist"},{"OpIndex":7,"What":"key doesn't exist"},)"
+    R"({"OpIndex":8,"What":"key doesn't exist"},{"OpIndex":9,"What":"key doesn't exist"},)"
+    R"({"OpIndex":10,"What":"key doesn't exist"},{"OpIndex":11,"What":"key doesn't exist"},)"
+    R"({"OpIndex":12,"What":"key doesn't exist"},{"OpIndex":13,"What":"key doesn't exist"},)"
+    R"({"OpIndex":14,"What":"key doesn't exist"},{"OpIndex":15,"What":"key doesn't exist"}]})";
+
+}  // namespace lictor::client::test

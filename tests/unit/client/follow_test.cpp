@@ -1,0 +1,102 @@
+#include "client/follow.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using test::entry;
+using test::kNoLetters;
+using test::reply;
+
+// What Consul answers, and a queue of it.
+struct Scene {
+  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
+  Result<Ending> follow(std::optional<Duration> timeout = {}, std::uint64_t index = 9) {
+    return client::follow(queue, "42", {.timeout = timeout, .index = index});
+  }
+  test::FakeConsul consul;
+  Store store{consul};
+  Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
+};
+
+const std::string kTask = "lictor/q/tasks/42";
+const std::string kDead = "lictor/q/dead/42";
+const std::string kLetter = R"({"reason":"failed","error":"exit 3","attempts":3})";
+
+TEST_CASE("a task that is gone without a dead letter is done") {
+  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
+               reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
+  const auto ending = scene.follow();
+  REQUIRE(ending);
+  CHECK(ending->how == Ending::How::kGone);
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("that a key is gone counts only by a consistent read") {
+  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
+               reply(404, "", 20),  // a deposed leader's view
+               reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
+               reply(404, "", 30), reply(404, "", 30), reply(409, kNoLetters), reply(404, "", 20)}};
+  REQUIRE(scene.follow());
+  CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("a dead letter from before the task is not its own") {
+  Scene before{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), reply(409, kNoLetters),
+                reply(404, "", 20)}};
+  CHECK(before.follow()->how == Ending::How::kGone);
+  Scene after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), reply(409, kNoLetters)}};
+  const auto ending = after.follow();
+  REQUIRE(ending);
+  REQUIRE(ending->how == Ending::How::kDead);
+  CHECK(ending->task.error == "exit 3");
+}
+
+TEST_CASE("another task under the same id means that ours is gone") {
+  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
+               reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
+               reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
+               reply(409, kNoLetters), reply(404, "", 20)}};
+  REQUIRE(scene.follow());
+  CHECK(scene.consul.all_asked());
+}
+
+TEST_CASE("waiting ends with its time, and a missing right at once") {
+  Scene late{{}};
+  const auto ending = late.follow(Duration::zero());
+  REQUIRE(ending);
+  CHECK(ending->how == Ending::How::kTimedOut);
+  Scene denied{{reply(403, "Permission denied")}};
+  CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE("a record in the history brings the result, unless it is of an earlier task") {
+  const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
+  Scene scene{{reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters),
+               reply(200, entry("lictor/q/done/42", done, 15))}};
+  const auto ending = scene.follow();
+  REQUIRE(ending);
+  REQUIRE(ending->how == Ending::How::kDone);
+  CHECK(ending->task.result == R"({"rows":7})");
+  Scene older{{reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters),
+               reply(200, entry("lictor/q/done/42", done, 5))}};
+  CHECK(older.follow()->how == Ending::How::kGone);
+}
+
+TEST_CASE("what was never there is not found, and of what is left the latest counts") {
+  Scene nothing{
+      {reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
+  CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);
+  Scene both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), reply(409, kNoLetters),
+              reply(200, entry("lictor/q/done/42", "{}", 12))}};
+  CHECK(both.follow({}, 0)->how == Ending::How::kDead);
+}
+
+}  // namespace
+}  // namespace lictor::client

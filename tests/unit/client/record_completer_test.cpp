@@ -1,0 +1,83 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "client/new_record.h"
+
+namespace lictor::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr WallTime kNow{1'795'228'350'949ms};
+
+struct Lines {
+  TaskIds ids{1};
+  RecordCompleter completer;
+
+  explicit Lines(std::string type = "Notify") : completer(std::move(type), ids) {}
+
+  NewRecord take(const std::string& line) {
+    auto task = completer.complete(line, kNow);
+    REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
+    return *task;
+  }
+  std::string refuse(const std::string& line) {
+    const auto task = completer.complete(line, kNow);
+    REQUIRE_FALSE(task);
+    return task.error().message;
+  }
+};
+
+TEST_CASE("what a line says is kept as it was written") {
+  const std::string line =
+      R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x": 1.50,"x":2})";
+  CHECK(Lines{}.take(line).record ==
+        R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x":1.50,"x":2})");
+}
+
+TEST_CASE("id, time and type are added where they are missing or null") {
+  Lines lines;
+  const NewRecord task = lines.take(R"({"taskPara":{}})");
+  CHECK(task.record == R"({"taskId":")" + task.id +
+                           R"(","taskTime":1795228350949,"taskType":"Notify","taskPara":{}})");
+  const NewRecord other = lines.take(R"({"taskId":null,"taskTime":null,"taskType":null})");
+  CHECK(other.record ==
+        R"({"taskId":")" + other.id + R"(","taskTime":1795228350949,"taskType":"Notify"})");
+  CHECK(other.id > task.id);
+}
+
+TEST_CASE("what only lictor may say is taken out") {
+  const NewRecord task = Lines{}.take(
+      R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"true","taskAttempt":3,)"
+      R"("taskClaim":{"node":"n"},"taskError":"e","taskLost":1,"taskRetryAt":"soon"})");
+  CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
+}
+
+TEST_CASE("tasks of one millisecond whose ids are not in order get times that are") {
+  Lines lines;
+  const auto time_of = [](const NewRecord& task) {
+    const std::size_t at = task.record.find("taskTime\":") + 10;
+    return std::stoll(task.record.substr(at, 13)) - kNow.time_since_epoch().count();
+  };
+  CHECK(time_of(lines.take(R"({"taskId":"b"})")) == 0);
+  CHECK(time_of(lines.take(R"({"taskId":"c"})")) == 0);  // the key decides
+  CHECK(time_of(lines.take(R"({"taskId":"a"})")) == 1);
+  CHECK(time_of(lines.take(R"({"taskId":"b"})")) == 1);
+}
+
+TEST_CASE("a line that is no task says what was expected and what came") {
+  Lines lines;
+  CHECK(lines.refuse("not json").starts_with("expected a JSON object, got what is not JSON"));
+  CHECK(lines.refuse("[1]") == "expected a JSON object, got [1]");
+  CHECK(lines.refuse("{\"a\":\"\xff\"}") == "expected a JSON object, got bytes that are not UTF-8");
+  CHECK(lines.refuse(R"({"taskId":7})") == "taskId: expected a string, got 7");
+  CHECK(lines.refuse(R"({"taskId":"x/../y"})") == R"(taskId: "x/../y" has the segment "..")");
+  CHECK(lines.refuse(R"({"taskTime":"soon"})") ==
+        R"(taskTime: expected seconds since the epoch, got "soon")");
+  CHECK(lines.refuse(R"({"maxAttempts":0})").starts_with("maxAttempts: "));
+  CHECK(Lines{""}.refuse("{}").starts_with("taskType: "));
+}
+
+}  // namespace
+}  // namespace lictor::client

@@ -1,0 +1,151 @@
+#include "client/store.h"
+
+#include <doctest/doctest.h>
+
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using test::contains;
+using test::entry;
+using test::FakeConsul;
+using test::reply;
+using test::result;
+using test::txn_error;
+using test::undelivered;
+
+TEST_CASE("a task is created by cas with index 0, and its index told") {
+  FakeConsul consul{{reply(200, result("t/42", "{}", 9))}};
+  const auto created = Store{consul}.create({{"t/42", "{}"}});
+  REQUIRE(created);
+  CHECK(created->index == 9);
+  CHECK(created->existing.empty());
+  CHECK(consul.asked[0].body == R"([{"KV":{"Verb":"cas","Key":"t/42","Index":0,"Value":"e30="}}])");
+}
+
+TEST_CASE("of many, those that exist are left out and the rest is written") {
+  FakeConsul consul{
+      {reply(409, R"({"Results":null,"Errors":[)"
+                  R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
+                  R"({"OpIndex":2,"What":"failed to set key \"c\", index is stale"}]})"),
+       reply(200, result("b", "2"))}};
+  const auto created = Store{consul}.create({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  REQUIRE(created);
+  CHECK(created->existing == std::vector<std::size_t>{0, 2});
+  CHECK(consul.asked.size() == 2);
+  CHECK_FALSE(contains(consul.asked[1].body, "\"a\""));
+}
+
+TEST_CASE("a lost reply is resolved by reading back, also when the task is claimed already") {
+  const std::string mine = R"({"taskType":"T","taskTaken":false})";
+  const std::string claimed =
+      R"({"taskType":"T","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"h"}})";
+  FakeConsul consul{{undelivered(Delivery::kLost), reply(200, result("t/42", claimed, 9))}};
+  const auto created = Store{consul}.create({{"t/42", mine}});
+  REQUIRE(created);
+  CHECK(created->index == 9);
+  CHECK(created->existing.empty());
+  CHECK(contains(consul.asked[1].target, "consistent"));
+}
+
+TEST_CASE("after a lost reply another task of this id means that ours was not written") {
+  FakeConsul consul{{reply(500, "rpc error making call: EOF"),
+                     reply(200, result("t/42", R"({"taskType":"Other"})")),
+                     reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  const auto created = Store{consul}.create({{"t/42", R"({"taskType":"T"})"}});
+  REQUIRE(created);
+  CHECK(created->existing == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("what was not sent was not written") {
+  FakeConsul consul{{undelivered(Delivery::kNotSent)}};
+  CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
+  CHECK(consul.asked.size() == 1);
+}
+
+TEST_CASE("a right that is missing within a transaction is told as such") {
+  FakeConsul consul{{reply(409, txn_error(0, "Permission denied"))}};
+  CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE("a value too large for a transaction is created by a plain cas") {
+  const std::string large(450'000, 'x');
+  FakeConsul consul{{reply(404, "", 40), reply(200, "true\n")}};
+  const auto created = Store{consul}.create({{"t/42", large}});
+  REQUIRE(created);
+  CHECK(created->index == 40);
+  CHECK(consul.asked[1].target == "/v1/kv/t/42?cas=0");
+  CHECK(consul.asked[1].body == large);
+
+  FakeConsul taken{{reply(404, "", 40), reply(200, "false\n")}};
+  CHECK(Store{taken}.create({{"t/42", large}})->existing.size() == 1);
+}
+
+TEST_CASE("a key that a path cannot name is read by a transaction") {
+  FakeConsul consul{{reply(200, result("t/a//b", "v"))}};
+  const auto found = Store{consul}.get("t/a//b");
+  REQUIRE(found);
+  CHECK((*found)->value == "v");
+  CHECK(contains(consul.asked[0].target, "/v1/txn"));
+}
+
+TEST_CASE("of many keys those that are missing are told, and the others read") {
+  FakeConsul consul{
+      {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
+  const auto entries = Store{consul}.get_all({"a", "b"});
+  REQUIRE(entries);
+  CHECK_FALSE((*entries)[0]);
+  CHECK((*entries)[1]->value == "2");
+}
+
+TEST_CASE("a key that is left out of the answer may not be read") {
+  FakeConsul consul{{reply(200, R"({"Results":[],"Errors":null})")}};
+  CHECK(Store{consul}.get_all({"a"}).error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE("an empty listing is told from one that may not be read") {
+  FakeConsul empty{{reply(404, "", 5), reply(404, "", 5)}};
+  const auto listed = Store{empty}.list("t/");
+  REQUIRE(listed);
+  CHECK(listed->entries.empty());
+  CHECK_FALSE(listed->hidden);
+
+  FakeConsul denied{{reply(404, "", 5), reply(403, "Permission denied")}};
+  CHECK(Store{denied}.list("t/").error().code == ErrorCode::kPermissionDenied);
+
+  FakeConsul filtered{{reply(200, entry("t/a", "1"), 5), reply(403, "Permission denied")}};
+  CHECK(Store{filtered}.list("t/")->hidden);
+}
+
+TEST_CASE("an index that goes backwards is not waited on") {
+  FakeConsul consul{{reply(200, entry("k", "v"), 30), reply(200, entry("k", "v"), 20)}};
+  Store store{consul};
+  CHECK(store.watch("k", 0, {})->index == 30);
+  CHECK(store.watch("k", 30, std::chrono::milliseconds{1500})->index == 0);
+  CHECK(consul.asked[0].target == "/v1/kv/k?consistent");
+  CHECK(consul.asked[1].target == "/v1/kv/k?index=30&wait=1500ms");
+  CHECK(consul.asked[1].long_poll);
+}
+
+TEST_CASE("rights to write are found out by what is refused of a transaction that cannot be") {
+  FakeConsul consul{{reply(409, txn_error(3, "Permission denied"))}};
+  const auto may = Store{consul}.writable({"a", "b"});
+  REQUIRE(may);
+  CHECK(*may == std::vector<bool>{true, false});
+  CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
+  CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
+}
+
+TEST_CASE("a lost replace is resolved by the value and the index") {
+  FakeConsul done{{undelivered(Delivery::kLost), reply(200, entry("k", "new", 9))}};
+  CHECK(*Store{done}.replace("k", 7, "new"));
+  FakeConsul other{{undelivered(Delivery::kLost), reply(200, entry("k", "theirs", 9))}};
+  CHECK_FALSE(*Store{other}.replace("k", 7, "new"));
+  FakeConsul unknown{{undelivered(Delivery::kLost), reply(200, entry("k", "old", 7))}};
+  CHECK(Store{unknown}.replace("k", 7, "new").error().code == ErrorCode::kTimeout);
+}
+
+}  // namespace
+}  // namespace lictor::client

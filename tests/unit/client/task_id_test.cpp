@@ -1,0 +1,52 @@
+#include "client/task_id.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace lictor::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("ids of one millisecond are in the order in which they were made") {
+  TaskIds ids{1};
+  const WallTime now{1'795'228'350'949ms};
+  std::string last;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string id = ids.next(now);
+    CHECK(id > last);
+    last = id;
+  }
+  CHECK(ids.next(now + 1ms) > last);
+}
+
+TEST_CASE("a clock that steps back does not take the ids with it") {
+  TaskIds ids{1};
+  const std::string first = ids.next(WallTime{1'795'228'350'949ms});
+  CHECK(ids.next(WallTime{1'000'000ms}) > first);
+}
+
+TEST_CASE("an id is milliseconds in hexadecimal digits and chance") {
+  const std::string id = TaskIds{1}.next(WallTime{1'795'228'350'949ms});
+  CHECK(id.size() == 29);
+  CHECK(id.starts_with("01a1fbf2b9e5-"));
+  CHECK(id != TaskIds{2}.next(WallTime{1'795'228'350'949ms}));
+  CHECK(task_id_fault(id).empty());
+}
+
+TEST_CASE("an id that no HTTP client could reach is refused") {
+  for (const char* good : {"42", "a/b", "db7:8 x", "\u00fcber", "a.b", "..a", "~"}) {
+    CAPTURE(good);
+    CHECK(task_id_fault(good).empty());
+  }
+  for (const std::string bad : {"", "/a", "a/", "a//b", "./a", "a/../b", "..", "a\nb", "\x1b[31m",
+                                "\xff", "a\u00a0b", "a\u2028", "a\u202eb"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(task_id_fault(bad).empty());
+  }
+  CHECK_FALSE(task_id_fault(std::string(513, 'a')).empty());
+}
+
+}  // namespace
+}  // namespace lictor::client

@@ -1,0 +1,112 @@
+#include "client/task_info.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace lictor::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+const wire::Layout kLayout = wire::Layout::under("lictor/", "q");
+constexpr WallTime kNow{1'795'228'350'949ms};
+
+TaskInfo view_of(const std::string& record, const std::string& leader = "s1",
+                 const std::string& id = "42") {
+  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, leader, kNow);
+}
+
+TaskInfo letter_of(const std::string& value, const std::string& id = "42") {
+  return view_dead_letter(kLayout, {kLayout.dead_prefix + id, value, {}, 0, 5, 6});
+}
+
+TEST_CASE("a task that may start waits, one that is not due is scheduled") {
+  CHECK(view_of(R"({"taskType":"T"})").state == TaskState::kWaiting);
+  CHECK(view_of(R"({"taskType":"T","executeAt":1})").state == TaskState::kWaiting);
+  const TaskInfo later = view_of(R"({"taskType":"T","executeAt":"2030-01-01T00:00:00Z"})");
+  CHECK(later.state == TaskState::kScheduled);
+  CHECK(later.due == later.time);
+  const TaskInfo retry = view_of(
+      R"({"taskType":"T","taskTime":1,"taskAttempt":2,"taskRetryAt":"2030-01-01T00:00:00Z",)"
+      R"("taskError":"exit 1"})");
+  CHECK(retry.state == TaskState::kScheduled);
+  CHECK(retry.attempt == 2);
+  CHECK(retry.error == "exit 1");
+  CHECK(retry.due != retry.time);
+}
+
+TEST_CASE("a claim counts as long as its session leads") {
+  const std::string record =
+      R"({"taskType":"T","taskTaken":"true","taskAttempt":1,"taskClaim":{"node":"host-a",)"
+      R"("session":"s1","nonce":"n","since":"2026-11-21T02:00:00Z"}})";
+  CHECK(view_of(record).state == TaskState::kRunning);
+  CHECK(view_of(record).node == "host-a");
+  CHECK(view_of(record).since.has_value());
+  CHECK(view_of(record, "s2").state == TaskState::kOrphan);
+  CHECK(view_of(record, "").state == TaskState::kOrphan);
+  CHECK(view_of(R"({"taskType":"T","taskTaken":true})").state == TaskState::kOrphan);
+  // An empty session must not match "nobody leads".
+  CHECK(view_of(R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"x"}})", "").state ==
+        TaskState::kOrphan);
+}
+
+TEST_CASE("a record that cannot be read says why") {
+  const TaskInfo view = view_of("junk");
+  CHECK(view.state == TaskState::kUnreadable);
+  CHECK(view.id == "42");
+  CHECK(view.record == "junk");
+  CHECK_FALSE(view.error.empty());
+}
+
+TEST_CASE("a record that cannot be rewritten is too large, readable or not") {
+  const std::string fill(523'500, 'x');
+  CHECK(view_of(R"({"taskType":"T","p":")" + fill + "\"}").state == TaskState::kTooLarge);
+  CHECK(view_of(fill).state == TaskState::kTooLarge);
+  CHECK(view_of(std::string(300'000, 'x')).state == TaskState::kUnreadable);
+}
+
+TEST_CASE("a dead letter tells its task, reason and time") {
+  const TaskInfo view = letter_of(
+      R"({"record":{"taskType":"T","serialKey":"k"},"reason":"failed","error":"exit 3",)"
+      R"("attempts":3,"lost":1,"output_tail":"bye","at":"2026-11-21T01:00:00.000Z","node":"h"})",
+      "a/42~2");
+  CHECK(view.state == TaskState::kDead);
+  CHECK(view.id == "a/42~2");
+  CHECK(view.type == "T");
+  CHECK(view.serial_key == "k");
+  CHECK(view.reason == "failed");
+  CHECK(view.error == "exit 3");
+  CHECK(view.attempt == 3);
+  CHECK(view.lost == 1);
+  CHECK(view.output_tail == "bye");
+  CHECK(view.node == "h");
+  CHECK(view.since.has_value());
+}
+
+TEST_CASE("what is among the dead letters and is none is shown all the same") {
+  CHECK(letter_of("junk").error == "not a dead letter of lictor's");
+  CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
+}
+
+TEST_CASE("the list has what runs, then what will start in its order, then the dead") {
+  std::vector<TaskInfo> views{
+      letter_of("{}", "dead"),
+      view_of("junk", "s1", "bad"),
+      view_of(R"({"taskType":"T","executeAt":"2031-01-01T00:00:00Z"})", "s1", "later"),
+      view_of(R"({"taskType":"T","executeAt":"2030-01-01T00:00:00Z"})", "s1", "soon"),
+      view_of(R"({"taskType":"T","taskTime":2})", "s1", "second"),
+      view_of(R"({"taskType":"T","taskTime":1})", "s1", "first"),
+      view_of(R"({"taskType":"T"})", "s1", "timeless"),
+      view_of(R"({"taskType":"T","taskTaken":true})", "s1", "taken")};
+  std::sort(views.begin(), views.end(), listed_before);
+  std::vector<std::string> ids;
+  for (const TaskInfo& view : views) ids.push_back(view.id);
+  CHECK(ids == std::vector<std::string>{"taken", "timeless", "first", "second", "soon", "later",
+                                        "bad", "dead"});
+}
+
+}  // namespace
+}  // namespace lictor::client
