@@ -1,0 +1,326 @@
+// The commands of producers and operators, against a real Consul and a real daemon.
+
+#include <algorithm>
+#include <chrono>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+// A command line on the queue of `world`, whatever is configured on this host.
+std::vector<std::string> command_line(const World& world, const std::vector<std::string>& arguments,
+                                      const std::string& consul) {
+  const std::string config = world.folder.file("client.json");
+  write_text(config, "{}");
+  std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--root",
+                                world.root,     "--consul", consul};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return line;
+}
+
+// `lictor ...` to its end.
+Output lictor(const World& world, const std::vector<std::string>& arguments) {
+  return run(command_line(world, arguments, world.consul.address()));
+}
+
+bool says(const Output& output, const std::string& text) {
+  INFO(output.out);
+  CHECK(output.out.find(text) != std::string::npos);
+  return output.out.find(text) != std::string::npos;
+}
+
+json record_of(const std::string& type = "Record") {
+  return {{"taskType", type}, {"taskTaken", "false"}, {"mine", 1}};
+}
+
+void put_letter(World& world, const std::string& id, const json& record,
+                const std::string& reason = "failed", const std::string& at = {}) {
+  world.kv.put_json(world.dead_key(id), {{"record", record},
+                                         {"reason", reason},
+                                         {"error", "exit 3"},
+                                         {"attempts", 3},
+                                         {"at", at.empty() ? "2026-01-02T03:04:05Z" : at},
+                                         {"node", "a"}});
+}
+
+TEST_CASE("a task is cancelled in whatever state it is, and a running one's job ends") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("runs", 1, {{"sleep", "600000"}});
+  REQUIRE(eventually([&] { return world.journal.run("runs").has_value(); }));
+  const auto job = world.journal.run("runs")->pid;
+  world.submit("waits", 2);
+  world.kv.put_json(world.task_key("later"),
+                    {{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});
+
+  const Output waits = lictor(world, {"cancel", "waits", "later"});
+  CHECK(waits.exit_code == 0);
+  says(waits, "cancelled task waits, which was waiting");
+  says(waits, "cancelled task later, which was scheduled");
+  const Output runs = lictor(world, {"cancel", "runs"});
+  CHECK(runs.exit_code == 0);
+  says(runs, "which was running on " + daemon->node() + "; its job is being stopped");
+  CHECK(eventually([&] { return !is_alive(job); }));
+  CHECK(world.waiting() == 0);
+  CHECK(world.dead() == 0);
+  CHECK(world.journal.order() == std::vector<std::string>{"runs"});
+}
+
+TEST_CASE("what neither waits nor runs cannot be cancelled, and is said to be dead or done") {
+  World world;
+  put_letter(world, "dead", record_of());
+  world.kv.put_json(world.root + "default/done/done", {{"attempts", 1}});
+  const Output output = lictor(world, {"cancel", "dead", "done", "unknown"});
+  CHECK(output.exit_code == 3);
+  says(output, "it is dead (failed)");
+  says(output, "it is done");
+  CHECK(world.dead() == 1);
+}
+
+TEST_CASE("all of a type are cancelled at once, but not without a yes") {
+  World world;
+  for (int i = 0; i < 100; ++i) {
+    world.kv.put_json(world.task_key("a" + std::to_string(i)), record_of("A"));
+  }
+  world.kv.put_json(world.task_key("b"), record_of("B"));
+  const Output unasked = lictor(world, {"cancel", "--all", "--type", "A"});
+  CHECK(unasked.exit_code == 2);
+  says(unasked, "cancel 100 tasks");
+  CHECK(world.waiting() == 101);
+  const Output output = lictor(world, {"cancel", "--all", "--type", "A", "--yes"});
+  CHECK(output.exit_code == 0);
+  says(output, "cancelled 100 tasks");
+  CHECK(world.waiting() == 1);
+}
+
+TEST_CASE("a dead letter is tried again as its producer wrote it") {
+  World world;
+  put_letter(world, "x", record_of());
+  put_letter(world, "x~2", {{"taskType", "Record"}, {"mine", 2}});
+  CHECK(lictor(world, {"retry", "x"}).exit_code == 0);
+  CHECK(world.kv.get_json(world.task_key("x")) == json{{"taskType", "Record"}, {"mine", 2}});
+  CHECK(world.kv.has(world.dead_key("x")));
+  CHECK_FALSE(world.kv.has(world.dead_key("x~2")));
+
+  const Output conflict = lictor(world, {"retry", "x"});
+  CHECK(conflict.exit_code == 1);
+  says(conflict, "task x exists");
+  CHECK(world.kv.has(world.dead_key("x")));
+
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"x"});
+  CHECK(lictor(world, {"retry", "x"}).exit_code == 0);
+  REQUIRE(eventually([&] { return world.all_done() && world.journal.order().size() == 2; }));
+  CHECK(world.dead() == 0);
+  CHECK(lictor(world, {"retry", "x"}).exit_code == 3);
+}
+
+TEST_CASE("what cannot be tried again stays a dead letter, and one copy can be named") {
+  World world;
+  world.kv.put_json(world.dead_key("raw"), {{"raw", "not json"}, {"reason", "unreadable"}});
+  const Output raw = lictor(world, {"retry", "raw"});
+  CHECK(raw.exit_code == 2);
+  says(raw, "could not be read as a task");
+  json late = record_of();
+  late["expireAt"] = "2026-01-01T00:00:00Z";
+  put_letter(world, "late", late, "expired");
+  const Output expired = lictor(world, {"retry", "late"});
+  CHECK(expired.exit_code == 2);
+  says(expired, "--drop-expiry");
+  CHECK(lictor(world, {"retry", "late", "--drop-expiry"}).exit_code == 0);
+  CHECK(world.kv.get_json(world.task_key("late")) == record_of());
+
+  put_letter(world, "y", record_of());
+  put_letter(world, "y~2", record_of());
+  put_letter(world, "y~3", record_of());
+  CHECK(lictor(world, {"retry", "y~2"}).exit_code == 0);
+  CHECK(world.kv.has(world.task_key("y")));
+  CHECK(world.kv.has(world.dead_key("y~3")));
+  CHECK_FALSE(world.kv.has(world.dead_key("y~2")));
+}
+
+TEST_CASE("a dead letter that is too large for a transaction is tried again all the same") {
+  World world;
+  json record = record_of();
+  record["taskPara"] = {{"text", std::string(420'000, 'x')}};
+  put_letter(world, "large", record);
+  const Output output = lictor(world, {"retry", "large"});
+  INFO(output.out);
+  CHECK(output.exit_code == 0);
+  CHECK(world.kv.get_json(world.task_key("large")) == record);
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("all dead letters of a type or reason are tried again, many in a transaction") {
+  World world;
+  for (int i = 0; i < 100; ++i) put_letter(world, "a" + std::to_string(i), record_of("A"));
+  put_letter(world, "b", record_of("B"));
+  put_letter(world, "c", record_of("A"), "owner lost");
+  world.kv.put_json(world.task_key("a7"), record_of("A"));  // in the way
+  const Output output = lictor(world, {"retry", "--all", "--type", "A", "--reason", "failed"});
+  CHECK(output.exit_code == 1);
+  says(output, "retried 99 tasks, 1 refused");
+  says(output, "task a7 exists");
+  CHECK(world.waiting() == 100);
+  CHECK(world.dead() == 3);
+  const Output parsed = lictor(world, {"retry", "--all", "--type", "B", "--json"});
+  CHECK(json::parse(parsed.out).at("retried").size() == 1);
+}
+
+TEST_CASE("dead letters are listed, shown and purged") {
+  World world;
+  put_letter(world, "x", record_of("A"));
+  put_letter(world, "x~2", record_of("A"));
+  put_letter(world, "y", record_of("B"), "owner lost", "2099-01-01T00:00:00Z");
+  world.kv.put_json(world.task_key("waits"), record_of());
+  const auto ids = [&](std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    std::vector<std::string> found;
+    const json listed = json::parse(lictor(world, arguments).out);
+    for (const json& task : listed.at("tasks")) found.push_back(task.at("id"));
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  CHECK(ids({"dead", "list"}) == std::vector<std::string>{"x", "x~2", "y"});
+  CHECK(ids({"dead", "list", "--type", "B"}) == std::vector<std::string>{"y"});
+  CHECK(ids({"dead", "list", "--reason", "failed"}) == std::vector<std::string>{"x", "x~2"});
+  CHECK(ids({"dead", "list", "--older-than", "1h"}) == std::vector<std::string>{"x", "x~2"});
+  CHECK(ids({"dead", "show", "x"}) == std::vector<std::string>{"x", "x~2"});
+  CHECK(lictor(world, {"dead", "show", "waits"}).exit_code == 3);
+
+  CHECK(lictor(world, {"dead", "purge", "x"}).exit_code == 0);
+  CHECK(lictor(world, {"dead", "purge", "x"}).exit_code == 3);
+  CHECK(lictor(world, {"dead", "purge", "--all"}).exit_code == 2);
+  CHECK(world.dead() == 2);
+  CHECK(lictor(world, {"dead", "purge", "--all", "--older-than", "1h", "--yes"}).exit_code == 0);
+  CHECK(ids({"dead", "list"}) == std::vector<std::string>{"y"});
+  CHECK(world.waiting() == 1);
+}
+
+TEST_CASE("a paused queue starts nothing, and says by whom and why") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const std::string control = world.root + "default/control";
+  const auto keep = [&] {  // a switch of somebody else
+    auto entry = world.kv.get(control);
+    json value = entry ? json::parse(entry->value) : json::object();
+    value["other"] = 1;
+    world.kv.put_json(control, value);
+  };
+  REQUIRE(eventually([&] { return world.kv.has(control); }));
+  keep();
+  const Output paused = lictor(world, {"pause", "--reason", "moving house"});
+  CHECK(paused.exit_code == 0);
+  says(paused, "is paused by ");
+  says(lictor(world, {"pause", "--reason", "again"}), "is already paused by ");
+  const json value = world.kv.get_json(control);
+  CHECK(value.at("other") == 1);
+  CHECK(value.at("paused").at("reason") == "moving house");
+  CHECK(value.at("paused").at("by").get<std::string>().find('@') != std::string::npos);
+  REQUIRE(eventually([&] { return daemon->logged("paused"); }));
+
+  world.submit("1", 1);
+  says(lictor(world, {"list"}), ": moving house");
+  says(lictor(world, {"show", "1"}), ": moving house");
+  says(lictor(world, {"check"}), ": moving house");
+  says(lictor(world, {"why", "1"}), "the queue is paused by ");
+  CHECK(json::parse(lictor(world, {"list", "--json"}).out).at("paused").at("reason") ==
+        "moving house");
+  CHECK(world.journal.order().empty());
+
+  says(lictor(world, {"resume"}), "resumed");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK_FALSE(world.kv.get_json(control).contains("paused"));
+  CHECK(world.kv.get_json(control).at("resumed").contains("at"));
+  const Output again = lictor(world, {"resume"});
+  CHECK(again.exit_code == 0);
+  says(again, "is not paused");
+}
+
+TEST_CASE("what is done is listed and shown with its result, where there is a history") {
+  World world;
+  world.kv.put_json(world.root + "default/done/x", {{"record", record_of("A")},
+                                                    {"result", {{"rows", 7}}},
+                                                    {"attempts", 1},
+                                                    {"started", "2026-01-02T03:04:05Z"},
+                                                    {"at", "2026-01-02T03:04:06Z"},
+                                                    {"took_ms", 12},
+                                                    {"node", "host-a"}});
+  const json listed = json::parse(lictor(world, {"list", "--state", "done", "--json"}).out);
+  REQUIRE(listed.at("tasks").size() == 1);
+  CHECK(listed.at("tasks")[0].at("state") == "done");
+  CHECK(listed.at("tasks")[0].at("took_ms") == 12);
+  CHECK(json::parse(lictor(world, {"list", "--json"}).out).at("tasks").empty());
+  const json shown = json::parse(lictor(world, {"show", "x", "--json"}).out);
+  CHECK(shown.at("tasks")[0].at("result") == json{{"rows", 7}});
+  says(lictor(world, {"show", "x"}), "\"rows\": 7");
+}
+
+TEST_CASE("submit --wait prints the result that the task left") {
+  World world;
+  TemporaryFolder folder;
+  // Without a daemon: the end is written by hand.
+  Process submit(command_line(world,
+                              {"submit", "Record", "--id", "x", "--wait", "--expire-in", "1h",
+                               "--backoff", "5s"},
+                              world.consul.address()),
+                 folder.file("out"));
+  REQUIRE(eventually([&] { return world.kv.has(world.task_key("x")); }));
+  const json record = world.kv.get_json(world.task_key("x"));
+  CHECK(record.at("backoff") == json{{"initial", "5s"}});
+  CHECK(record.contains("expireAt"));
+  world.kv.put_json(world.root + "default/done/x",
+                    {{"record", record}, {"result", {{"rows", 7}}}, {"attempts", 1}});
+  world.kv.remove(world.task_key("x"));
+  CHECK(submit.wait() == 0);
+  CHECK(read_text(folder.file("out")) == "x\n{\n  \"rows\": 7\n}\n");
+}
+
+TEST_CASE("why says what keeps a task, as far as Consul holds it") {
+  World world;
+  world.kv.put_json(world.task_key("later"),
+                    {{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});
+  const Output later = lictor(world, {"why", "later"});
+  CHECK(later.exit_code == 0);
+  says(later, "not due before 2099-01-01");
+  says(later, "nobody leads");
+  CHECK(lictor(world, {"why", "unknown"}).exit_code == 3);
+}
+
+TEST_CASE("exit codes: bad usage, Consul unreachable") {
+  World world;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"cancel"},
+        {"retry"},
+        {"dead"},
+        {"dead", "purge"},
+        {"cancel", "--all", "x"},
+        {"retry", "--type", "T"},
+        {"why"},
+        {"cancel", "--all", "--state", "asleep", "--yes"}}) {
+    CAPTURE(arguments.front());
+    CHECK(lictor(world, arguments).exit_code == 2);
+  }
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(free_port());
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"pause"}, {"resume"}, {"cancel", "x"}, {"retry", "--all"}}) {
+    CAPTURE(arguments.front());
+    CHECK(run(command_line(world, arguments, nobody)).exit_code == 4);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
