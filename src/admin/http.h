@@ -13,7 +13,7 @@
 
 namespace lictor::admin {
 
-/// What answers are cut to, and what handlers wait for a caller at most.
+/// The longest that a handler waits for something to tell.
 inline constexpr std::chrono::milliseconds kMaxWait{30'000};
 
 struct Request {
