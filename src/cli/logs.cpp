@@ -5,14 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/commands.h"
-#include "cli/dead_letters.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/log_source.h"
 #include "cli/member_list.h"
-#include "cli/printable.h"
-#include "cli/task_view.h"
 
 namespace lictor::cli {
 namespace {
@@ -34,21 +32,22 @@ struct Whereabouts {
 
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   Whereabouts where;
-  auto task = client.store.get(client.layout.task_key(id));
-  if (!task) return tl::unexpected(std::move(task.error()));
-  if (*task) {
-    const TaskView view = view_task(client.layout, **std::move(task), {}, wall_now());
+  const auto found = client.api.show(id);
+  if (!found && found.error().code == ErrorCode::kNotFound) return where;
+  if (!found) return tl::unexpected(found.error());
+  const TaskInfo& task = found->front();
+  if (task.state < TaskState::kDead) {
     where.waits_or_runs = true;
-    where.node = view.node;
-    where.claimed = !view.node.empty();
-    where.attempt = view.attempt;
-    where.index = view.modify_index;
+    where.node = task.node;
+    where.claimed = !task.node.empty();
+    where.attempt = task.attempt;
+    where.index = task.modify_index;
     return where;
   }
-  // The last letter is the newest. Who may not read them is still helped by asking everybody.
-  if (const auto letters = dead_letters_of(client, id); letters && !letters->empty()) {
-    where.node = letters->back().node;
-  }
+  const auto newest =
+      std::max_element(found->begin(), found->end(),
+                       [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
+  where.node = newest->node;
   return where;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/member_list.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "cli/table.h"
 
 namespace lictor::cli {

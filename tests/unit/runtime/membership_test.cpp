@@ -9,14 +9,14 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "../cli/fake_consul.h"
+#include "../client/fake_consul.h"
 
 namespace lictor::runtime {
 namespace {
 
-using cli::test::FakeConsul;
-using cli::test::reply;
-using cli::test::undelivered;
+using client::test::FakeConsul;
+using client::test::reply;
+using client::test::undelivered;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
