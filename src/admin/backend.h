@@ -18,6 +18,7 @@ struct QueueStatus {
   Role role = Role::kFollowing;
   std::size_t waiting = 0;  ///< tasks known and not begun; a follower knows of none
   std::size_t running = 0;  ///< jobs on this host
+  bool paused = false;      ///< as a leader knows
 };
 
 struct Status {
@@ -42,13 +43,9 @@ class Backend {
   /// Why Consul cannot be worked with now; empty: it can.
   [[nodiscard]] virtual std::string consul_trouble() = 0;
 
-  /// JSON that says why the task is not running. Nothing: it is not known here.
+  /// JSON that says why the task is not running. Nothing: this member does not lead the queue.
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
-                                                       const std::string& id) {
-    static_cast<void>(queue);
-    static_cast<void>(id);
-    return std::nullopt;
-  }
+                                                       const std::string& id) = 0;
 };
 
 /// Where the output of attempts lies.

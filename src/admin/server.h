@@ -42,7 +42,7 @@ class Server {
   const std::vector<Listener> listeners_;
   HttpFace face_;
   const exec::UniqueFd wake_;
-  std::mutex mutex_;  // for the slots' descriptors
+  std::mutex mutex_;               // for the slots' descriptors
   std::condition_variable ended_;  // one of them has become free
   std::array<Slot, kMaxConnections> slots_;
   std::thread thread_;

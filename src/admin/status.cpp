@@ -48,6 +48,7 @@ Response status_response(Backend& backend) {
     const bool knows = queue.role != QueueStatus::Role::kFollowing;
     told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
     told["running"] = queue.running;
+    told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
     queues.push_back(std::move(told));
   }
   const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);

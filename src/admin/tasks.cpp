@@ -7,8 +7,8 @@ void add_task_routes(Router& router, Backend& backend) {
     const std::string queue = request.parameter("queue").value_or("default");
     auto why = backend.why(queue, request.wildcard);
     if (!why) {
-      return error_response(404, "this daemon knows nothing of task " + request.wildcard +
-                                     " in queue " + queue + "; the queue's leader may");
+      return error_response(
+          404, "this daemon does not lead queue " + queue + "; ask its leader, see /v1/status");
     }
     Response response;
     response.body = *why + "\n";

@@ -29,12 +29,20 @@ std::optional<Value> ask(runtime::Loop& loop, std::function<Value()> work) {
 
 }  // namespace
 
-AdminBackend::AdminBackend(runtime::Loop& loop, net::Transport& transport,
-                           std::function<admin::Status()> read_status)
-    : loop_(loop), transport_(transport), read_status_(std::move(read_status)) {}
+AdminBackend::AdminBackend(runtime::Loop& loop, net::Transport& transport, ReadStatus read_status,
+                           ReadWhy read_why)
+    : loop_(loop),
+      transport_(transport),
+      read_status_(std::move(read_status)),
+      read_why_(std::move(read_why)) {}
 
 std::optional<admin::Status> AdminBackend::status() {
   return ask<admin::Status>(loop_, read_status_);
+}
+
+std::optional<std::string> AdminBackend::why(const std::string& queue, const std::string& id) {
+  return ask<std::optional<std::string>>(loop_, [=, this] { return read_why_(queue, id); })
+      .value_or(std::nullopt);
 }
 
 std::string AdminBackend::consul_trouble() {

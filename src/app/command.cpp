@@ -115,7 +115,14 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   auto config = load(load_request(invocation, mode));
   if (!config) return tl::unexpected(config.error());
   add_registered(*config, registry);
-  if (!command.dry_run) return run_daemon(*config, registry, {command.once});
+  if (!command.dry_run) {
+    const auto reload = [&]() -> Result<Config> {
+      auto anew = load(load_request(invocation, mode));
+      if (anew) add_registered(*anew, registry);
+      return anew;
+    };
+    return run_daemon(*config, registry, {command.once, reload});
+  }
 
   for (const std::string& warning : config->warnings) console.complain(warning);
   console.print("node " + config->node + ", Consul at " + config->consul.options.addresses.front() +

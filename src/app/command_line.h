@@ -24,12 +24,12 @@ struct WhyCommand {
 struct CheckCommand {};
 struct VersionCommand {};
 
-using Command = std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions,
-                             cli::ListOptions, ShowCommand, WhyCommand, cli::LogsOptions,
-                             cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions,
-                             cli::DeadShowOptions, cli::DeadPurgeOptions, cli::PauseOptions,
-                             cli::ResumeOptions, cli::LeaderOptions, MembersCommand, CheckCommand,
-                             VersionCommand>;
+using Command =
+    std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
+                 ShowCommand, WhyCommand, cli::LogsOptions, cli::CancelOptions, cli::RetryOptions,
+                 cli::DeadListOptions, cli::DeadShowOptions, cli::DeadPurgeOptions,
+                 cli::PauseOptions, cli::ResumeOptions, cli::LeaderOptions, MembersCommand,
+                 CheckCommand, VersionCommand>;
 
 /// What was asked for.
 struct Invocation {

@@ -46,12 +46,16 @@ struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
   bool listen_is_default = true;  ///< nobody chose it: another port does where it is taken
   std::string token_file;
+
+  friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
 };
 
 /// "logs": how much of the jobs' output is kept.
 struct LogsConfig {
   Duration max_age = std::chrono::hours{720};
   std::uint64_t max_bytes = 1ULL << 30U;
+
+  friend bool operator==(const LogsConfig&, const LogsConfig&) = default;
 };
 
 /// What a program is started as.

@@ -299,11 +299,18 @@ Settings policy_settings(core::TypePolicy& policy) {
           {"backoff", backoff(policy.backoff)},
           {"delivery", choice<core::Delivery>(policy.delivery,
                                               {{"at_least_once", core::Delivery::kAtLeastOnce},
+                                               {"effectively_once", core::Delivery::kAtLeastOnce},
                                                {"at_most_once", core::Delivery::kAtMostOnce}})}};
 }
 
+void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {
+  if (policy.delivery != core::Delivery::kAtMostOnce) return;
+  if (!counts_attempts) policy.max_attempts = 1;
+  policy.max_attempts_limit = policy.max_attempts;
+}
+
 Result<void> read_executors(const Place& place, Mode mode, const core::TypePolicy& defaults,
-                            QueueConfig& queue) {
+                            bool counts_attempts, QueueConfig& queue) {
   if (place.value().kind != JsonKind::kObject) return place.expected("an object");
   for (const JsonValue& item : place.value().items) {
     const Place member = place.member(item);
@@ -314,6 +321,7 @@ Result<void> read_executors(const Place& place, Mode mode, const core::TypePolic
     ExecutorConfig executor;
     core::TypePolicy policy = defaults;
     if (auto read = read_executor(member, mode, executor, policy); !read) return read;
+    limit_at_most_once(policy, member.has("max_attempts") || counts_attempts);
     queue.executors.insert_or_assign(item.key, std::move(executor));
     if (item.key == "*") {
       queue.options.any_type = policy;

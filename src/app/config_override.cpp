@@ -95,8 +95,7 @@ constexpr std::array kOverrides{
     Override{&Overrides::state_dir, "LICTOR_STATE_DIR", "--state-dir", apply_state_dir},
     Override{&Overrides::log_level, "LICTOR_LOG_LEVEL", "--log-level", apply_log_level},
     Override{&Overrides::log_format, "LICTOR_LOG_FORMAT", "--log-format", apply_log_format},
-    Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul",
-             apply_addresses},
+    Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul", apply_addresses},
     Override{&Overrides::token_file, "LICTOR_TOKEN_FILE", "--token-file", apply_token_file},
 };
 

@@ -117,13 +117,15 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
     return tl::unexpected{read.error()};
   }
   options.node = node;
+  const bool counts_attempts = place.has("max_attempts");
   queue.defaults = policy;
+  limit_at_most_once(queue.defaults, counts_attempts);
   derive(&place, root, queue);
   if (auto checked = check_relations(place, options); !checked) {
     return tl::unexpected{checked.error()};
   }
   if (executors) {
-    if (auto read = read_executors(*executors, mode, policy, queue); !read) {
+    if (auto read = read_executors(*executors, mode, policy, counts_attempts, queue); !read) {
       return tl::unexpected{read.error()};
     }
   }

@@ -16,6 +16,7 @@
 #include "app/admin_face.h"
 #include "app/executors.h"
 #include "app/layout.h"
+#include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -197,9 +198,18 @@ class Daemon {
       const Role role = !queue->leading(now) ? Role::kFollowing
                         : stopping_          ? Role::kDraining
                                              : Role::kLeading;
-      status.queues.push_back({queue->name(), role, queue->waiting(), queue->running()});
+      status.queues.push_back(
+          {queue->name(), role, queue->waiting(), queue->running(), queue->paused()});
     }
     return status;
+  }
+
+  [[nodiscard]] std::optional<std::string> why(const std::string& queue_name,
+                                               const std::string& id) const {
+    for (const auto& queue : queues_) {
+      if (queue->name() == queue_name) return queue->why(boot_now(), id);
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] const std::shared_ptr<exec::ActiveLogs>& active_logs() const {
@@ -222,8 +232,12 @@ class Daemon {
  private:
   void on_signal(int signal) {
     if (signal == SIGHUP) {
-      log(Level::kWarn,
-          "SIGHUP: this version reads its configuration only at the start; restart it");
+      sd_notify(0, "RELOADING=1");
+      if (auto taken = reload(); !taken) {
+        log(Level::kError, "the new configuration is not taken; going on with the old one",
+            {{"error", taken.error().message}});
+      }
+      sd_notify(0, "READY=1");
       return;
     }
     if (stopping_) {
@@ -234,6 +248,36 @@ class Daemon {
     }
     log(Level::kInfo, "stopping: running jobs may finish; a second signal stops at once");
     request_stop();
+  }
+
+  // All of it or nothing.
+  Result<void> reload() {
+    auto next = options_.reload();
+    if (!next) return tl::unexpected(std::move(next.error()));
+    if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
+      std::string names;
+      for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
+      return fail(ErrorCode::kInvalid, "it takes a restart: " + names);
+    }
+    std::vector<runtime::Runners> runners;
+    for (std::size_t i = 0; i < config_.queues.size(); ++i) {
+      auto made = make_runners(*next, queue_of(*next, queues_[i]->name()),
+                               static_cast<exec::LeaseSlot>(i), host_, registry_, active_logs_);
+      if (!made) return tl::unexpected(std::move(made.error()));
+      runners.push_back(std::move(*made));
+    }
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      queues_[i]->reconfigure(queue_of(*next, queues_[i]->name()).options, std::move(runners[i]));
+    }
+    runtime::set_log_level(to_level(next->log.level));
+    for (const std::string& warning : next->warnings) log(Level::kWarn, warning);
+    log(Level::kInfo, "the new configuration is taken", {{"file", next->file}});
+    return {};
+  }
+
+  static const QueueConfig& queue_of(const Config& config, const std::string& name) {
+    return *std::find_if(config.queues.begin(), config.queues.end(),
+                         [&](const QueueConfig& queue) { return queue.options.queue == name; });
   }
 
   void request_stop() {
@@ -298,7 +342,9 @@ Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, cons
                                {config.logs.max_age, config.logs.max_bytes},
                                daemon.active_logs(),
                                log_pruned};
-  AdminBackend backend{loop, transport, [&daemon] { return daemon.status(); }};
+  AdminBackend backend{
+      loop, transport, [&daemon] { return daemon.status(); },
+      [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); }};
   const admin::LogStore logs{log_directory(config), daemon.active_logs()};
   auto served = face->serve(backend, logs);
   if (served) daemon.run();

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <functional>
+
 #include "app/config.h"
 #include "app/registry.h"
+#include "lictor/result.h"
 
 namespace lictor::app {
 
 struct RunOptions {
-  bool once = false;  ///< end when nothing that is due is left
+  bool once = false;                       ///< end when nothing that is due is left
+  std::function<Result<Config>()> reload;  ///< reads the configuration anew, for SIGHUP
 };
 
 /// `lictor run`: leads or follows in every queue of `config` until SIGTERM or SIGINT. Forks the

@@ -5,11 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "base/time_text.h"
+#include "cli/admin_client.h"
 #include "exec/output_log.h"
 #include "exec/stored_logs.h"
-#include "net/transport.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
@@ -19,17 +18,16 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-constexpr auto kRequestTime = 5s;
 constexpr auto kLookEvery = 200ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
 
 class RemoteLogs : public LogSource {
  public:
-  RemoteLogs(std::unique_ptr<net::Transport> transport, std::string target)
-      : transport_(std::move(transport)), target_(std::move(target)) {}
+  RemoteLogs(AdminClient face, std::string target)
+      : face_(std::move(face)), target_(std::move(target)) {}
 
   Result<std::vector<LogEntry>> list() override {
-    auto body = get(target_, 0s);
+    auto body = face_.get(target_);
     if (!body) return tl::unexpected(std::move(body.error()));
     const auto answer = wire::parse_json(*body);
     const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
@@ -53,29 +51,14 @@ class RemoteLogs : public LogSource {
 
   Result<std::string> read(const LogEntry& log, std::uint64_t offset,
                            std::chrono::seconds wait) override {
-    return get(target_ + "&attempt=" + std::to_string(log.attempt) +
-                   "&token=" + std::to_string(log.token) + "&offset=" + std::to_string(offset) +
-                   "&wait=" + std::to_string(wait.count()),
-               wait);
+    return face_.get(target_ + "&attempt=" + std::to_string(log.attempt) + "&token=" +
+                         std::to_string(log.token) + "&offset=" + std::to_string(offset) +
+                         "&wait=" + std::to_string(wait.count()),
+                     wait);
   }
 
  private:
-  Result<std::string> get(std::string target, std::chrono::seconds wait) {
-    http::Request request;
-    request.target = std::move(target);
-    request.timeout = kRequestTime + wait;
-    request.long_poll = wait > 0s;
-    http::Response response = transport_->perform(std::move(request));
-    if (response.delivery != http::Delivery::kReplied) {
-      return fail(ErrorCode::kUnavailable, response.error);
-    }
-    if (response.status == 200) return std::move(response.body);
-    return fail(response.status == 403 ? ErrorCode::kPermissionDenied : ErrorCode::kFailed,
-                response.endpoint + " answered " + std::to_string(response.status) + " (" +
-                    excerpt(response.body, 200) + ")");
-  }
-
-  const std::unique_ptr<net::Transport> transport_;
+  AdminClient face_;
   const std::string target_;
 };
 
@@ -113,12 +96,10 @@ class LocalLogs : public LogSource {
 
 Result<std::unique_ptr<LogSource>> remote_logs(std::vector<std::string> addresses,
                                                const std::string& queue, const std::string& id) {
-  net::Options options;
-  options.addresses = std::move(addresses);
-  auto transport = net::Transport::open(std::move(options));
-  if (!transport) return tl::unexpected(std::move(transport.error()));
+  auto face = AdminClient::open(std::move(addresses));
+  if (!face) return tl::unexpected(std::move(face.error()));
   return std::make_unique<RemoteLogs>(
-      std::move(*transport),
+      std::move(*face),
       "/v1/logs?queue=" + wire::query_value(queue) + "&id=" + wire::query_value(id));
 }
 

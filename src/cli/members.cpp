@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/member_list.h"
-#include "base/printable.h"
 #include "cli/table.h"
 
 namespace lictor::cli {

@@ -1,18 +1,25 @@
+#include <algorithm>
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::cli {
 namespace {
+
+using nlohmann::json;
 
 bool expired(const TaskInfo& task, WallTime now) {
   const auto members = wire::split_object(task.record);
@@ -54,23 +61,74 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   return reasons;
 }
 
+// What the leader decides by, which is more than Consul holds. Nothing: it cannot be asked, and
+// `why_not` says why.
+std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not) {
+  const auto members = read_members(client);
+  if (!members) {
+    why_not = members.error().message;
+    return std::nullopt;
+  }
+  const auto leader = std::find_if(members->begin(), members->end(),
+                                   [](const Member& member) { return member.leads; });
+  if (leader == members->end()) {
+    why_not = "no member leads";
+    return std::nullopt;
+  }
+  const Reach reach = reach_of(*leader, own_host_name());
+  why_not = "the leader, " + leader->node + ", could not be asked: " + reach.why_not;
+  if (reach.addresses.empty()) return std::nullopt;
+  auto face = AdminClient::open(reach.addresses);
+  auto answer = face ? face->get("/v1/tasks/" + wire::query_value(id) +
+                                 "/why?queue=" + wire::query_value(client.queue))
+                     : Result<std::string>{tl::unexpected(face.error())};
+  if (!answer) {
+    why_not += answer.error().message;
+    return std::nullopt;
+  }
+  auto reasons = wire::parse_json(*answer);
+  if (reasons && reasons->is_array() && !reasons->empty()) {
+    why_not.clear();
+    return reasons;
+  }
+  why_not += "it gave another answer";
+  return std::nullopt;
+}
+
+// The answer of a leader that has not heard of the task yet, or that leads no more, says less than
+// Consul does.
+bool is_known(const json& reasons) {
+  const json& first = reasons.front();
+  return first.is_object() && first.value("reason", "") != "unknown_task";
+}
+
 }  // namespace
 
 Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
   if (!found) return tl::unexpected(found.error());
   const TaskInfo& task = found->front();
-  const std::vector<std::string> reasons = reasons_of(client, task);
+  std::string why_not;
+  std::optional<json> told;
+  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not);
+  if (told && !is_known(*told)) told.reset();
+  if (!told) {
+    told = json::array();
+    for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
+  }
   if (client.json) {
     client.console.print(json_document({{"queue", client.queue},
                                         {"id", id},
                                         {"state", client::state_name(task.state)},
-                                        {"reasons", reasons}}));
+                                        {"reasons", *told}}));
     return kDone;
   }
-  for (const std::string& reason : reasons) {
-    client.console.print("task " + printable(task.id) + ": " + reason + '\n');
+  for (const json& reason : *told) {
+    const json text = reason.is_object() ? reason.value("text", json{}) : json{};
+    client.console.print("task " + printable(task.id) + ": " +
+                         (text.is_string() ? printable(text.get<std::string>()) : "?") + '\n');
   }
+  if (!why_not.empty()) client.console.note("lictor: as far as Consul knows; " + why_not);
   return kDone;
 }
 

@@ -32,6 +32,8 @@ struct Options {
   bool tls_verify = true;
   std::string consul_namespace;  ///< X-Consul-Namespace; not sent when empty (Enterprise only)
   std::chrono::milliseconds connect_timeout{1000};
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 using Callback = std::function<void(Response)>;

@@ -109,6 +109,8 @@ void set_up_log(LogStyle style, Level least) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void set_log_level(Level least) { spdlog::default_logger_raw()->set_level(to_spdlog(least)); }
+
 bool logs(Level level) noexcept {
   return spdlog::default_logger_raw()->should_log(to_spdlog(level));
 }

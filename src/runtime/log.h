@@ -21,6 +21,9 @@ using Fields = std::vector<std::pair<std::string_view, std::string>>;
 /// Says where the log goes, once, before there are threads. Errors: kInvalid.
 void set_up_log(LogStyle style, Level least);
 
+/// From now on. Thread safe.
+void set_log_level(Level least);
+
 /// Whether a line of `level` would be written; saves the work of wording it.
 [[nodiscard]] bool logs(Level level) noexcept;
 

@@ -35,6 +35,7 @@ core::JobExited to_core(const wire::Layout& layout, const std::string& task_key,
   event.ending = to_core(exit.ending);
   event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
+  event.retry_after = exit.retry_after;
   if (event.ending != core::JobEnding::kDone) return event;
   const auto refuse = [&](const char* what, const Error& error) {
     event.ending = core::JobEnding::kRetry;

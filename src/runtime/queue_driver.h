@@ -56,6 +56,7 @@ class QueueDriver : public Task {
   [[nodiscard]] const std::string& name() const { return options_.queue; }
   [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] bool leading(Instant now) const { return core_.leading(now); }
+  [[nodiscard]] bool paused() const { return core_.paused(); }
   [[nodiscard]] bool drained() const { return core_.drained(); }
   [[nodiscard]] std::size_t waiting() const { return core_.waiting(); }
   [[nodiscard]] std::size_t running() const { return core_.running(); }

@@ -1,0 +1,59 @@
+#include "app/reload.h"
+
+#include <algorithm>
+
+namespace lictor::app {
+namespace {
+
+void compare_queue(const QueueConfig& running, const QueueConfig& next,
+                   std::vector<std::string>& changed) {
+  const auto note = [&](const char* setting, bool same) {
+    if (!same) changed.push_back("queue " + running.options.queue + ": " + setting);
+  };
+  const core::QueueOptions& a = running.options;
+  const core::QueueOptions& b = next.options;
+  note("tasks_prefix", running.tasks_prefix == next.tasks_prefix);
+  note("leader_key", running.leader_key == next.leader_key);
+  note("dead_prefix", running.dead_prefix == next.dead_prefix);
+  note("done_prefix", running.done_prefix == next.done_prefix);
+  note("control_key", running.control_key == next.control_key);
+  note("members_prefix", running.members_prefix == next.members_prefix);
+  note("serialize_by", running.serialize_by == next.serialize_by);
+  note("session_checks", running.session_checks == next.session_checks);
+  note("session_ttl", a.session_ttl == b.session_ttl);
+  note("renew_interval", a.renew_interval == b.renew_interval);
+  note("lock_delay", a.lock_delay == b.lock_delay);
+  note("request_timeout", a.request_timeout == b.request_timeout);
+  note("kill_grace", a.kill_grace == b.kill_grace);
+}
+
+}  // namespace
+
+std::vector<std::string> needs_restart(const Config& running, const Config& next) {
+  std::vector<std::string> changed;
+  const auto note = [&](const char* setting, bool same) {
+    if (!same) changed.emplace_back(setting);
+  };
+  note("node", running.node == next.node);
+  note("root", running.root == next.root);
+  note("state_dir", running.state_dir == next.state_dir);
+  note("log.format", running.log.format == next.log.format);
+  note("consul", running.consul.options == next.consul.options &&
+                     running.consul.register_service == next.consul.register_service);
+  note("admin", running.admin == next.admin);
+  note("logs", running.logs == next.logs);
+  for (const QueueConfig& queue : running.queues) {
+    const auto other =
+        std::find_if(next.queues.begin(), next.queues.end(),
+                     [&](const QueueConfig& q) { return q.options.queue == queue.options.queue; });
+    if (other == next.queues.end()) {
+      changed.push_back("queue " + queue.options.queue + " (gone)");
+    } else {
+      compare_queue(queue, *other, changed);
+    }
+  }
+  if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
+  return changed;
+}
+
+}  // namespace lictor::app
