@@ -33,7 +33,11 @@ struct Whereabouts {
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   Whereabouts where;
   const auto found = client.api.show(id);
-  if (!found && found.error().code == ErrorCode::kNotFound) return where;
+  // Who may not look is still helped by asking everybody.
+  if (!found && (found.error().code == ErrorCode::kNotFound ||
+                 found.error().code == ErrorCode::kPermissionDenied)) {
+    return where;
+  }
   if (!found) return tl::unexpected(found.error());
   const TaskInfo& task = found->front();
   if (task.state < TaskState::kDead) {

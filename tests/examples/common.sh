@@ -39,7 +39,11 @@ start_consul() {
     -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" -serf-wan-port=-1 \
     -dns-port=-1 -grpc-port=-1
   export CONSUL_HTTP_ADDR=127.0.0.1:$http LICTOR_STATE_DIR=$dir/state
-  until [ "$(curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/kv/up" -d yes)" = true ]; do sleep 0.1; done
+  unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL
+  until [ "$(curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/kv/up" -d yes)" = true ]; do
+    kill -0 "${pids[0]}"
+    sleep 0.1
+  done
 }
 
 # Into $dir/prefix.

@@ -66,8 +66,10 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   CHECK(told["node"] == "a");
   CHECK(told["pid"] == 7);
   CHECK(told["uptime_seconds"] == 61);
-  CHECK(told["queues"][0] ==
-        json{{"name", "one"}, {"role", "leading"}, {"waiting", 3}, {"running", 2}});
+  CHECK(
+      told["queues"][0] ==
+      json{
+          {"name", "one"}, {"role", "leading"}, {"waiting", 3}, {"running", 2}, {"paused", false}});
   CHECK(told["queues"][1]["waiting"].is_null());
   backend.known.reset();
   CHECK(get(backend, "/v1/status").status == 503);

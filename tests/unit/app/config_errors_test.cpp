@@ -92,7 +92,8 @@ TEST_CASE("a wrong type is refused with what was expected and what came") {
         "session_checks: expected an array, got \"serfHealth\""},
        {queue_text("\"session_checks\": [true]"), "session_checks[0]: expected text, got true"},
        {queue_text("\"delivery\": \"once\""),
-        "delivery: expected one of \"at_least_once\", \"at_most_once\", got \"once\""},
+        "delivery: expected one of \"at_least_once\", \"effectively_once\", "
+        "\"at_most_once\", got \"once\""},
        {queue_text("\"backoff\": \"10s\""), "backoff: expected an object, got \"10s\""},
        {queue_text("\"backoff\": {\"jitter\": 2}"),
         "backoff.jitter: expected a number from 0 to 1, got the number 2"},

@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-
 namespace lictor::app {
 namespace {
 
