@@ -120,7 +120,10 @@ class HelpFormatter : public CLI::Formatter {
     return form.empty() ? form : ' ' + form;
   }
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    return '\n' + CLI::Formatter::make_usage(app, app->get_parent() ? "lictor " + name : name);
+    for (const CLI::App* parent = app->get_parent(); parent; parent = parent->get_parent()) {
+      name = parent->get_name() + ' ' + name;
+    }
+    return '\n' + CLI::Formatter::make_usage(app, name);
   }
 };
 

@@ -9,17 +9,18 @@
 namespace lictor::client {
 namespace {
 
-// Only for saying whether a claimed task runs, so that not knowing is no obstacle.
-std::string leader_session(const Queue& queue) {
+Plan removal_plan(const Queue& queue) {
+  // Only for saying whether a claimed task runs, so that not knowing is no obstacle.
   const auto lock = queue.store.get(queue.layout.leader_key);
-  return lock && *lock ? (*lock)->session : std::string{};
-}
-
-Plan removal_plan(const Queue& queue, std::string session) {
-  return [&queue, session = std::move(session)](wire::KvEntry entry) -> Result<PlannedChange> {
+  const std::string session = lock && *lock ? (*lock)->session : std::string{};
+  const bool known = lock.has_value();
+  return [&queue, session, known](wire::KvEntry entry) -> Result<PlannedChange> {
     PlannedChange planned;
     planned.change = removal(entry.key, entry.modify_index);
     planned.task = view_task(queue.layout, std::move(entry), session, wall_now());
+    if (!known && planned.task.state == TaskState::kOrphan) {
+      planned.task.state = TaskState::kRunning;
+    }
     return planned;
   };
 }
@@ -41,8 +42,7 @@ Error not_there(const Queue& queue, const std::string& id) {
 }  // namespace
 
 Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
-  auto cancelled =
-      change_one(queue, queue.layout.task_key(id), removal_plan(queue, leader_session(queue)));
+  auto cancelled = change_one(queue, queue.layout.task_key(id), removal_plan(queue));
   if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
   return tl::unexpected(not_there(queue, id));
 }
@@ -55,8 +55,7 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   auto listed = list_tasks(queue, filter);
   if (!listed) return tl::unexpected(std::move(listed.error()));
   std::erase_if(listed->tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });
-  auto result = change_many(queue, std::move(listed->tasks),
-                            removal_plan(queue, leader_session(queue)), progress);
+  auto result = change_many(queue, std::move(listed->tasks), removal_plan(queue), progress);
   // What has ended in the meantime needs no cancelling.
   std::erase_if(result.refused, [](const BulkResult::Refusal& refusal) {
     return refusal.error.code == ErrorCode::kNotFound;

@@ -68,6 +68,31 @@ TEST_CASE("--ndjson needs no type and goes with no flag of a single task") {
   CHECK(contains(refuse({"submit", "--ndjson", "-", "--id", "4"}), "excludes"));
 }
 
+TEST_CASE("a command on many takes ids or --all, and only --all is narrowed down") {
+  const auto cancel = accept({"cancel", "a", "b"});
+  CHECK(std::get<cli::CancelOptions>(cancel.command).ids == std::vector<std::string>{"a", "b"});
+  const auto retry = accept({"retry", "--all", "--type", "T", "--reason", "expired"});
+  const auto& options = std::get<cli::RetryOptions>(retry.command);
+  CHECK(options.all);
+  CHECK(options.type == "T");
+  CHECK(options.reason == "expired");
+  CHECK(contains(refuse({"cancel"}), "ID or --all is required"));
+  CHECK(contains(refuse({"cancel", "a", "--all"}), "excludes"));
+  CHECK(contains(refuse({"retry", "a", "--type", "T"}), "requires --all"));
+}
+
+TEST_CASE("dead has commands of its own") {
+  const auto purge = accept({"--queue", "q", "dead", "purge", "--all", "--older-than", "24h"});
+  CHECK(purge.queue == "q");
+  CHECK(std::get<cli::DeadPurgeOptions>(purge.command).older_than == std::chrono::hours{24});
+  const auto show = accept({"dead", "show", "x~2", "--json"});
+  CHECK(std::get<cli::DeadShowOptions>(show.command).id == "x~2");
+  CHECK(show.json);
+  CHECK(contains(refuse({"dead"}), "lictor dead"));
+  CHECK(contains(refuse({"dead", "lst"}), "did you mean list?"));
+  CHECK(contains(refuse({"dead", "list", "--older-than", "long"}), "expected a duration"));
+}
+
 TEST_CASE("bad usage is one line that names the way out") {
   CHECK(refuse({"sbmit"}) ==
         "lictor: no command \"sbmit\"; did you mean submit?; see \"lictor --help\"\n");
@@ -87,14 +112,34 @@ TEST_CASE("bad usage is one line that names the way out") {
 }
 
 TEST_CASE("every command has a help with examples") {
-  for (const char* command :
-       {"run", "submit", "list", "show", "logs", "leader", "members", "check", "version"}) {
-    CAPTURE(command);
-    const auto parsed = parse_command_line({command, "--help"});
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"run"},
+                                                  {"submit"},
+                                                  {"list"},
+                                                  {"show"},
+                                                  {"why"},
+                                                  {"logs"},
+                                                  {"members"},
+                                                  {"cancel"},
+                                                  {"retry"},
+                                                  {"dead"},
+                                                  {"dead", "list"},
+                                                  {"dead", "show"},
+                                                  {"dead", "purge"},
+                                                  {"pause"},
+                                                  {"resume"},
+                                                  {"leader"},
+                                                  {"check"},
+                                                  {"version"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.emplace_back("--help");
+    std::string usage = "Usage: lictor";
+    for (const std::string& word : command) usage += ' ' + word;
+    CAPTURE(usage);
+    const auto parsed = parse_command_line(arguments);
     const auto* answer = std::get_if<Answer>(&parsed);
     REQUIRE(answer != nullptr);
     CHECK(answer->exit_code == 0);
-    CHECK(contains(answer->text, std::string{"Usage: lictor "} + command));
+    CHECK(contains(answer->text, usage + ' '));
     CHECK(contains(answer->text, "Examples:"));
   }
 }

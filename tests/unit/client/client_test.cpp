@@ -1,0 +1,93 @@
+#include "client/client.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using test::contains;
+using test::reply;
+using test::result;
+using test::txn_error;
+using test::undelivered;
+
+lictor::Client client_of(test::FakeConsul& consul) {
+  return lictor::Client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+}
+
+TEST_CASE("a task is written under its id, and an id that is taken is a conflict") {
+  test::FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9)),
+                           reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  auto client = client_of(consul);
+  NewTask task{.type = "T", .id = "42", .parameters = {{"a", 1}}};
+  const auto first = client.submit(task);
+  REQUIRE(first);
+  CHECK(first->id == "42");
+  CHECK(first->index == 9);
+  CHECK(client.submit(task).error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("what cannot be a task is refused before anything is sent") {
+  test::FakeConsul consul{{}};
+  auto client = client_of(consul);
+  CHECK(client.submit({.type = ""}).error().code == ErrorCode::kInvalid);
+  CHECK(client.submit({.type = "T", .id = "a//b"}).error().code == ErrorCode::kInvalid);
+  CHECK(client.submit({.type = "T\xff"}).error().code == ErrorCode::kInvalid);
+  CHECK(client.submit({.type = "T", .max_attempts = 0}).error().code == ErrorCode::kInvalid);
+  CHECK(client.submit_record("not json").error().code == ErrorCode::kInvalid);
+  CHECK(consul.asked.empty());
+}
+
+TEST_CASE("of many tasks each has its own outcome") {
+  test::FakeConsul consul{{reply(409, txn_error(1, "failed to set key, index is stale")),
+                           reply(200, result("lictor/q/tasks/a", "{}", 9))}};
+  auto client = client_of(consul);
+  const std::vector<NewTask> tasks{{.type = "T", .id = "a"},
+                                   {.type = "", .id = "bad"},
+                                   {.type = "T", .id = "taken"},
+                                   {.type = "T", .id = "c"}};
+  std::size_t told = 0;
+  const auto results = client.submit_many(
+      tasks, [&](std::size_t done, std::size_t total) { told = done * 100 + total; });
+  REQUIRE(results.size() == 4);
+  CHECK(results[0]->index == 9);
+  CHECK(results[1].error().code == ErrorCode::kInvalid);
+  CHECK(results[2].error().code == ErrorCode::kConflict);
+  CHECK(results[3]->id == "c");
+  CHECK(told == 404);
+  CHECK(consul.all_asked());
+}
+
+TEST_CASE("tasks without a time start in their order, 64 in a transaction") {
+  test::FakeConsul consul{{reply(200, result("k", "{}", 9)), reply(200, result("k", "{}", 10))}};
+  auto client = client_of(consul);
+  const auto results = client.submit_many(std::vector<NewTask>(65, NewTask{.type = "T"}));
+  CHECK(results[63]->index == 9);
+  CHECK(results[64]->index == 10);
+  CHECK(results[0]->id < results[1]->id);
+  CHECK(results[63]->id < results[64]->id);
+}
+
+TEST_CASE("options that cannot be meant are refused, each by its name") {
+  const auto error_of = [](const ClientOptions& options) {
+    const auto client = lictor::Client::open(options);
+    REQUIRE_FALSE(client);
+    CHECK(client.error().code == ErrorCode::kInvalid);
+    return client.error().message;
+  };
+  CHECK(contains(error_of({.root = "lictor"}), "root"));
+  CHECK(contains(error_of({.queue = "a/b"}), "queue"));
+  CHECK(contains(error_of({.tasks_prefix = "tasks"}), "tasks_prefix"));
+  CHECK(contains(error_of({.leader_key = "leader/"}), "leader_key"));
+  CHECK(contains(error_of({.addresses = {"ftp://x"}}), "ftp://x"));
+  CHECK(lictor::Client::open({.addresses = {"http://127.0.0.1:1"}, .use_environment = false}));
+}
+
+}  // namespace
+}  // namespace lictor::client
