@@ -149,7 +149,8 @@ struct PauseState {
 ///   const auto ending = client->wait(sent->id, {.index = sent->index});
 ///
 /// Thread safe: every method may be called from any thread. All but open() block until Consul has
-/// answered, 10 s at most for each request. No exception leaves it.
+/// answered: 10 s at most for a request, 60 s for a listing; where the reply to a new task was
+/// lost, it is looked for up to 20 s more.
 ///
 /// Errors of all: kUnavailable, Consul cannot be reached or has no leader, nothing was changed;
 /// kTimeout, the reply was lost, and nobody can tell whether a change was made; kPermissionDenied;
