@@ -19,18 +19,24 @@ std::string command() {
 }
 
 json config_of(const DaemonSettings& settings, const std::string& state_dir) {
-  // The shortest session that Consul allows, and the shortest lock-delay that leaves room for two
-  // lost proofs of leadership.
-  json queue{
-      {"name", "default"}, {"session_ttl", "10s"}, {"lock_delay", "12s"}, {"kill_grace", "1s"}};
-  queue.merge_patch(settings.queue);
+  json queues = json::array();
+  const auto add = [&](const json& queue) {
+    // The shortest session that Consul allows, and the shortest lock-delay that leaves room for two
+    // lost proofs of leadership.
+    json full{
+        {"name", "default"}, {"session_ttl", "10s"}, {"lock_delay", "12s"}, {"kill_grace", "1s"}};
+    full.merge_patch(queue);
+    queues.push_back(full);
+  };
+  add(settings.queue);
+  for (const json& queue : settings.more_queues) add(queue);
   json config{{"node", settings.node},
               {"root", settings.root},
               {"state_dir", state_dir},
               {"log", {{"level", "debug"}}},
               {"consul", {{"addresses", settings.consul}, {"register", settings.registers}}},
               {"admin", {{"listen", settings.admin}}},
-              {"queues", json::array({queue})}};
+              {"queues", queues}};
   if (!settings.token_file.empty()) config["consul"]["token_file"] = settings.token_file;
   return config;
 }
@@ -61,6 +67,16 @@ void LictorDaemon::start() {
 void LictorDaemon::kill() {
   process_->signal(SIGKILL);
   static_cast<void>(process_->wait());
+}
+
+void LictorDaemon::reload(const json& queue) {
+  settings_.queue.merge_patch(queue);
+  reload_text(config_of(settings_, folder_.file("state")).dump(2));
+}
+
+void LictorDaemon::reload_text(const std::string& config) {
+  write_text(folder_.file("lictor.json"), config);
+  process_->signal(SIGHUP);
 }
 
 std::optional<int> LictorDaemon::stop() {

@@ -22,6 +22,7 @@ struct DaemonSettings {
   bool registers = false;          ///< the service in Consul's catalog
   std::vector<std::string> admin;  ///< what its admin face listens on
   nlohmann::json queue;            ///< settings of the queue "default", laid over the tests' own
+  std::vector<nlohmann::json> more_queues{};  ///< likewise, with names of their own
 };
 
 /// A daemon of lictor with a state folder of its own.
@@ -38,6 +39,9 @@ class LictorDaemon {
   void kill();  ///< SIGKILL, and waits for its end
   void freeze() { process_->signal(SIGSTOP); }
   void thaw() { process_->signal(SIGCONT); }
+  /// Writes the configuration anew, with `queue` laid over it, and HUP.
+  void reload(const nlohmann::json& queue);
+  void reload_text(const std::string& config);
   /// TERM; its exit code. Nothing if it does not end.
   std::optional<int> stop();
   void terminate() { process_->signal(SIGTERM); }

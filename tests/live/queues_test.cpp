@@ -1,0 +1,94 @@
+// Several queues in one daemon, several daemons on one host, tasks of a certain time.
+
+#include <doctest/doctest.h>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
+  World world;
+  const auto with_two_queues = [&](const std::string& node) {
+    DaemonSettings settings = world.settings(node, {}, "none");
+    json second = settings.queue;
+    second["name"] = "second";
+    settings.more_queues.push_back(second);
+    return std::make_unique<LictorDaemon>(settings);
+  };
+  const auto leader_of = [&](const std::string& queue) {
+    const auto entry = world.kv.get(world.root + queue + "/leader");
+    if (!entry || entry->session.empty()) return std::string{};
+    return json::parse(entry->value).value("node", "");
+  };
+  const auto submit = [&](const std::string& queue, const std::string& id, int sleep_ms) {
+    world.kv.put_json(world.root + queue + "/tasks/" + id,
+                      {{"taskType", "Record"}, {"taskPara", {{"sleep", sleep_ms}}}});
+  };
+  const auto first = with_two_queues("a");
+  REQUIRE(eventually([&] {
+    return leader_of("default") == first->node() && leader_of("second") == first->node();
+  }));
+  const auto other = with_two_queues("b");
+  REQUIRE(eventually([&] { return !world.kv.sessions("lictor second " + other->node()).empty(); }));
+
+  // One queue's lead moves, the other's stays; a job of one does not hold up the other.
+  world.kv.put(world.root + "second/control", R"({"step_down": {"id": "1"}})");
+  REQUIRE(eventually([&] { return leader_of("second") == other->node(); }));
+  CHECK(leader_of("default") == first->node());
+  submit("default", "long", 300'000);
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  for (int i = 0; i < 5; ++i) submit("second", std::to_string(i), 10);
+  REQUIRE(eventually([&] { return world.journal.ended() == 5; }));
+  REQUIRE(eventually([&] { return world.kv.list(world.root + "second/tasks/").empty(); }));
+  CHECK(world.journal.run("long")->host == first->node());
+  CHECK(world.journal.run("4")->host == other->node());
+  CHECK_FALSE(world.journal.run("long")->ended);
+}
+
+TEST_CASE("tasks of a certain time start at it, in order, also when they are moved") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto now_ms = [] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto put = [&](const std::string& id, std::int64_t due_ms) {
+    world.kv.put_json(world.task_key(id), {{"taskType", "Record"}, {"executeAt", due_ms}});
+  };
+  const std::int64_t due_ms = now_ms() + 4000;
+  const std::int64_t due_ns = monotonic_ns() + (due_ms - now_ms()) * 1'000'000;
+  put("later", due_ms);
+  put("earlier", due_ms + 3'600'000);
+  put("last", due_ms + 500);
+  for (int i = 0; i < 100; ++i) put("t" + std::to_string(100 + i), due_ms);
+  put("later", due_ms + 1000);
+  put("earlier", due_ms - 3'600'000);  // it is late: at once
+  REQUIRE(eventually([&] { return world.journal.run("earlier").has_value(); }));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  std::vector<std::string> expected{"earlier"};
+  for (int i = 0; i < 100; ++i) expected.push_back("t" + std::to_string(100 + i));
+  expected.insert(expected.end(), {"last", "later"});
+  CHECK(world.journal.order() == expected);
+  // The clock counts in milliseconds, and the two clocks were read one after the other.
+  const std::int64_t early_ns = 5'000'000;
+  CHECK(world.journal.run("t100")->begin_ns >= due_ns - early_ns);
+  CHECK(world.journal.run("last")->begin_ns >= due_ns + 500'000'000 - early_ns);
+  CHECK(world.journal.run("later")->begin_ns >= due_ns + 1'000'000'000 - early_ns);
+  MESSAGE("the first of 100 tasks due at one instant began "
+          << seconds_between(due_ns, world.journal.run("t100")->begin_ns) * 1000
+          << " ms after it, the last "
+          << seconds_between(due_ns, world.journal.run("t199")->begin_ns) * 1000 << " ms");
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
