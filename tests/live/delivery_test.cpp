@@ -45,7 +45,7 @@ class Case {
     if (step == Step::kFinishSent) network_.cut_at("delete-cas" + key, Before::kRequest);
     if (step == Step::kFinishLanded) network_.cut_at("delete-cas" + key, Before::kReply);
     json job{{"sleep", step == Step::kRunning ? 2000 : 10}};
-    job.merge_patch(para);
+    if (para.is_object()) job.merge_patch(para);
     world.submit("1", 1000, job);
     if (step == Step::kRunning) {
       REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
@@ -84,7 +84,7 @@ TEST_SUITE_BEGIN("live");
 
 TEST_CASE("at least once: whenever its owner is killed, a task runs to its end") {
   for (const Row& row : kRows) {
-    CAPTURE(row.name);
+    CAPTURE(std::string{row.name});
     Case the{row.step, {}, {}};
     the.go_on();
     CHECK(the.world.journal.runs_of("1").size() == row.runs_at_least_once);
@@ -97,7 +97,7 @@ TEST_CASE("at least once: whenever its owner is killed, a task runs to its end")
 
 TEST_CASE("at most once: whenever its owner is killed, a task runs once or is a dead letter") {
   for (const Row& row : kRows) {
-    CAPTURE(row.name);
+    CAPTURE(std::string{row.name});
     Case the{row.step, {{"delivery", "at_most_once"}}, {}};
     the.go_on();
     CHECK(the.world.journal.runs_of("1").size() == row.runs_at_most_once);
@@ -110,7 +110,7 @@ TEST_CASE("at most once: whenever its owner is killed, a task runs once or is a 
 
 TEST_CASE("effectively once: whenever its owner is killed, what a task writes is written once") {
   for (const Row& row : kRows) {
-    CAPTURE(row.name);
+    CAPTURE(std::string{row.name});
     const std::string written = "effects/" + std::to_string(monotonic_ns());
     const json writes = json::array({{{"key", written}, {"value", "done"}}});
     Case the{row.step, {}, {{"commit", writes.dump()}}};
