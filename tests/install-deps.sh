@@ -12,11 +12,11 @@ set -euo pipefail
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
 packages=(g++ cmake ninja-build pkg-config ca-certificates
-  nlohmann-json3-dev libspdlog-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
+  nlohmann-json3-dev libspdlog-dev libcli11-dev libexpected-dev libcurl4-iproute2 openssl-dev libsystemd-dev
   libcpp-httplib-dev)
 case "${1-}" in
   build) ;;
-  test) packages+=(doctest-dev curl sqlite3 git openssl python3) ;;
+  test) packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3) ;;
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
   *) say "expected \"build\" or \"test\", got \"${1-}\"; see --help"; exit 2 ;;
 esac

@@ -40,6 +40,7 @@ using runtime::Level;
 using runtime::log;
 
 constexpr int kExitFailed = 1;
+constexpr unsigned kAttemptBits = 40;  // more than a queue begins in a daemon's life
 constexpr int kExitBadConfiguration = 2;
 
 int refuse(const Error& error) {
@@ -86,6 +87,8 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue,
                            const nlohmann::json& self) {
   wire::Binding binding;
   binding.layout = layout_of(queue);
+  for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(layout_of(any));
+  binding.reserved.root = config.root;
   binding.queue = queue.options.queue;
   binding.node = config.node;
   binding.session_ttl = queue.options.session_ttl;
@@ -150,6 +153,7 @@ class Daemon {
       parts.options = queue.options;
       parts.options.node = config_.node;
       parts.options.identity = identity;
+      parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue, self_);
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;

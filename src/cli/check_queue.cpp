@@ -167,6 +167,12 @@ class QueueCheck {
     if (!tasks_readable_) return;
     const auto control = store_.get(queue_.layout.control_key);
     if (!control || !*control) return;
+    if (const std::string fault = client::control_fault((*control)->value); !fault.empty()) {
+      report_.warn(name("control"),
+                   "the leader does not act on " + queue_.layout.control_key + ": " + fault,
+                   "correct it, or delete it: what was paused goes on then");
+      return;
+    }
     const PauseState state = client::read_pause((*control)->value);
     if (!state.paused) return;
     report_.warn(name("pause"), "the queue is " + pause_text(state),

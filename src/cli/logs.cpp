@@ -71,6 +71,7 @@ class Search {
   Result<void> run(const std::string& known_node) {
     places_.clear();
     tried_.clear();
+    unheard_.clear();
     auto members = read_members(client_);
     if (!members) return tl::unexpected(std::move(members.error()));
     const auto listed = [&](const std::string& node) {
@@ -89,8 +90,9 @@ class Search {
     for (const Member& member : *members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
       ask(member);
+      // Where it runs, or ended, the newest attempt is; the list is of all.
       const bool found = !places_.empty() && newest(places_.back()) != nullptr;
-      if (found && member.node == wanted) break;
+      if (found && member.node == wanted && !client_.json) break;
     }
     return {};
   }
@@ -108,6 +110,8 @@ class Search {
   }
 
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  /// Those who could not be asked, and why: they may have what is newer. Empty: all answered.
+  [[nodiscard]] const std::string& unheard() const { return unheard_; }
   [[nodiscard]] std::string tried() const {
     std::string text;
     for (const std::string& one : tried_) text += (text.empty() ? "" : "; ") + one;
@@ -136,6 +140,7 @@ class Search {
       if (why.empty()) return;
     }
     tried_.push_back(member.node + ": " + why);
+    unheard_ += (unheard_.empty() ? "" : "; ") + tried_.back();
   }
 
   // What went wrong; empty: nothing.
@@ -152,6 +157,7 @@ class Search {
   const LogsOptions& options_;
   std::vector<Place> places_;
   std::vector<std::string> tried_;
+  std::string unheard_;
 };
 
 // Output as it comes in pieces, which may split a character.
@@ -282,6 +288,9 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (!where) return tl::unexpected(std::move(where.error()));
     if (auto asked = search.run(where->node); !asked) return tl::unexpected(asked.error());
     const auto [place, log] = search.best();
+    if (log != nullptr && !search.unheard().empty()) {
+      client.console.complain("there may be other attempts: " + printable(search.unheard()));
+    }
     if (client.json && (log != nullptr || !options.follow)) {
       client.console.print(
           json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));

@@ -139,6 +139,13 @@ class Submission {
   std::optional<Error> stopped_;
 };
 
+// An unset variable of a script must not name the folder key at the prefix.
+Result<void> check_id(const std::string& id) {
+  if (!id.empty() && !id.ends_with('/')) return {};
+  return fail(ErrorCode::kInvalid,
+              "expected a task's id, got " + (id.empty() ? "nothing" : '"' + printable(id) + '"'));
+}
+
 }  // namespace
 
 Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout layout)
@@ -212,15 +219,18 @@ Result<TaskList> Client::list(const TaskFilter& filter) {
   return client::list_tasks(impl_->queue, filter);
 }
 Result<std::vector<TaskInfo>> Client::show(const std::string& id) {
+  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
   return client::show_task(impl_->queue, id);
 }
 Result<TaskInfo> Client::cancel(const std::string& id) {
+  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
   return client::cancel_task(impl_->queue, id);
 }
 Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
   return client::cancel_tasks(impl_->queue, filter, progress);
 }
 Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
+  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
   return client::retry_task(impl_->queue, id, drop_expiry);
 }
 Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
@@ -228,6 +238,7 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
   return client::retry_tasks(impl_->queue, filter, drop_expiry, progress);
 }
 Result<TaskInfo> Client::purge(const std::string& id) {
+  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
   return client::purge_letter(impl_->queue, id);
 }
 Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {

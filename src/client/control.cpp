@@ -70,6 +70,14 @@ Result<std::string> with_resume(std::string_view control, std::string_view by, W
   return changed(control, {"paused", "resumed"}, R"("resumed":{)" + who_and_when(by, at) + '}');
 }
 
+std::string control_fault(std::string_view control) {
+  const auto value = wire::parse_json(control);
+  if (!value || !value->is_object()) return "expected a JSON object, got " + excerpt(control);
+  const nlohmann::json paused = value->value("paused", nlohmann::json{});
+  if (paused.is_null() || paused.is_boolean() || paused.is_object()) return {};
+  return "paused: expected true, false or an object, got " + excerpt(paused.dump());
+}
+
 PauseState read_pause(std::string_view control) {
   PauseState state;
   const auto value = wire::parse_json(control);

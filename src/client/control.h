@@ -20,6 +20,9 @@ namespace lictor::client {
 /// The same without the pause, and with a trace of who ended it.
 [[nodiscard]] Result<std::string> with_resume(std::string_view control, std::string_view by,
                                               WallTime at);
+/// What keeps a leader from acting on the control key; empty: nothing.
+[[nodiscard]] std::string control_fault(std::string_view control);
+
 /// What the value says of a pause; what is not an object says nothing.
 [[nodiscard]] PauseState read_pause(std::string_view control);
 

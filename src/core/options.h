@@ -63,6 +63,7 @@ struct QueueOptions {
   std::string queue = "default";
   std::string node;      // this member's name
   std::string identity;  // unique to this start of the daemon; part of every claim's nonce
+  std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share what runs their jobs
 
   std::uint32_t concurrency = 1;
   std::uint32_t prefetch = 0;        // claims held ahead of a free slot

@@ -11,7 +11,8 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       lease_(options_, requests_),
       commits_(options_, requests_),
       listing_(options_, requests_),
-      history_(options_, requests_) {
+      history_(options_, requests_),
+      last_attempt_(options_.first_attempt - 1) {
   rate_.set(options_.rate_limit);
 }
 

@@ -151,7 +151,7 @@ class Queue {
   WallTime wall_base_{};
   Instant wall_base_at_{};
 
-  std::uint64_t last_attempt_ = 0;
+  std::uint64_t last_attempt_;
   std::uint64_t last_claim_ = 0;
   std::set<std::string> abandoned_claims_;  // claims that seemed not to land, and may yet
   std::map<std::string, Tombstone, std::less<>> tombstones_;

@@ -97,8 +97,17 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   control_ = {};
   if (!event.ok) {
     if (event.unreadable && !std::exchange(told_control_, true)) {
-      out.emplace_back(
-          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "control key: " + event.error, {}});
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
+                            {},
+                            0,
+                            0,
+                            "the control key is not acted on: " + event.error,
+                            {}});
+    }
+    // Nonsense is watched like anything else: what comes after it is to be heard at once.
+    if (event.unreadable && event.consul_index > control_index_) {
+      control_index_ = event.consul_index;
+      return watch_control(now, out);
     }
     control_index_ = 0;
     control_at_ = now + kControlRetry;

@@ -29,7 +29,8 @@ core::JobEnding to_core(exec::Ending ending) {
 }
 
 // What a job handed over is looked at here, off the loop's thread: nonsense fails the attempt.
-core::JobExited to_core(const wire::Layout& layout, const std::string& task_key, exec::Exit exit) {
+core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
+                        exec::Exit exit) {
   core::JobExited event;
   event.attempt = exit.attempt;
   event.ending = to_core(exit.ending);
@@ -48,7 +49,7 @@ core::JobExited to_core(const wire::Layout& layout, const std::string& task_key,
     event.result = std::move(*exit.result);
   }
   if (exit.commit) {
-    auto writes = wire::read_commit(*exit.commit, layout, task_key);
+    auto writes = wire::read_commit(*exit.commit, reserved, task_key);
     if (writes) {
       event.writes = std::move(*writes);
     } else {
@@ -232,7 +233,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   auto started =
       it->second->start(attempt, effect.deadline.value_or(Instant::max()),
                         [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
-                          inbox->put(to_core(binding->layout, task->key, std::move(exit)));
+                          inbox->put(to_core(binding->reserved, task->key, std::move(exit)));
                         });
   if (!started) {
     running_.erase(effect.attempt);

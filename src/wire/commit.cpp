@@ -21,15 +21,26 @@ tl::unexpected<Error> refuse(std::size_t entry, const std::string& what) {
   return fail(ErrorCode::kInvalid, "entry " + std::to_string(entry + 1) + ": " + what);
 }
 
-// Whose key it is, if it is not for jobs to write.
-std::string owner_of(std::string_view key, const Layout& layout, std::string_view task_key) {
-  if (key == task_key) return "the task itself";
-  if (key == layout.leader_key) return "the leader's lock";
+std::string owner_in(std::string_view key, const Layout& layout) {
+  if (key == layout.leader_key) return "a leader's lock";
   if (key == layout.control_key) return "the operator's switches";
   if (key.starts_with(layout.dead_prefix)) return "a dead letter";
   if (key.starts_with(layout.done_prefix)) return "the history";
   if (key.starts_with(layout.members_prefix)) return "a member";
   return {};
+}
+
+// Whose key it is, if it is not for jobs to write.
+std::string owner_of(std::string_view key, const Reserved& reserved, std::string_view task_key) {
+  if (key == task_key) return "the task itself";
+  for (const Layout& layout : reserved.queues) {
+    if (std::string owner = owner_in(key, layout); !owner.empty()) return owner;
+  }
+  if (!key.starts_with(reserved.root)) return {};
+  const std::string_view rest = key.substr(reserved.root.size());
+  const std::size_t slash = rest.find('/');
+  if (slash == std::string_view::npos) return {};
+  return owner_in(key, Layout::under(reserved.root, rest.substr(0, slash)));
 }
 
 Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
@@ -76,7 +87,7 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
 
 }  // namespace
 
-Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Layout& layout,
+Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Reserved& reserved,
                                                std::string_view task_key) {
   const auto parsed = is_utf8(text) ? parse_json(text) : std::nullopt;
   if (!parsed || !parsed->is_array()) {
@@ -88,7 +99,7 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Layo
   for (const json& entry : *parsed) {
     auto write = read_entry(entry, writes.size());
     if (!write) return tl::unexpected(std::move(write.error()));
-    if (const std::string owner = owner_of(write->key, layout, task_key); !owner.empty()) {
+    if (const std::string owner = owner_of(write->key, reserved, task_key); !owner.empty()) {
       return refuse(writes.size(),
                     "key: " + excerpt(write->key) + " is " + owner + ", which lictor alone writes");
     }

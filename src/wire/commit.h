@@ -3,6 +3,7 @@
 // What a job wants committed with its finish (LICTOR_COMMIT, DESIGN section 5). Pure; takes any
 // bytes.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,13 +13,19 @@
 
 namespace lictor::wire {
 
+/// What lictor alone writes: in each of `queues` all but the tasks, and so in every queue that lies
+/// below `root` as is the default, whoever serves it.
+struct Reserved {
+  std::vector<Layout> queues;
+  std::string root;  ///< ends in '/', or empty
+};
+
 /// `text` is a JSON array such as
 ///   [{"key": "app/x", "value": "text"}, {"key": "app/y", "delete": true, "cas": 7}]
-/// with "value_base64" in place of "value" where the bytes are no text. Refused are keys that
-/// lictor writes itself: those of `task_key` and, below `layout`, everything but other tasks.
-/// Errors: kInvalid; they name entry, field, expectation and finding.
+/// with "value_base64" in place of "value" where the bytes are no text. Refused are `task_key` and
+/// what is reserved. Errors: kInvalid; they name entry, field, expectation and finding.
 [[nodiscard]] Result<std::vector<core::KvWrite>> read_commit(std::string_view text,
-                                                             const Layout& layout,
+                                                             const Reserved& reserved,
                                                              std::string_view task_key);
 
 /// Whether a job's result is a JSON value that a history can hold. Errors: kInvalid.

@@ -10,6 +10,7 @@
 #include "base/http.h"
 #include "core/effect.h"
 #include "core/event.h"
+#include "wire/commit.h"
 #include "wire/layout.h"
 
 namespace lictor::wire {
@@ -17,6 +18,7 @@ namespace lictor::wire {
 /// What a queue's requests need to know beside the effect.
 struct Binding {
   Layout layout;
+  Reserved reserved;  ///< not for jobs to write
   std::string queue;
   std::string node;
   std::string leader_value;  ///< JSON: who leads, for people

@@ -238,12 +238,17 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
     event.error = "expected a JSON object, got " + excerpt(entries->front().value);
     return event;
   }
-  event.ok = event.found = true;
   const auto part = [&](const char* name) -> std::optional<json> {
     const auto it = control->find(name);
     return it == control->end() || it->is_null() ? std::optional<json>{} : std::optional{*it};
   };
   const auto paused = part("paused");
+  if (paused && !paused->is_object() && !paused->is_boolean()) {
+    event.unreadable = true;
+    event.error = "paused: expected true, false or an object, got " + excerpt(paused->dump());
+    return event;
+  }
+  event.ok = event.found = true;
   event.paused = paused && (paused->is_object() || *paused == json(true));
   const auto step_down = part("step_down");
   event.step_down = field(step_down, "id");

@@ -117,9 +117,13 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
       return "the leader may not write it, and tries again at " + until + ": " + reason.text;
     case Kind::kSerial:
       return "task " + task + " of the same serialKey (" + reason.text + ") has not ended yet" +
-             (reason.count == 0 ? "" : ", and " + tasks(reason.count) + " come before it");
+             (reason.count == 0 ? ""
+                                : ", and " + tasks(reason.count) +
+                                      (reason.count == 1 ? " comes" : " come") + " before it");
     case Kind::kOrder:
-      return tasks(reason.count) + " that are due come before it; the next is " + task;
+      return tasks(reason.count) +
+             (reason.count == 1 ? " that is due comes" : " that are due come") +
+             " before it; the next is " + task;
     case Kind::kConcurrency:
       return "as many tasks run as may at a time (concurrency " + std::to_string(reason.count) +
              ")" + (reason.key.empty() ? "" : "; task " + task + " is one of them");

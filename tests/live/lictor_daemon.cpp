@@ -59,9 +59,9 @@ LictorDaemon::~LictorDaemon() {
 }
 
 void LictorDaemon::start() {
-  process_ = std::make_unique<Process>(
-      std::vector<std::string>{command(), "run", "--config", folder_.file("lictor.json")},
-      folder_.file("log"));
+  std::vector<std::string> argv = settings_.prefix;
+  argv.insert(argv.end(), {command(), "run", "--config", folder_.file("lictor.json")});
+  process_ = std::make_unique<Process>(argv, folder_.file("log"));
 }
 
 void LictorDaemon::kill() {

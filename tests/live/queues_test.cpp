@@ -50,6 +50,31 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   CHECK_FALSE(world.journal.run("long")->ended);
 }
 
+TEST_CASE("one daemon runs jobs of several queues side by side") {
+  World world;
+  DaemonSettings settings = world.settings("a", {}, "none");
+  for (const char* name : {"second", "third"}) {
+    json more = settings.queue;
+    more["name"] = name;
+    settings.more_queues.push_back(more);
+  }
+  LictorDaemon daemon{settings};
+  for (const char* queue : {"default", "second", "third"}) {
+    for (int i = 0; i < 3; ++i) {
+      world.kv.put_json(world.root + queue + "/tasks/" + queue + std::to_string(i),
+                        {{"taskType", "Record"}, {"taskPara", {{"sleep", i == 0 ? 2000 : 10}}}});
+    }
+  }
+  // The first of each at the same time.
+  REQUIRE(eventually([&] { return world.journal.runs().size() == 3; }));
+  CHECK(world.journal.ended() == 0);
+  REQUIRE(eventually([&] { return world.journal.ended() == 9; }));
+  for (const char* queue : {"default", "second", "third"}) {
+    REQUIRE(eventually([&] { return world.kv.list(world.root + queue + "/tasks/").empty(); }));
+  }
+  CHECK(daemon.runs());
+}
+
 TEST_CASE("tasks of a certain time start at it, in order, also when they are moved") {
   World world;
   const auto daemon = world.daemon("a");

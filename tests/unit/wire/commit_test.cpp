@@ -13,9 +13,10 @@ using namespace lictor::wire;
 namespace {
 
 const Layout kLayout = Layout::under("l/", "q");
+const Reserved kReserved{{kLayout}, "l/"};
 
 std::string error_of(std::string_view text) {
-  const auto writes = read_commit(text, kLayout, "l/q/tasks/1");
+  const auto writes = read_commit(text, kReserved, "l/q/tasks/1");
   return writes ? "" : writes.error().message;
 }
 
@@ -29,14 +30,14 @@ TEST_CASE("a job's writes: set, set if, delete, bytes") {
     {"key": "app/y", "delete": true, "cas": 7},
     {"key": "l/q/tasks/next", "value": "{}", "cas": 0},
     {"key": "app/b", "value_base64": "/w=="}])",
-                                  kLayout, "l/q/tasks/1");
+                                  kReserved, "l/q/tasks/1");
   REQUIRE(writes);
   using Write = core::KvWrite;
   CHECK(*writes == std::vector<Write>{{"app/x", "text", false, {}},
                                       {"app/y", "", true, 7},
                                       {"l/q/tasks/next", "{}", false, 0},
                                       {"app/b", "\xff", false, {}}});
-  CHECK(read_commit("[]", kLayout, "k")->empty());
+  CHECK(read_commit("[]", kReserved, "k")->empty());
 }
 
 TEST_CASE("a job's writes that make no sense are refused in words") {
@@ -59,11 +60,18 @@ TEST_CASE("a job's writes that make no sense are refused in words") {
 }
 
 TEST_CASE("what lictor writes is not for jobs to write") {
-  for (const char* key :
-       {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a", "l/q/tasks/1"}) {
+  for (const char* key : {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a",
+                          "l/q/tasks/1", "l/other/leader", "l/other/dead/x"}) {
     CAPTURE(key);
     CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])")
               .ends_with("which lictor alone writes"));
+  }
+}
+
+TEST_CASE("tasks of any queue, and what lies beside the queues, are for jobs to write") {
+  for (const char* key : {"l/other/tasks/1", "l/data", "l/app/data", "app/leader"}) {
+    CAPTURE(key);
+    CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])").empty());
   }
 }
 

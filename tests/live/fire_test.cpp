@@ -1,0 +1,356 @@
+// A cluster under fire: three Consul servers and three daemons on hosts of their own, thousands of
+// tasks, and servers, daemons and networks that fail at random. Then what the jobs wrote down is
+// checked.
+//
+// LICTOR_FIRE_SECONDS (of faults), LICTOR_FIRE_TASKS (in each of two queues), LICTOR_FIRE_SEED.
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "consul_agent.h"
+#include "hosts.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kHosts = 3;
+constexpr int kSerialKeys = 5;
+
+long from_environment(const char* name, long otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::atol(text);
+}
+
+// A Consul server on a host of its own.
+class Server {
+ public:
+  Server(const Hosts& hosts, int host) : hosts_(hosts), host_(host) {
+    const std::string address = Hosts::address(host);
+    json join = json::array();
+    for (int other = 0; other < hosts.count(); ++other) join.push_back(Hosts::address(other));
+    const json config{{"node_name", "server-" + std::to_string(host)},
+                      {"server", true},
+                      {"bootstrap_expect", hosts.count()},
+                      {"data_dir", folder_.file("data")},
+                      {"bind_addr", address},
+                      {"client_addr", "0.0.0.0"},
+                      {"retry_join", join},
+                      {"retry_interval", "1s"},
+                      {"ports", {{"http", 8500}, {"serf_wan", -1}, {"dns", -1}}},
+                      {"performance", {{"raft_multiplier", 1}}},
+                      {"leave_on_terminate", false},
+                      {"disable_update_check", true},
+                      {"limits", {{"http_max_conns_per_client", 1000}}}};
+    write_text(folder_.file("consul.json"), config.dump(2));
+    start();
+  }
+  ~Server() { keep_for_failure("server " + std::to_string(host_), read_text(folder_.file("log"))); }
+
+  void start() {
+    auto argv = hosts_.on(host_);
+    argv.insert(argv.end(),
+                {consul_binary(), "agent", "-config-file=" + folder_.file("consul.json")});
+    process_ = std::make_unique<Process>(argv, folder_.file("log"));
+  }
+  void kill() {
+    process_->signal(SIGKILL);
+    static_cast<void>(process_->wait());
+  }
+  void signal(int number) const { process_->signal(number); }
+
+ private:
+  const Hosts& hosts_;
+  int host_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Process> process_;
+};
+
+std::string id_of(int number) { return "t" + std::to_string(100'000 + number); }
+
+class Fire {
+ public:
+  explicit Fire(std::uint64_t seed)
+      : random_(seed), journal_(folder_.file("journal")), wide_journal_(folder_.file("wide")) {
+    for (int host = 0; host < kHosts; ++host) {
+      servers_.push_back(std::make_unique<Server>(hosts_, host));
+    }
+    const bool led = eventually([&] {
+      return ask([](Kv& kv) { return kv.request("PUT", "/v1/kv/ready", "yes").body == "true"; });
+    });
+    if (!led) throw std::runtime_error{"the servers elect no leader"};
+    for (int host = 0; host < kHosts; ++host) daemons_.push_back(make_daemon(host));
+  }
+  ~Fire() {
+    keep_for_failure("journal", read_text(journal_.file()));
+    heal_all();
+  }
+
+  void submit(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::array kinds{"Record", "Record", "Once", "Effect", "Failing"};
+      const std::string kind = kinds[static_cast<std::size_t>(i) % kinds.size()];
+      json para{{"sleep", 20}};
+      if (kind == "Failing") para["fail_until"] = 2;
+      if (kind == "Effect") {
+        para["commit"] = json::array({{{"key", "effects/" + id_of(i)}, {"value", "done"}}}).dump();
+      }
+      kinds_[id_of(i)] = kind;
+      put("default", i, {{"taskType", kind}, {"taskTime", 1000 + i}, {"taskPara", para}});
+      put("wide", i,
+          {{"taskType", "Record"},
+           {"taskTime", 1000 + i},
+           {"serialKey", "db" + std::to_string(i % kSerialKeys)},
+           {"taskPara", {{"sleep", 20}}}});
+    }
+  }
+
+  void burn(std::chrono::seconds span) {
+    const std::int64_t end = monotonic_ns() + span / 1ns;
+    while (monotonic_ns() < end) {
+      misfortune();
+      pause(between(500, 3000));
+      if (chance(0.7)) heal_all();
+    }
+    heal_all();
+  }
+
+  [[nodiscard]] bool ends() {
+    return eventually(
+        [&] {
+          pause(250);
+          return ask([](Kv& kv) {
+            return kv.list("lictor/default/tasks/").empty() &&
+                   kv.list("lictor/wide/tasks/").empty();
+          });
+        },
+        patience() * 4);
+  }
+
+  void check() {
+    std::map<std::string, std::vector<Run>> runs;
+    for (const Run& run : journal_.runs()) runs[run.task].push_back(run);
+    std::map<std::string, std::string> dead;
+    std::set<std::string> effects;
+    REQUIRE(eventually([&] {
+      return ask([&](Kv& kv) {
+        for (const KvEntry& letter : kv.list("lictor/default/dead/")) {
+          dead[letter.key.substr(std::string{"lictor/default/dead/"}.size())] =
+              json::parse(letter.value).value("reason", "");
+        }
+        for (const KvEntry& effect : kv.list("effects/")) {
+          CHECK(effect.create_index == effect.modify_index);  // written once
+          effects.insert(effect.key.substr(std::string{"effects/"}.size()));
+        }
+        return true;
+      });
+    }));
+    int never = 0;
+    for (const auto& [id, kind] : kinds_) {
+      CAPTURE(id);
+      CAPTURE(kind);
+      const auto& of_task = runs[id];
+      const bool is_dead = dead.contains(id);
+      if (kind == "Once") {
+        CHECK(of_task.size() <= 1);
+        CHECK((is_dead || of_task.size() == 1));
+        if (is_dead) CHECK((dead[id] == "owner lost" || dead[id] == "stopped"));
+        never += of_task.empty() ? 1 : 0;
+      } else {
+        CHECK_FALSE(is_dead);
+        REQUIRE_FALSE(of_task.empty());
+        CHECK(of_task.back().ended);
+        if (kind == "Failing") CHECK(of_task.back().attempt >= 2);
+      }
+      if (kind == "Effect") CHECK(effects.contains(id));
+    }
+    CHECK(journal_.overlaps() == std::vector<std::string>{});
+    CHECK(journal_.falling_tokens() == std::vector<std::string>{});
+    check_order();
+    check_wide();
+    MESSAGE(journal_.runs().size() << " runs of " << kinds_.size() << " tasks, " << dead.size()
+                                   << " dead letters, " << never << " never run; " << faults_);
+  }
+
+ private:
+  // In the exclusive queue tasks begin for the first time in the order of their times.
+  void check_order() {
+    std::string last;
+    for (const Run& run : journal_.runs()) {
+      if (seen_.insert(run.task).second) {
+        CHECK_MESSAGE(run.task > last, run.task << " began after " << last);
+        last = run.task;
+      }
+    }
+  }
+  // Of one serialKey nothing runs beside another, and nothing before another.
+  void check_wide() {
+    std::map<int, std::vector<Run>> lanes;
+    for (const Run& run : wide_journal_.runs()) {
+      lanes[std::atoi(run.task.c_str() + 1) % kSerialKeys].push_back(run);
+    }
+    std::size_t tasks = 0;
+    for (const auto& [lane, runs] : lanes) {
+      std::set<std::string> begun;
+      std::string last;
+      const Run* before = nullptr;
+      for (const Run& run : runs) {
+        if (before != nullptr) {
+          CHECK(run.begin_ns >= before->last_ns);
+          CHECK(run.token >= before->token);
+        }
+        if (begun.insert(run.task).second) {
+          CHECK(run.task > last);
+          last = run.task;
+        }
+        before = &run;
+      }
+      tasks += begun.size();
+    }
+    CHECK(tasks == kinds_.size());
+  }
+
+  std::unique_ptr<LictorDaemon> make_daemon(int host) {
+    DaemonSettings settings;
+    settings.node = "host-" + std::to_string(host);
+    settings.prefix = hosts_.on(host);
+    settings.consul = {"http://127.0.0.1:8500"};
+    for (int other = 0; other < kHosts; ++other) {
+      if (other != host) settings.consul.push_back("http://" + Hosts::address(other) + ":8500");
+    }
+    const auto executor = [&](const Journal& journal, const char* lock) {
+      return json{{"exec", {LICTOR_JOB_RECORDER, journal.file(), settings.node, lock}}};
+    };
+    json once = executor(journal_, "queue");
+    once["delivery"] = "at_most_once";
+    // What is lost is not given up, however often it is.
+    settings.queue = {{"max_losses", 1000},
+                      {"max_attempts", 1000},
+                      {"backoff", {{"initial", "50ms"}, {"max", "1s"}}},
+                      {"executors", {{"*", executor(journal_, "queue")}, {"Once", once}}}};
+    once["max_attempts"] = 1;
+    settings.queue["executors"]["Once"] = once;
+    settings.more_queues.push_back({{"name", "wide"},
+                                    {"concurrency", 4},
+                                    {"prefetch", 8},
+                                    {"max_losses", 1000},
+                                    {"executors", {{"*", executor(wide_journal_, "task")}}}});
+    return std::make_unique<LictorDaemon>(settings);
+  }
+
+  void misfortune() {
+    const int host = static_cast<int>(random_() % kHosts);
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+        note("kill daemon");
+        daemons_[static_cast<std::size_t>(host)]->kill();
+        pause(between(0, 3000));
+        daemons_[static_cast<std::size_t>(host)]->start();
+        break;
+      case 2:
+        note("freeze daemon");
+        daemons_[static_cast<std::size_t>(host)]->freeze();
+        frozen_.insert(host);
+        break;
+      case 3:
+        note("kill server");
+        servers_[static_cast<std::size_t>(host)]->kill();
+        pause(between(0, 3000));
+        servers_[static_cast<std::size_t>(host)]->start();
+        break;
+      case 4:
+        note("freeze server");
+        servers_[static_cast<std::size_t>(host)]->signal(SIGSTOP);
+        stopped_.insert(host);
+        break;
+      case 5:
+      case 6:
+        note("cut");
+        hosts_.cut(host);
+        cut_.insert(host);
+        break;
+      default:
+        note("cut one way");
+        hosts_.cut_out(host);
+        cut_.insert(host);
+        break;
+    }
+  }
+  void heal_all() {
+    for (const int host : cut_) hosts_.heal(host);
+    for (const int host : frozen_) daemons_[static_cast<std::size_t>(host)]->thaw();
+    for (const int host : stopped_) servers_[static_cast<std::size_t>(host)]->signal(SIGCONT);
+    cut_.clear();
+    frozen_.clear();
+    stopped_.clear();
+  }
+
+  // Of whichever server answers.
+  template <class Question>
+  bool ask(Question question) {
+    for (int host = 0; host < kHosts; ++host) {
+      try {
+        Kv kv{"http://" + Hosts::address(host) + ":8500"};
+        if (question(kv)) return true;
+      } catch (const std::exception&) {  // another may know better
+      }
+    }
+    return false;
+  }
+  void put(const std::string& queue, int number, const json& task) {
+    const std::string key = "lictor/" + queue + "/tasks/" + id_of(number);
+    REQUIRE(eventually([&] {
+      return ask([&](Kv& kv) {
+        kv.put_json(key, task);
+        return true;
+      });
+    }));
+  }
+  bool chance(double p) { return std::uniform_real_distribution<>{}(random_) < p; }
+  int between(int least, int most) { return std::uniform_int_distribution<>{least, most}(random_); }
+  static void pause(int ms) {
+    static_cast<void>(throughout(ms * 1ms, [] { return true; }));
+  }
+  void note(const char* fault) { faults_ += (faults_.empty() ? "" : ", ") + std::string{fault}; }
+
+  std::mt19937_64 random_;
+  Hosts hosts_{kHosts};
+  TemporaryFolder folder_;
+  Journal journal_, wide_journal_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<LictorDaemon>> daemons_;
+  std::map<std::string, std::string> kinds_;
+  std::set<std::string> seen_;
+  std::set<int> cut_, frozen_, stopped_;
+  std::string faults_;
+};
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and keeps the order") {
+  std::string why_not;
+  if (!Hosts::possible(why_not)) {
+    MESSAGE("not run, for it needs root and network namespaces: " << why_not);
+    return;
+  }
+  const auto seed = static_cast<std::uint64_t>(from_environment("LICTOR_FIRE_SEED", 1));
+  CAPTURE(seed);
+  Fire fire{seed};
+  fire.submit(static_cast<int>(from_environment("LICTOR_FIRE_TASKS", 600)));
+  fire.burn(std::chrono::seconds{from_environment("LICTOR_FIRE_SECONDS", 40)});
+  REQUIRE(fire.ends());
+  fire.check();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

@@ -1,0 +1,123 @@
+#include "hosts.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "process.h"
+
+namespace lictor::live {
+namespace {
+
+constexpr const char* kStem = "lictor-test-";
+constexpr const char* kFolder = "/run/netns";
+
+Output ip(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "ip");
+  return run(arguments);
+}
+
+void must(std::vector<std::string> arguments) {
+  std::string line = "ip";
+  for (const std::string& argument : arguments) line += ' ' + argument;
+  const Output output = ip(std::move(arguments));
+  if (output.exit_code != 0) throw std::runtime_error{line + ": " + output.out};
+}
+
+// Those of a run that was killed.
+void remove_leftovers() {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator{kFolder, error}) {
+    names.push_back(entry.path().filename());
+  }
+  for (const std::string& name : names) {
+    if (!name.starts_with(kStem)) continue;
+    const int pid = std::atoi(name.substr(std::string{kStem}.size()).c_str());
+    if (pid > 0 && kill(pid, 0) != 0) static_cast<void>(ip({"netns", "del", name}));
+  }
+}
+
+void enter(const std::string& name) {
+  const int fd = open((std::string{kFolder} + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) throw std::runtime_error{"cannot enter " + name};
+  close(fd);
+}
+
+}  // namespace
+
+bool Hosts::possible(std::string& why_not) {
+  const std::string name = kStem + std::to_string(getpid()) + "-try";
+  const Output added =
+      run({"/bin/sh", "-c", "ip netns add " + name + " && ip -n " + name + " link set lo up"});
+  if (added.exit_code == 0) {
+    must({"netns", "del", name});
+    return true;
+  }
+  why_not = "no network namespaces here: " + added.out;
+  return false;
+}
+
+Hosts::Hosts(int count) : count_(count), stem_(kStem + std::to_string(getpid()) + "-") {
+  remove_leftovers();
+  home_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  const std::string hub = stem_ + "hub";
+  must({"netns", "add", hub});
+  must({"-n", hub, "link", "set", "lo", "up"});
+  must({"-n", hub, "link", "add", "br0", "type", "bridge"});
+  must({"-n", hub, "addr", "add", "10.77.0.254/24", "dev", "br0"});
+  must({"-n", hub, "link", "set", "br0", "up"});
+  for (int host = 0; host < count; ++host) {
+    const std::string port = "port" + std::to_string(host);
+    must({"netns", "add", name(host)});
+    must({"-n", name(host), "link", "set", "lo", "up"});
+    must({"-n", hub, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
+          name(host)});
+    must({"-n", hub, "link", "set", port, "master", "br0", "up"});
+    must({"-n", name(host), "addr", "add", address(host) + "/24", "dev", "eth0"});
+    must({"-n", name(host), "link", "set", "eth0", "up"});
+  }
+  enter(hub);
+}
+
+Hosts::~Hosts() {
+  static_cast<void>(setns(home_, CLONE_NEWNET));
+  close(home_);
+  for (int host = 0; host < count_; ++host) static_cast<void>(ip({"netns", "del", name(host)}));
+  static_cast<void>(ip({"netns", "del", stem_ + "hub"}));
+}
+
+std::string Hosts::name(int host) const { return stem_ + std::to_string(host); }
+
+std::string Hosts::address(int host) { return "10.77.0." + std::to_string(host + 1); }
+
+std::vector<std::string> Hosts::on(int host) const { return {"ip", "netns", "exec", name(host)}; }
+
+void Hosts::cut(int host) const {
+  must({"-n", stem_ + "hub", "link", "set", "port" + std::to_string(host), "down"});
+}
+
+void Hosts::cut_out(int host) const {
+  for (int other = 0; other < count_; ++other) {
+    if (other != host) {
+      must({"-n", name(host), "route", "replace", "blackhole", address(other) + "/32"});
+    }
+  }
+}
+
+void Hosts::heal(int host) const {
+  must({"-n", stem_ + "hub", "link", "set", "port" + std::to_string(host), "up"});
+  for (int other = 0; other < count_; ++other) {
+    if (other != host) {
+      static_cast<void>(
+          ip({"-n", name(host), "route", "del", "blackhole", address(other) + "/32"}));
+    }
+  }
+}
+
+}  // namespace lictor::live
