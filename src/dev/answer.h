@@ -1,0 +1,38 @@
+#pragma once
+
+// The answers that a handler gives.
+
+#include <string>
+#include <utility>
+
+#include "base/http.h"
+#include "dev/go_text.h"
+#include "dev/state.h"
+
+namespace lictor::dev {
+
+[[nodiscard]] inline http::Response answer(int status, std::string body = {}) {
+  http::Response response;
+  response.delivery = http::Delivery::kReplied;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+/// Of a read: with the headers that a blocking query needs.
+[[nodiscard]] inline http::Response read_answer(int status, std::uint64_t index,
+                                                std::string body = {}) {
+  http::Response response = answer(status, std::move(body));
+  response.consul_index = index;
+  response.known_leader = true;
+  return response;
+}
+
+[[nodiscard]] inline http::Response method_not_allowed(const http::Request& request) {
+  return answer(405, "method " + request.method + " not allowed");
+}
+
+/// As the API shows a key; without its value in a transaction's answer to a write.
+void append_record(std::string& out, const KvRecord& record, bool with_value = true);
+
+}  // namespace lictor::dev

@@ -1,0 +1,49 @@
+#pragma once
+
+// How Go, in which Consul is written, reads and writes text: its answers are compared byte by byte.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lictor/result.h"
+#include "lictor/time.h"
+
+namespace lictor::dev {
+
+/// A request's target, taken apart as net/url does it.
+struct Url {
+  std::string path;  ///< decoded
+  std::map<std::string, std::vector<std::string>, std::less<>> query;
+
+  [[nodiscard]] bool has(std::string_view name) const { return query.find(name) != query.end(); }
+  /// The first value; empty when there is none.
+  [[nodiscard]] std::string get(std::string_view name) const;
+  /// The query as url.Values.Encode() writes it: sorted by name.
+  [[nodiscard]] std::string encoded_query() const;
+};
+
+/// Nothing when a percent sign is not followed by two hexadecimal digits.
+[[nodiscard]] std::optional<Url> parse_url(std::string_view target);
+
+/// path.Clean, with a slash at the end kept: where http.ServeMux sends such a path.
+[[nodiscard]] std::string clean_path(std::string_view path);
+
+/// Whether every character is printable to unicode.IsPrint, its rarer categories aside.
+[[nodiscard]] bool is_printable_path(std::string_view path);
+
+/// strconv.Quote.
+[[nodiscard]] std::string go_quoted(std::string_view text);
+
+/// Appends `text` as encoding/json writes a string: with <, > and & escaped.
+void append_json(std::string& out, std::string_view text);
+
+/// time.ParseDuration. The error is Go's text.
+[[nodiscard]] Result<Duration> parse_go_duration(std::string_view text);
+
+/// strconv.ParseUint in base 10. The error is Go's text.
+[[nodiscard]] Result<std::uint64_t> parse_go_uint(std::string_view text);
+
+}  // namespace lictor::dev

@@ -1,0 +1,165 @@
+#include "dev/model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "dev/answer.h"
+#include "dev/go_text.h"
+
+namespace lictor::dev {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kDefaultWait = 300s;
+constexpr Duration kMaxWait = 600s;
+constexpr Duration kTombstoneLife = 15min;
+
+std::optional<http::Response> consistency_fault(const Url& url) {
+  if (!url.has("stale") || !url.has("consistent")) return std::nullopt;
+  return answer(400, "Cannot specify ?stale with ?consistent, conflicting semantics.");
+}
+
+std::optional<http::Response> query_fault(const Url& url) {
+  if (url.has("ns")) {
+    return answer(400,
+                  "Bad request: Invalid query parameter: \"ns\" - Namespaces are a Consul "
+                  "Enterprise feature");
+  }
+  if (auto fault = consistency_fault(url)) return fault;
+  if (const std::string wait = url.get("wait"); !wait.empty() && !parse_go_duration(wait)) {
+    return answer(400, "Invalid wait time");
+  }
+  if (const std::string index = url.get("index"); !index.empty() && !parse_go_uint(index)) {
+    return answer(400, "Invalid index");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Model::Model(ModelOptions options) : options_(std::move(options)), random_(options_.seed) {}
+
+std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
+                                            bool wait_over) {
+  advance(now);
+  const auto url = parse_url(request.target);
+  // net/http refuses the one, Consul the other.
+  if (!url || !is_printable_path(url->path)) return answer(400);
+  if (std::string clean = clean_path(url->path); clean != url->path) {
+    return answer(301, request.method == "GET"
+                           ? "<a href=\"" + clean + "\">Moved Permanently</a>.\n\n"
+                           : std::string{});
+  }
+  Answer answered = route(Call{request, *url, wait_over, now});
+  schedule_reaping(now);
+  return answered;
+}
+
+Model::Answer Model::route(const Call& call) {
+  const std::string& path = call.url.path;
+  const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
+  const bool reads = call.request.method == "GET";
+  const bool known = under("/v1/kv/") || under("/v1/session/") || path == "/v1/txn";
+  if (!known) return answer(404);
+  if (reads) {
+    if (auto fault = query_fault(call.url)) return fault;
+  } else if (call.url.has("ns")) {
+    return query_fault(call.url);
+  }
+  if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
+    return answer(500, "No path to datacenter");
+  }
+  if (under("/v1/kv/")) return kv(call, path.substr(7));
+  if (under("/v1/session/")) return session(call, path.substr(12));
+  if (call.request.method != "PUT") return method_not_allowed(call.request);
+  return txn(call);
+}
+
+bool Model::blocks(const Call& call, std::uint64_t index) {
+  if (call.wait_over) return false;
+  const auto least = parse_go_uint(call.url.get("index"));
+  return least && *least != 0 && index <= *least;
+}
+
+std::optional<Duration> blocking_wait(const http::Request& request) {
+  if (request.method != "GET") return std::nullopt;
+  const auto url = parse_url(request.target);
+  if (!url) return std::nullopt;
+  const auto index = parse_go_uint(url->get("index"));
+  if (!index || *index == 0) return std::nullopt;
+  const auto wait = parse_go_duration(url->get("wait"));
+  return wait && *wait > Duration{} ? std::min<Duration>(*wait, kMaxWait) : kDefaultWait;
+}
+
+void Model::advance(Instant now) {
+  while (!expiries_.empty()) {
+    // In the order of time, ties in that of the ids, so that the same calls do the same.
+    const auto first = std::min_element(expiries_.begin(), expiries_.end(),
+                                        [](auto& a, auto& b) { return a.second < b.second; });
+    if (first->second > now) break;
+    end_session(first->second, std::string{first->first});
+  }
+  std::erase_if(lock_delays_, [&](const auto& delay) { return delay.second <= now; });
+  while (!reapings_.empty() && reapings_.begin()->first <= now) {
+    state_.reap(reapings_.begin()->second);
+    reapings_.erase(reapings_.begin());
+  }
+}
+
+Instant Model::next_deadline() const {
+  Instant next = reapings_.empty() ? Instant::max() : reapings_.begin()->first;
+  for (const auto& [id, at] : expiries_) next = std::min(next, at);
+  for (const auto& [key, at] : lock_delays_) next = std::min(next, at);
+  return next;
+}
+
+void Model::fail_over(Instant now) {
+  advance(now);
+  for (const auto& [id, session] : state_.sessions()) start_timer(now, session);
+}
+
+void Model::invalidate_session(Instant now, const std::string& id) {
+  advance(now);
+  if (state_.sessions().count(id) != 0) end_session(now, id);
+}
+
+void Model::start_timer(Instant now, const SessionRecord& session) {
+  if (session.ttl == Duration{}) return;
+  const auto more = static_cast<double>(session.ttl.count()) * random_.fraction();
+  expiries_[session.id] = now + session.ttl + Duration{static_cast<Duration::rep>(more)};
+}
+
+void Model::end_session(Instant now, const std::string& id) {
+  // A TTL's timer, too, lets one that is gone be destroyed: an entry of the log either way.
+  state_.next_index();
+  const auto it = state_.sessions().find(id);
+  LICTOR_ASSERT(it != state_.sessions().end());
+  const Duration delay = std::min<Duration>(it->second.lock_delay, 60s);
+  for (const std::string& key : state_.remove_session(id)) {
+    if (delay > Duration{}) lock_delays_[key] = now + delay;
+  }
+  expiries_.erase(id);
+  schedule_reaping(now);
+}
+
+void Model::schedule_reaping(Instant now) {
+  if (state_.tombstone_index() <= last_tombstone_) return;
+  last_tombstone_ = state_.tombstone_index();
+  reapings_[now + kTombstoneLife] = last_tombstone_;
+}
+
+bool Model::in_lock_delay(Instant now, const std::string& key) const {
+  const auto it = lock_delays_.find(key);
+  return it != lock_delays_.end() && now < it->second;
+}
+
+std::string Model::session_fault(const std::string& id) const {
+  if (id.empty()) return "missing session";
+  if (id.size() != 36) return "failed session lookup: index error: UUID must be 36 characters";
+  if (state_.sessions().count(id) == 0) return "invalid session " + go_quoted(id);
+  return {};
+}
+
+}  // namespace lictor::dev

@@ -1,0 +1,121 @@
+#pragma once
+
+// A model of one Consul 1.8 cluster as its HTTP API shows it: keys, sessions, transactions,
+// blocking queries, with their oddities and the texts of their errors (CONSUL-FACTS.md, by section
+// in the code). A differential test holds it against a real agent.
+//
+//   session: created -> renewed ... -> gone (destroyed, expired, invalidated)
+//   key:     free -> locked -> free (released)
+//                           -> free and in lock-delay (its session is gone) -> free
+//
+// Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
+// promises; a blocking query on a missing key wakes on every write to a key, not only on those near
+// it; there are no ACLs and no other datacenter.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/http.h"
+#include "base/random.h"
+#include "dev/state.h"
+#include "lictor/result.h"
+
+namespace lictor::dev {
+
+struct Url;
+
+struct ModelOptions {
+  std::uint64_t seed = 1;  ///< of session ids and of where between one and two TTLs a session ends
+  std::string node = "dev";
+};
+
+/// Pure: neither thread nor clock nor socket; the same calls give the same answers. Not
+/// thread-safe. `now` must not fall from call to call.
+class Model {
+ public:
+  explicit Model(ModelOptions options = {});
+
+  /// Answers `request` as a Consul server would at `now`. A blocking query (?index=) that has
+  /// nothing to say yet gets nullopt: ask again when index() has changed, or with `wait_over` when
+  /// blocking_wait() is over.
+  [[nodiscard]] std::optional<http::Response> handle(Instant now, const http::Request& request,
+                                                     bool wait_over = false);
+
+  /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
+  void advance(Instant now);
+  /// When advance() has something to do; Instant::max(): never, as things are.
+  [[nodiscard]] Instant next_deadline() const;
+
+  /// Of the raft log: grows with every write, also with one that changes nothing.
+  [[nodiscard]] std::uint64_t index() const { return state_.index(); }
+
+  // What Consul suffers, for simulations.
+  /// A new leader: the TTL timers start anew, in full (6.2).
+  void fail_over(Instant now);
+  /// As a check that fails, or an operator, would end it. No such session: nothing happens.
+  void invalidate_session(Instant now, const std::string& id);
+
+ private:
+  using Answer = std::optional<http::Response>;
+  struct Call {
+    const http::Request& request;
+    const Url& url;
+    bool wait_over;
+    Instant now;
+  };
+
+  [[nodiscard]] Answer route(const Call& call);
+  /// Whether a blocking query whose result has this index has to wait.
+  [[nodiscard]] static bool blocks(const Call& call, std::uint64_t index);
+
+  [[nodiscard]] Answer kv(const Call& call, const std::string& key);
+  [[nodiscard]] Answer kv_get(const Call& call, const std::string& key) const;
+  [[nodiscard]] Answer kv_list(const Call& call, const std::string& prefix) const;
+  [[nodiscard]] Answer kv_keys(const Call& call, const std::string& prefix) const;
+  [[nodiscard]] http::Response kv_put(const Call& call, const std::string& key);
+  [[nodiscard]] http::Response kv_delete(const Call& call, const std::string& key);
+
+  struct TxnOp;
+  [[nodiscard]] http::Response txn(const Call& call);
+  [[nodiscard]] static Result<TxnOp> parse_txn_op(const nlohmann::json& item);
+  /// What is wrong before the log is reached; empty: nothing.
+  [[nodiscard]] std::string precheck(const Call& call, const TxnOp& op) const;
+  /// Appends to `results`; answers what is wrong, or nothing.
+  [[nodiscard]] std::string carry_out(const TxnOp& op, std::string& results);
+  [[nodiscard]] std::string check(const TxnOp& op, std::string& results) const;
+
+  [[nodiscard]] Answer session(const Call& call, const std::string& path);
+  [[nodiscard]] http::Response session_create(const Call& call);
+  [[nodiscard]] http::Response session_renew(const Call& call, const std::string& id);
+  [[nodiscard]] http::Response session_destroy(const Call& call, const std::string& id);
+  /// All, or of one node.
+  [[nodiscard]] Answer session_list(const Call& call, const std::string& node) const;
+  [[nodiscard]] Answer session_info(const Call& call, const std::string& id) const;
+
+  /// Empty: it is a live session's. Otherwise Consul's words.
+  [[nodiscard]] std::string session_fault(const std::string& id) const;
+  void start_timer(Instant now, const SessionRecord& session);
+  void end_session(Instant now, const std::string& id);
+  void schedule_reaping(Instant now);
+  [[nodiscard]] bool in_lock_delay(Instant now, const std::string& key) const;
+
+  ModelOptions options_;
+  Random random_;
+  State state_;
+  std::map<std::string, Instant> expiries_;     // of sessions that have a TTL
+  std::map<std::string, Instant> lock_delays_;  // of keys
+  std::map<Instant, std::uint64_t> reapings_;   // of the tombstones up to an index
+  std::uint64_t last_tombstone_ = 0;
+};
+
+/// How long `request` may block, without the sixteenth that Consul adds at random; nothing when it
+/// is not a blocking query.
+[[nodiscard]] std::optional<Duration> blocking_wait(const http::Request& request);
+
+}  // namespace lictor::dev

@@ -1,0 +1,216 @@
+// /v1/session (CONSUL-FACTS.md 1).
+
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "dev/answer.h"
+#include "dev/model.h"
+
+namespace lictor::dev {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr Duration kMinTtl = 10s;
+constexpr Duration kMaxTtl = 24h;
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return text;
+}
+
+http::Response decode_fault(const std::string& what) {
+  return answer(400, "Request decode failed: " + what);
+}
+
+// Numbers below 1000 are seconds to Consul, all others nanoseconds; so is text, once it is read.
+Duration fixed_lock_delay(Duration delay) {
+  return delay < Duration{1000} ? Duration{delay.count() * 1'000'000'000} : delay;
+}
+
+Result<void> read_lock_delay(const json& value, Duration& delay) {
+  if (value.is_string()) {
+    const auto read = parse_go_duration(value.get<std::string>());
+    if (!read) return tl::unexpected(read.error());
+    delay = fixed_lock_delay(*read);
+  } else if (value.is_number()) {
+    delay = fixed_lock_delay(Duration{static_cast<Duration::rep>(value.get<double>())});
+  }
+  return {};
+}
+
+Result<void> read_text(const json& value, const char* field, std::string& out) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) {
+    return fail(ErrorCode::kInvalid, std::string{"json: cannot unmarshal "} + value.type_name() +
+                                         " into Go struct field ." + field + " of type string");
+  }
+  out = value.get<std::string>();
+  return {};
+}
+
+Result<void> read_field(const std::string& name, const json& value, SessionRecord& session,
+                        std::optional<std::vector<std::string>>& checks) {
+  if (name == "lockdelay") return read_lock_delay(value, session.lock_delay);
+  if (name == "name") return read_text(value, "Name", session.name);
+  if (name == "node") return read_text(value, "Node", session.node);
+  if (name == "behavior") return read_text(value, "Behavior", session.behavior);
+  if (name == "ttl") return read_text(value, "TTL", session.ttl_text);
+  if ((name == "checks" || name == "nodechecks") && value.is_array()) {
+    if (name == "checks" && checks) return {};
+    checks.emplace();
+    for (const json& check : value) {
+      std::string id;
+      if (auto read = read_text(check, "NodeChecks", id); !read) return read;
+      checks->push_back(std::move(id));
+    }
+  }
+  return {};
+}
+
+std::string ttl_fault(SessionRecord& session) {
+  if (session.ttl_text.empty()) return {};
+  const auto ttl = parse_go_duration(session.ttl_text);
+  if (!ttl) return "Session TTL '" + session.ttl_text + "' invalid: " + ttl.error().message;
+  if (*ttl != Duration{} && (*ttl < kMinTtl || *ttl > kMaxTtl)) {
+    return "Invalid Session TTL '" + std::to_string(ttl->count()) +
+           "', must be between [10s=24h0m0s]";
+  }
+  session.ttl = *ttl;
+  return {};
+}
+
+void append_session(std::string& out, const SessionRecord& session) {
+  const auto field = [&](const char* name, std::string_view text) {
+    (((out += '"') += name) += "\":");
+    append_json(out, text);
+    out += ',';
+  };
+  out += '{';
+  field("ID", session.id);
+  field("Name", session.name);
+  field("Node", session.node);
+  out += "\"LockDelay\":" + std::to_string(session.lock_delay.count()) + ',';
+  field("Behavior", session.behavior);
+  field("TTL", session.ttl_text);
+  out += "\"NodeChecks\":[";
+  for (const std::string& check : session.node_checks) {
+    if (!out.ends_with('[')) out += ',';
+    append_json(out, check);
+  }
+  const std::string index = std::to_string(session.create_index);
+  out += R"(],"ServiceChecks":null,"CreateIndex":)" + index + R"(,"ModifyIndex":)" + index + '}';
+}
+
+http::Response missing_session() { return answer(400, "Missing session"); }
+
+}  // namespace
+
+Model::Answer Model::session(const Call& call, const std::string& path) {
+  const std::string& method = call.request.method;
+  const std::size_t slash = path.find('/');
+  const std::string verb = path.substr(0, slash);
+  const std::string rest = slash == std::string::npos ? std::string{} : path.substr(slash + 1);
+  const bool has_rest = slash != std::string::npos;
+  const bool writes =
+      (verb == "create" && !has_rest) || ((verb == "destroy" || verb == "renew") && has_rest);
+  const bool reads =
+      (verb == "list" && !has_rest) || ((verb == "info" || verb == "node") && has_rest);
+  if (!writes && !reads) return answer(404);
+  if (method != (writes ? "PUT" : "GET")) return method_not_allowed(call.request);
+  if (verb == "create") return session_create(call);
+  if (verb == "destroy") return session_destroy(call, rest);
+  if (verb == "renew") return session_renew(call, rest);
+  if (verb == "info") return session_info(call, rest);
+  if (verb == "node" && rest.empty()) return answer(400, "Missing node name");
+  return session_list(call, rest);
+}
+
+http::Response Model::session_create(const Call& call) {
+  SessionRecord session;
+  session.node = options_.node;
+  session.lock_delay = 15s;
+  std::optional<std::vector<std::string>> checks;
+  if (!call.request.body.empty()) {
+    const json body = json::parse(call.request.body, nullptr, false);
+    if (body.is_discarded()) return decode_fault("unexpected EOF");
+    if (!body.is_object() && !body.is_null()) {
+      return decode_fault(std::string{"json: cannot unmarshal "} + body.type_name() +
+                          " into Go value of type struct { LockDelay interface {}; "
+                          "*structs.Alias }");
+    }
+    for (const auto& [name, value] : body.items()) {
+      const auto read = read_field(lower(name), value, session, checks);
+      if (!read) return decode_fault(read.error().message);
+    }
+  }
+  session.node_checks = checks ? std::move(*checks) : std::vector<std::string>{"serfHealth"};
+  if (session.behavior.empty()) session.behavior = "release";
+  if (session.behavior != "release" && session.behavior != "delete") {
+    return answer(500, "Invalid Behavior setting '" + session.behavior + "'");
+  }
+  if (std::string fault = ttl_fault(session); !fault.empty()) return answer(500, std::move(fault));
+  if (session.node.empty()) return answer(500, "Must provide Node");
+  state_.next_index();
+  if (session.node != options_.node) return answer(500, "Missing node registration");
+  for (const std::string& check : session.node_checks) {
+    if (check != "serfHealth") return answer(500, "Missing check '" + check + "' registration");
+  }
+  const std::string hex = random_.hex() + random_.hex();
+  session.id = hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + '-' +
+               hex.substr(16, 4) + '-' + hex.substr(20, 12);
+  start_timer(call.now, session);
+  const std::string id = session.id;
+  state_.add_session(std::move(session));
+  return answer(200, "{\"ID\":\"" + id + "\"}");
+}
+
+http::Response Model::session_renew(const Call& call, const std::string& id) {
+  if (id.empty()) return missing_session();
+  if (id.size() != 36) return answer(500, session_fault(id));
+  const auto it = state_.sessions().find(id);
+  if (it == state_.sessions().end()) return answer(404, "Session id '" + id + "' not found");
+  start_timer(call.now, it->second);
+  std::string body = "[";
+  append_session(body, it->second);
+  return answer(200, body + ']');
+}
+
+http::Response Model::session_destroy(const Call& call, const std::string& id) {
+  if (id.empty()) return missing_session();
+  if (id.size() != 36) return answer(500, session_fault(id));
+  if (state_.sessions().count(id) != 0) {
+    end_session(call.now, id);
+  } else {
+    state_.next_index();
+  }
+  return answer(200, "true");
+}
+
+Model::Answer Model::session_list(const Call& call, const std::string& node) const {
+  if (blocks(call, state_.session_index())) return std::nullopt;
+  std::string body = "[";
+  for (const auto& [id, session] : state_.sessions()) {
+    if (!node.empty() && session.node != node) continue;
+    if (body.size() > 1) body += ',';
+    append_session(body, session);
+  }
+  return read_answer(200, state_.session_index(), body + ']');
+}
+
+Model::Answer Model::session_info(const Call& call, const std::string& id) const {
+  if (id.empty()) return missing_session();
+  if (id.size() != 36) return answer(500, session_fault(id));
+  if (blocks(call, state_.session_index())) return std::nullopt;
+  const auto it = state_.sessions().find(id);
+  std::string body = "[";
+  if (it != state_.sessions().end()) append_session(body, it->second);
+  return read_answer(200, state_.session_index(), body + ']');
+}
+
+}  // namespace lictor::dev

@@ -1,0 +1,266 @@
+// /v1/txn (CONSUL-FACTS.md 3).
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "dev/answer.h"
+#include "dev/model.h"
+
+namespace lictor::dev {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxOps = 64;
+constexpr std::size_t kMaxBytes = 524'288;
+
+http::Response parse_fault(const std::string& what) {
+  return answer(400, "Failed to parse body: " + what);
+}
+
+// Go's decoder takes names in any case.
+bool is_name(std::string_view name, std::string_view wanted) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(),
+                    [&](char a, char b) { return lower(a) == lower(b); });
+}
+
+std::string type_name(const json& value) {
+  if (value.is_boolean()) return "bool";
+  if (value.is_number_float()) return "number " + value.dump();
+  if (value.is_number()) return "number " + value.dump();
+  return value.type_name();
+}
+
+tl::unexpected<Error> wrong_type(const json& value, const char* field, const char* type) {
+  return fail(ErrorCode::kInvalid,
+              "json: cannot unmarshal " +
+                  (value.is_number() && std::string_view{type} == "string" ? std::string{"number"}
+                                                                           : type_name(value)) +
+                  " into Go struct field KVTxnOp.KV." + field + " of type " + type);
+}
+
+tl::unexpected<Error> unknown_field(const std::string& name) {
+  return fail(ErrorCode::kInvalid, "json: unknown field " + go_quoted(name));
+}
+
+Result<void> read_text(const json& value, const char* field, std::string& out) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) return wrong_type(value, field, "string");
+  out = value.get<std::string>();
+  return {};
+}
+
+Result<void> read_number(const json& value, const char* field, std::uint64_t& out) {
+  if (value.is_null()) return {};
+  if (!value.is_number_unsigned()) return wrong_type(value, field, "uint64");
+  out = value.get<std::uint64_t>();
+  return {};
+}
+
+Result<void> read_value(const json& value, std::string& out) {
+  std::string text;
+  if (auto read = read_text(value, "Value", text); !read) return read;
+  auto bytes = base64_decode(text);
+  if (bytes) {
+    out = std::move(*bytes);
+    return {};
+  }
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::size_t at = std::min(text.find_first_not_of(kAlphabet), text.size());
+  if (at == text.size()) at -= at % 4;  // it ends too early
+  return fail(ErrorCode::kInvalid, "illegal base64 data at input byte " + std::to_string(at));
+}
+
+}  // namespace
+
+struct Model::TxnOp {
+  std::string verb;
+  KvRecord record;
+
+  [[nodiscard]] bool writes() const {
+    constexpr std::array<std::string_view, 7> kVerbs{"set",    "cas",        "lock",       "unlock",
+                                                     "delete", "delete-cas", "delete-tree"};
+    return std::find(kVerbs.begin(), kVerbs.end(), verb) != kVerbs.end();
+  }
+};
+
+// An empty verb: an object without an operation, which Consul passes over.
+Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
+  TxnOp op;
+  if (item.is_null()) return op;
+  if (!item.is_object()) {
+    return fail(ErrorCode::kInvalid,
+                "json: cannot unmarshal " + type_name(item) + " into Go value of type api.TxnOp");
+  }
+  for (const auto& [kind, fields] : item.items()) {
+    if (!is_name(kind, "KV")) return unknown_field(kind);
+    if (fields.is_null()) continue;
+    if (!fields.is_object()) {
+      return fail(ErrorCode::kInvalid, "json: cannot unmarshal " + type_name(fields) +
+                                           " into Go struct field TxnOp.KV of type api.KVTxnOp");
+    }
+    op.verb = " ";  // there is one, if only an unknown one
+    for (const auto& [name, value] : fields.items()) {
+      Result<void> read;
+      if (is_name(name, "Verb")) {
+        read = read_text(value, "Verb", op.verb);
+      } else if (is_name(name, "Key")) {
+        read = read_text(value, "Key", op.record.key);
+      } else if (is_name(name, "Session")) {
+        read = read_text(value, "Session", op.record.session);
+      } else if (is_name(name, "Flags")) {
+        read = read_number(value, "Flags", op.record.flags);
+      } else if (is_name(name, "Index")) {
+        read = read_number(value, "Index", op.record.modify_index);
+      } else if (is_name(name, "Value")) {
+        read = read_value(value, op.record.value);
+      } else if (!is_name(name, "Namespace")) {
+        return unknown_field(name);
+      }
+      if (!read) return tl::unexpected(std::move(read.error()));
+    }
+  }
+  return op;
+}
+
+std::string Model::precheck(const Call& call, const TxnOp& op) const {
+  const std::string& key = op.record.key;
+  if (key.empty() && op.verb != "delete-tree") return "Must provide key";
+  if (op.verb == "lock" && in_lock_delay(call.now, key)) {
+    return "failed to lock key " + go_quoted(key) + " due to lock delay";
+  }
+  return {};
+}
+
+std::string Model::check(const TxnOp& op, std::string& results) const {
+  const std::string& key = op.record.key;
+  const KvRecord* found = state_.find(key);
+  const auto keep = [&](const KvRecord& record) {
+    if (!results.empty()) results += ',';
+    results += "{\"KV\":";
+    append_record(results, record, op.verb.starts_with("get"));
+    results += '}';
+  };
+  if (op.verb == "get-tree") {
+    const auto [first, last] = state_.under(key);
+    for (auto it = first; it != last; ++it) keep(it->second);
+    return {};
+  }
+  if (op.verb == "check-not-exists") {
+    return found == nullptr ? std::string{} : "key " + go_quoted(key) + " exists";
+  }
+  if (found == nullptr) {
+    const std::string what = "key " + go_quoted(key) + " doesn't exist";
+    if (op.verb == "check-session") return "failed to check session, " + what;
+    return op.verb == "check-index" ? "failed to check index, " + what : what;
+  }
+  if (op.verb == "check-session" && found->session != op.record.session) {
+    return "failed session check for key " + go_quoted(key) + ", current session " +
+           go_quoted(found->session) + " != " + go_quoted(op.record.session);
+  }
+  if (op.verb == "check-index" && found->modify_index != op.record.modify_index) {
+    return "failed index check for key " + go_quoted(key) + ", current modify index " +
+           std::to_string(found->modify_index) + " != " + std::to_string(op.record.modify_index);
+  }
+  keep(*found);
+  return {};
+}
+
+std::string Model::carry_out(const TxnOp& op, std::string& results) {
+  KvRecord record = op.record;
+  const std::string key = go_quoted(record.key);
+  if (op.verb == "get" || op.verb == "get-tree" || op.verb.starts_with("check-")) {
+    return check(op, results);
+  }
+  if (op.verb == "delete") {
+    state_.erase(record.key);
+    return {};
+  }
+  if (op.verb == "delete-tree") {
+    state_.erase_tree(record.key);
+    return {};
+  }
+  if (op.verb == "delete-cas") {
+    if (state_.compare_and_erase(record.key, record.modify_index)) return {};
+    return "failed to delete key " + key + ", index is stale";
+  }
+  if (op.verb == "set") {
+    state_.set(record);
+  } else if (op.verb == "cas") {
+    if (!state_.compare_and_set(record)) return "failed to set key " + key + ", index is stale";
+  } else if (op.verb == "lock") {
+    if (std::string fault = session_fault(record.session); !fault.empty()) return fault;
+    if (!state_.lock(record)) return "failed to lock key " + key + ", lock is already held";
+  } else if (op.verb == "unlock") {
+    if (record.session.empty()) return "missing session";
+    if (!state_.unlock(record)) {
+      return "failed to unlock key " + key + ", lock isn't held, or is held by another session";
+    }
+  } else {
+    return "unknown KV verb " + go_quoted(op.verb);
+  }
+  if (!results.empty()) results += ',';
+  results += "{\"KV\":";
+  append_record(results, record, false);
+  results += '}';
+  return {};
+}
+
+http::Response Model::txn(const Call& call) {
+  const std::string& body = call.request.body;
+  if (body.size() > kMaxBytes) {
+    return answer(413, "Request body(" + std::to_string(body.size()) +
+                           " bytes) too large, max size: 524288 bytes. See "
+                           "https://www.consul.io/docs/agent/options.html#txn_max_req_len.");
+  }
+  if (body.empty()) return parse_fault("EOF");
+  const json items = json::parse(body, nullptr, false);
+  if (items.is_discarded()) return parse_fault("unexpected EOF");
+  if (!items.is_array() && !items.is_null()) {
+    return parse_fault("json: cannot unmarshal " + type_name(items) +
+                       " into Go value of type api.TxnOps");
+  }
+  std::vector<TxnOp> ops;
+  bool writes = false;
+  for (const json& item : items) {
+    auto op = parse_txn_op(item);
+    if (!op) return parse_fault(op.error().message);
+    writes = writes || op->writes();
+    ops.push_back(std::move(*op));
+  }
+  if (ops.size() > kMaxOps) {
+    return answer(
+        413, "Transaction contains too many operations (" + std::to_string(ops.size()) + " > 64)");
+  }
+  std::erase_if(ops, [](const TxnOp& op) { return op.verb.empty(); });
+
+  std::string results;
+  std::string errors;
+  const auto note = [&](std::size_t i, const std::string& what) {
+    if (what.empty()) return;
+    errors += (errors.empty() ? "" : ",") + (R"({"OpIndex":)" + std::to_string(i)) + R"(,"What":)";
+    append_json(errors, what);
+    errors += '}';
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i) note(i, precheck(call, ops[i]));
+  if (errors.empty()) {
+    if (writes) state_.next_index();
+    state_.begin();
+    for (std::size_t i = 0; i < ops.size(); ++i) note(i, carry_out(ops[i], results));
+    errors.empty() ? state_.commit() : state_.roll_back();
+  }
+  std::string out = R"({"Results":)" + (errors.empty() ? '[' + results + ']' : "null") +
+                    R"(,"Errors":)" + (errors.empty() ? "null" : '[' + errors + ']');
+  if (!writes) out += R"(,"Index":0,"LastContact":0,"KnownLeader":true,"ConsistencyLevel":"")";
+  http::Response response = answer(errors.empty() ? 200 : 409, out + '}');
+  if (!writes) response.known_leader = true;
+  return response;
+}
+
+}  // namespace lictor::dev

@@ -1,0 +1,108 @@
+#pragma once
+
+// What Consul's servers replicate: keys, tombstones, sessions. One call of next_index() is one
+// entry of the raft log; what is written after it bears its index.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lictor/time.h"
+
+namespace lictor::dev {
+
+struct KvRecord {
+  std::string key;
+  std::string value;
+  std::string session;  ///< empty: not locked
+  std::uint64_t flags = 0;
+  std::uint64_t lock_index = 0;
+  std::uint64_t create_index = 0;
+  std::uint64_t modify_index = 0;
+};
+
+struct SessionRecord {
+  std::string id;
+  std::string name;
+  std::string node;
+  std::string behavior;
+  std::string ttl_text;  ///< as it was sent
+  Duration ttl{};        ///< zero: none
+  Duration lock_delay{};
+  std::vector<std::string> node_checks;
+  std::uint64_t create_index = 0;
+};
+
+class State {
+ public:
+  using Records = std::map<std::string, KvRecord, std::less<>>;
+
+  [[nodiscard]] std::uint64_t index() const { return index_; }
+  std::uint64_t next_index() { return ++index_; }
+
+  [[nodiscard]] const KvRecord* find(std::string_view key) const;
+  /// Those whose key begins with `prefix`, as [first, last).
+  [[nodiscard]] std::pair<Records::const_iterator, Records::const_iterator> under(
+      std::string_view prefix) const;
+  /// The index that a missing key and a prefix that was never used answer with.
+  [[nodiscard]] std::uint64_t table_index() const { return kv_index_ == 0 ? 1 : kv_index_; }
+  /// The greatest of the keys and tombstones under `prefix`; the table's if there are none.
+  [[nodiscard]] std::uint64_t prefix_index(std::string_view prefix) const;
+
+  // Writes. False: refused, nothing has changed. `record` comes back as it is stored.
+  /// Keeps the key's session but not its LockIndex, as Consul does (CONSUL-FACTS.md 2.3).
+  void set(KvRecord& record);
+  /// `record.modify_index` is what is expected; 0: no such key.
+  [[nodiscard]] bool compare_and_set(KvRecord& record);
+  /// For `record.session`, which must be a live one.
+  [[nodiscard]] bool lock(KvRecord& record);
+  [[nodiscard]] bool unlock(KvRecord& record);
+  void erase(std::string_view key);
+  [[nodiscard]] bool compare_and_erase(std::string_view key, std::uint64_t modify_index);
+  void erase_tree(std::string_view prefix);
+
+  /// Until commit() or roll_back(), writes of keys can be taken back.
+  void begin();
+  void commit() { undo_.reset(); }
+  void roll_back();
+
+  [[nodiscard]] const std::map<std::string, SessionRecord>& sessions() const { return sessions_; }
+  [[nodiscard]] std::uint64_t session_index() const {
+    return session_index_ == 0 ? 1 : session_index_;
+  }
+  void add_session(SessionRecord session);
+  /// Frees or deletes what it holds; answers those keys. Nothing when there is no such session.
+  std::vector<std::string> remove_session(const std::string& id);
+
+  /// Of the youngest tombstone; 0: there is none.
+  [[nodiscard]] std::uint64_t tombstone_index() const { return tombstone_index_; }
+  /// Forgets the tombstones up to `index`: nobody is told.
+  void reap(std::uint64_t index);
+
+ private:
+  struct Undo {
+    std::vector<std::pair<std::string, std::optional<KvRecord>>> records;
+    std::vector<std::pair<std::string, std::optional<std::uint64_t>>> tombstones;
+    std::uint64_t kv_index = 0;
+    std::uint64_t tombstone_index = 0;
+  };
+
+  void store(KvRecord& record, bool with_session);
+  void remember(std::string_view key);
+  void bury(std::string_view key);
+
+  std::uint64_t index_ = 0;
+  std::uint64_t kv_index_ = 0;
+  std::uint64_t session_index_ = 0;
+  std::uint64_t tombstone_index_ = 0;
+  Records records_;
+  std::map<std::string, std::uint64_t, std::less<>> tombstones_;
+  std::map<std::string, SessionRecord> sessions_;
+  std::optional<Undo> undo_;
+};
+
+}  // namespace lictor::dev
