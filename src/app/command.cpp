@@ -15,6 +15,7 @@
 #include "app/command_line.h"
 #include "app/config.h"
 #include "app/daemon.h"
+#include "app/dev.h"
 #include "app/executors.h"
 #include "app/layout.h"
 #include "base/printable.h"
@@ -248,6 +249,9 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
         using Type = std::decay_t<decltype(command)>;
         if constexpr (std::is_same_v<Type, RunCommand>) {
           return run(invocation, command, registry, console);
+        } else if constexpr (std::is_same_v<Type, DevCommand>) {
+          const LoadRequest request = load_request(invocation, Mode::kEmbedded);
+          return run_dev(command, request, registry, [&] { return load_config(request); }, console);
         } else if constexpr (std::is_same_v<Type, CheckCommand>) {
           return check(invocation, console);
         } else if constexpr (std::is_same_v<Type, VersionCommand>) {

@@ -102,6 +102,14 @@ constexpr const char* kCheckExamples =
     "  lictor check --config ./lictor.json --token-file ./consul.token\n"
     "  lictor check --json | jq '.checks[] | select(.status != \"ok\")'\n";
 
+constexpr const char* kDevExamples =
+    "Keys, sessions, transactions and blocking queries as a Consul agent answers them, in memory:\n"
+    "nothing is kept. Without --config every task is printed and done.\n"
+    "\n"
+    "Examples:\n"
+    "  lictor dev\n"
+    "  lictor dev --listen 127.0.0.1:0 --config ./lictor.json\n";
+
 constexpr const char* kVersionExamples =
     "Examples:\n"
     "  lictor version\n"
@@ -289,12 +297,18 @@ class CommandLine {
 
     check_ = add_command("check", "Look for what is wrong: configuration, Consul, rights, tasks",
                          kCheckExamples);
+    dev_ = add_command("dev", "Try it out without a Consul: a store and a worker in one",
+                       kDevExamples);
+    dev_->add_option("--listen", dev_options_.listen,
+                     "Where the store listens (default: 127.0.0.1:8500; port 0: any)")
+        ->type_name("ADDRESS");
     version_ = add_command("version", "Say which version this is", kVersionExamples);
   }
 
   std::variant<Invocation, Answer> invocation() {
     if (submit_->parsed()) return submit_invocation();
     if (run_->parsed()) invocation_.command = run_options_;
+    if (dev_->parsed()) invocation_.command = dev_options_;
     if (list_->parsed()) invocation_.command = list_options_;
     if (show_->parsed()) invocation_.command = ShowCommand{show_id_};
     if (auto command = operating_.command()) invocation_.command = std::move(*command);
@@ -392,6 +406,8 @@ class CommandLine {
   CLI::App app_{"", "lictor"};
   OperatingCommands operating_;
   CLI::App* run_ = nullptr;
+  CLI::App* dev_ = nullptr;
+  DevCommand dev_options_;
   CLI::App* submit_ = nullptr;
   CLI::App* list_ = nullptr;
   CLI::App* show_ = nullptr;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/dev.h"
 #include "cli/commands.h"
 
 namespace lictor::app {
@@ -29,7 +30,7 @@ using Command =
                  ShowCommand, WhyCommand, cli::LogsOptions, cli::CancelOptions, cli::RetryOptions,
                  cli::DeadListOptions, cli::DeadShowOptions, cli::DeadPurgeOptions,
                  cli::PauseOptions, cli::ResumeOptions, cli::LeaderOptions, MembersCommand,
-                 CheckCommand, VersionCommand>;
+                 CheckCommand, VersionCommand, DevCommand>;
 
 /// What was asked for.
 struct Invocation {

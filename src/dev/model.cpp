@@ -60,20 +60,22 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
 Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
   const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
-  const bool reads = call.request.method == "GET";
   const bool known = under("/v1/kv/") || under("/v1/session/") || path == "/v1/txn";
   if (!known) return answer(404);
-  if (reads) {
+  const std::string& method = call.request.method;
+  if (under("/v1/kv/") && method != "GET" && method != "PUT" && method != "DELETE") {
+    return method_not_allowed(call.request);
+  }
+  // Of a key's writes Consul reads these as well.
+  if (method == "GET" || under("/v1/kv/") || call.url.has("ns")) {
     if (auto fault = query_fault(call.url)) return fault;
-  } else if (call.url.has("ns")) {
-    return query_fault(call.url);
   }
   if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
     return answer(500, "No path to datacenter");
   }
   if (under("/v1/kv/")) return kv(call, path.substr(7));
   if (under("/v1/session/")) return session(call, path.substr(12));
-  if (call.request.method != "PUT") return method_not_allowed(call.request);
+  if (method != "PUT") return method_not_allowed(call.request);
   return txn(call);
 }
 

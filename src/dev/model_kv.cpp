@@ -45,7 +45,6 @@ Model::Answer Model::kv(const Call& call, const std::string& key) {
   const std::string& method = call.request.method;
   if (method == "PUT") return kv_put(call, key);
   if (method == "DELETE") return kv_delete(call, key);
-  if (method != "GET") return method_not_allowed(call.request);
   if (call.url.has("keys")) return kv_keys(call, key);
   if (call.url.has("recurse")) return kv_list(call, key);
   return kv_get(call, key);

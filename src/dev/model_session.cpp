@@ -205,7 +205,12 @@ Model::Answer Model::session_list(const Call& call, const std::string& node) con
 
 Model::Answer Model::session_info(const Call& call, const std::string& id) const {
   if (id.empty()) return missing_session();
-  if (id.size() != 36) return answer(500, session_fault(id));
+  if (id.size() != 36) {
+    // Alone among the errors it bears the headers of a read.
+    http::Response fault = read_answer(500, 1, session_fault(id));
+    fault.known_leader = false;
+    return fault;
+  }
   if (blocks(call, state_.session_index())) return std::nullopt;
   const auto it = state_.sessions().find(id);
   std::string body = "[";

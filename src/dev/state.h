@@ -95,7 +95,7 @@ class State {
   void remember(std::string_view key);
   void bury(std::string_view key);
 
-  std::uint64_t index_ = 0;
+  std::uint64_t index_ = 1;  // a real log begins with its leader; in answers 1 means "none"
   std::uint64_t kv_index_ = 0;
   std::uint64_t session_index_ = 0;
   std::uint64_t tombstone_index_ = 0;

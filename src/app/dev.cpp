@@ -1,0 +1,159 @@
+#include "app/dev.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "admin/listener.h"
+#include "app/daemon.h"
+#include "app/executors.h"
+#include "base/printable.h"
+#include "base/random.h"
+#include "dev/store_server.h"
+#include "lictor/executor.h"
+
+namespace lictor::app {
+namespace {
+
+// Every task is done by the function "print" of this program.
+constexpr std::string_view kBuiltIn =
+    R"({"queues": [{"name": "default", "executors": {"*": {"cpp": "print"}}}]})";
+
+// What a newcomer wants to see: that the task came here, and with what.
+std::shared_ptr<Executor> printer() {
+  return make_executor([](const Context& context) {
+    const Task& task = context.task();
+    const std::string line =
+        "task " + task.id + ": " + task.type + ' ' +
+        task.parameters.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::fprintf(stdout, "%s\n", printable(line).c_str());
+    std::fflush(stdout);
+  });
+}
+
+// A folder that goes with this process.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "lictor-dev.XXXXXX").string()) {
+    made_ = mkdtemp(path_.data()) != nullptr;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (made_) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  [[nodiscard]] bool made() const { return made_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool made_ = false;
+};
+
+// The store's process.
+class StoreProcess {
+ public:
+  explicit StoreProcess(int listener) {
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ != 0) return;
+    // Ctrl-C goes to all of the group. The daemon needs the store to go down in order, then ends
+    // it.
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) std::_Exit(0);
+    dev::Model model{{random_seed()}};
+    dev::serve_store(listener, model);
+  }
+  ~StoreProcess() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  StoreProcess(const StoreProcess&) = delete;
+  StoreProcess& operator=(const StoreProcess&) = delete;
+
+  [[nodiscard]] bool started() const { return pid_ > 0; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+std::string greeting(const std::string& url, const Config& config, bool built_in) {
+  const std::string key = config.queues.front().tasks_prefix;
+  std::string text =
+      "lictor dev: a store that speaks Consul's HTTP API, and a worker. Nothing is "
+      "kept: all tasks are gone\nwhen this ends, by Ctrl-C.\n\n  store   " +
+      url + "\n";
+  text += built_in ? "  worker  prints every task and calls it done; --config gives it executors\n"
+                   : "  worker  as " + config.file + " says\n";
+  return text + "\nTry, in another terminal:\n\n  curl -X PUT " + url + "/v1/kv/" + key +
+         "1 -d '{\"taskType\": \"Hello\", \"taskPara\": {\"to\": \"you\"}}'\n\n";
+}
+
+}  // namespace
+
+Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const Registry& registry,
+                    const std::function<Result<Config>()>& load, cli::Console& console) {
+  const bool built_in = !request.flags.config && !request.environment.contains("LICTOR_CONFIG");
+  const ScratchFolder folder;
+  if (!folder.made()) {
+    return fail(ErrorCode::kFailed, "cannot make the folder " + folder.path() + ": " +
+                                        std::strerror(errno) + "; set TMPDIR to a writable one");
+  }
+  Registry executors = registry;
+  if (built_in) executors.try_emplace("print", printer());
+
+  admin::ListenOptions listen;
+  listen.addresses = {command.listen};
+  auto listeners = admin::open_listeners(listen);
+  if (!listeners) {
+    Error error = std::move(listeners.error());
+    error.message += "; choose another with --listen";
+    return tl::unexpected(std::move(error));
+  }
+  const std::string url = listeners->front().url;
+  const auto configure = [&]() -> Result<Config> {
+    LoadRequest own = request;
+    own.mode = Mode::kEmbedded;
+    auto config = built_in ? parse_config(kBuiltIn, "the built-in configuration", own) : load();
+    if (!config) return config;
+    add_registered(*config, executors);
+    config->consul.options = net::Options{};
+    config->consul.options.addresses = {url};
+    // What is remembered of another store would be wrong here.
+    config->state_dir = folder.path();
+    return config;
+  };
+  auto config = configure();
+  if (!config) return tl::unexpected(std::move(config.error()));
+
+  const StoreProcess store{listeners->front().fd.get()};
+  if (!store.started()) {
+    return fail(ErrorCode::kFailed,
+                std::string{"cannot start the store's process: "} + std::strerror(errno));
+  }
+  listeners->front().fd.reset();
+  console.print(greeting(url, *config, built_in));
+  if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
+  return run_daemon(*config, executors, {false, configure});
+}
+
+}  // namespace lictor::app

@@ -1,0 +1,196 @@
+#include "dev/store_server.h"
+
+#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace lictor::dev {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kMaxConnections = 200;  // Consul's http_max_conns_per_client
+constexpr int kPatienceMs = 60'000;   // for the next byte, or the next request
+constexpr std::size_t kMaxBodyBytes = 8 * 1024 * 1024;
+constexpr Duration kLookAtClient =
+    1s;  // how often a waiting query looks whether its client is there
+
+// The model, for many threads.
+class Store {
+ public:
+  explicit Store(Model& model) : model_(model) {}
+
+  // Blocks as a blocking query does, or until `is_gone` says so.
+  template <class IsGone>
+  http::Response ask(const http::Request& request, const IsGone& is_gone) {
+    std::unique_lock lock{mutex_};
+    const auto wait = blocking_wait(request);
+    const Instant until = boot_now() + wait.value_or(Duration{});
+    while (true) {
+      const std::uint64_t before = model_.index();
+      const Instant now = boot_now();
+      auto answered = model_.handle(now, request, now >= until || is_gone());
+      if (model_.index() != before) changed_.notify_all();
+      if (answered) return std::move(*answered);
+      const Instant next = std::min({until, model_.next_deadline(), now + kLookAtClient});
+      changed_.wait_for(lock, next - now);
+    }
+  }
+
+ private:
+  Model& model_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+// A blocking socket.
+class SocketStream : public httplib::Stream {
+ public:
+  explicit SocketStream(int fd) : fd_(fd) {}
+
+  [[nodiscard]] bool is_readable() const override { return begin_ < end_ || ready(kPatienceMs); }
+  [[nodiscard]] bool is_writable() const override { return true; }
+  ssize_t read(char* target, size_t size) override {
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+      if (!ready(kPatienceMs)) return -1;
+      const ssize_t got = recv(fd_, buffer_.data(), buffer_.size(), 0);
+      if (got <= 0) return got;
+      end_ = static_cast<std::size_t>(got);
+    }
+    const std::size_t n = std::min(size, end_ - begin_);
+    std::memcpy(target, buffer_.data() + begin_, n);
+    begin_ += n;
+    return static_cast<ssize_t>(n);
+  }
+  ssize_t write(const char* bytes, size_t size) override {
+    return send(fd_, bytes, size, MSG_NOSIGNAL);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  // The library refuses numbers that select() cannot take. Nothing here uses select().
+  [[nodiscard]] ::socket_t socket() const override { return 0; }
+
+  [[nodiscard]] bool hung_up() const {
+    pollfd entry{fd_, POLLRDHUP, 0};
+    return poll(&entry, 1, 0) > 0;
+  }
+
+ private:
+  [[nodiscard]] bool ready(int timeout_ms) const {
+    pollfd entry{fd_, POLLIN, 0};
+    return poll(&entry, 1, timeout_ms) > 0;
+  }
+
+  const int fd_;
+  std::array<char, 16'384> buffer_{};
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+// The library hands its handlers nothing of ours: the stream that this thread serves.
+thread_local const SocketStream* current = nullptr;
+
+class Library : public httplib::Server {
+ public:
+  explicit Library(Store& store) : store_(store) {
+    set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
+      if (from.method != "GET" && from.method != "HEAD") return HandlerResponse::Unhandled;
+      handle(from, to);
+      return HandlerResponse::Handled;
+    });
+    const Handler handler = [this](const httplib::Request& from, httplib::Response& to) {
+      handle(from, to);
+    };
+    Post(".*", handler);
+    Put(".*", handler);
+    Patch(".*", handler);
+    Delete(".*", handler);
+    set_payload_max_length(kMaxBodyBytes);
+  }
+
+  void answer_all(int fd) {
+    SocketStream stream{fd};
+    current = &stream;
+    bool closed = false;
+    while (!closed && stream.is_readable() &&
+           process_request(stream, false, closed, [](httplib::Request& request) {
+             // The library would take a body apart by its type, and wait for one without a length.
+             request.headers.erase("Content-Type");
+             request.headers.erase("Range");
+             request.ranges.clear();
+             if (!request.has_header("Content-Length") &&
+                 !request.has_header("Transfer-Encoding")) {
+               request.headers.emplace("Content-Length", "0");
+             }
+           })) {
+    }
+    current = nullptr;
+  }
+
+ private:
+  void handle(const httplib::Request& from, httplib::Response& to) {
+    http::Request request;
+    request.method = from.method;
+    request.target = from.target;
+    request.body = from.body;
+    http::Response response = store_.ask(request, [stream = current] { return stream->hung_up(); });
+    to.status = response.status;
+    if (response.consul_index != 0) {
+      to.set_header("X-Consul-Index", std::to_string(response.consul_index));
+    }
+    if (response.known_leader) {
+      to.set_header("X-Consul-KnownLeader", *response.known_leader ? "true" : "false");
+      to.set_header("X-Consul-LastContact", "0");
+    }
+    const bool json = (response.status == 200 && !from.has_param("raw")) || response.status == 409;
+    to.set_content(std::move(response.body),
+                   json ? "application/json" : "text/plain; charset=utf-8");
+  }
+
+  Store& store_;
+};
+
+}  // namespace
+
+void serve_store(int listener, Model& model) {
+  Store store{model};
+  Library library{store};
+  std::atomic<int> connections = 0;
+  while (true) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(100ms);
+      pollfd entry{listener, POLLIN, 0};
+      poll(&entry, 1, -1);
+      continue;
+    }
+    if (connections >= kMaxConnections) {
+      close(fd);  // as Consul does (CONSUL-FACTS.md 8)
+      continue;
+    }
+    ++connections;
+    std::thread{[&library, &connections, fd] {
+      library.answer_all(fd);
+      close(fd);
+      --connections;
+    }}.detach();
+  }
+}
+
+}  // namespace lictor::dev

@@ -1,0 +1,459 @@
+// The model of Consul (src/dev) held against a real agent: the same random scripts for both, and
+// every status, body and relation between indexes compared.
+
+#include "dev/model.h"
+
+#include <array>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/random.h"
+#include "consul_agent.h"
+#include "net/transport.h"
+#include "support.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+constexpr std::size_t kSteps = 15;  // of a script
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// What one server calls a thing and what the other does. An index of the one must be equal to, less
+// or greater than another just when it is so with the other.
+struct Names {
+  std::map<std::uint64_t, std::uint64_t> indexes;  // the agent's -> the model's
+  std::map<std::string, std::string> sessions;
+
+  [[nodiscard]] bool same_index(std::uint64_t real, std::uint64_t model) {
+    if (real == 0 || model == 0) return real == model;
+    const auto [it, is_new] = indexes.try_emplace(real, model);
+    if (!is_new) return it->second == model;
+    const auto next = std::next(it);
+    return (it == indexes.begin() || std::prev(it)->second < model) &&
+           (next == indexes.end() || model < next->second);
+  }
+};
+
+bool is_index(const std::string& name) { return name == "ModifyIndex" || name == "CreateIndex"; }
+
+bool same_text(Names& names, const std::string& real, const std::string& model) {
+  static const std::regex kIndexes{"(.*current modify index )([0-9]+) != ([0-9]+)"};
+  std::smatch a;
+  std::smatch b;
+  if (!std::regex_match(real, a, kIndexes) || !std::regex_match(model, b, kIndexes)) {
+    return real == model;
+  }
+  const auto number = [](const std::ssub_match& text) { return std::stoull(text.str()); };
+  return a[1] == b[1] && names.same_index(number(a[2]), number(b[2])) &&
+         names.same_index(number(a[3]), number(b[3]));
+}
+
+bool same_json(Names& names, const json& real, const json& model) {
+  if (real.is_string() && model.is_string()) {
+    return same_text(names, real.get<std::string>(), model.get<std::string>());
+  }
+  if (real.type() != model.type() || real.size() != model.size()) return false;
+  if (real.is_array()) {
+    for (std::size_t i = 0; i < real.size(); ++i) {
+      if (!same_json(names, real[i], model[i])) return false;
+    }
+    return true;
+  }
+  if (!real.is_object()) return real == model;
+  for (const auto& [name, value] : real.items()) {
+    if (!model.contains(name)) return false;
+    const json& other = model[name];
+    if (is_index(name) ? !names.same_index(value, other) : !same_json(names, value, other)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// A request in the names of both servers.
+struct Step {
+  http::Request real;
+  http::Request model;
+};
+
+class Script {
+ public:
+  Script(std::uint64_t seed, net::Transport& agent)
+      : random_(seed), agent_(agent), model_({seed, "dev-node"}) {
+    root_ = "m" + std::to_string(seed) + "/";
+  }
+
+  // Whether both said the same all the time; otherwise told() has the whole story.
+  bool run() {
+    // The tables' own indexes, which a missing key answers with, are then this script's.
+    bool same = perform(plain("PUT", "/v1/kv/" + root_ + "begin", "x")) && create_session("0s");
+    for (std::size_t i = 0; same && i < kSteps; ++i) same = step();
+    clean_up();
+    return same;
+  }
+  [[nodiscard]] const std::string& told() const { return told_; }
+
+ private:
+  std::size_t draw(std::size_t below) { return random_.next() % below; }
+  template <class... Texts>
+  std::string one_of(Texts... texts) {
+    const std::array<std::string, sizeof...(texts)> all{texts...};
+    return all[draw(all.size())];
+  }
+  std::string key() {
+    return root_ + one_of("a", "b", "ab", "d/", "d/a", "d/e/f", "x y", "\xc3\xa9");
+  }
+  std::string prefix() { return root_ + one_of("", "a", "b", "d/", "d/e", "none/"); }
+  std::string value() { return one_of("", "1", "2", "<&>"); }
+
+  static std::string path(const std::string& key) {
+    return "/v1/kv/" + replaced(replaced(key, " ", "%20"), "\xc3\xa9", "%C3%A9");
+  }
+
+  static Step plain(std::string method, std::string target, std::string body = {}) {
+    Step step;
+    step.real.method = std::move(method);
+    step.real.target = std::move(target);
+    step.real.body = std::move(body);
+    step.real.timeout = patience();
+    step.model = step.real;
+    return step;
+  }
+
+  // An index that has been seen, or none, or one beyond all, as {the agent's, the model's}.
+  std::pair<std::string, std::string> index() {
+    if (names_.indexes.empty() || draw(4) == 0) {
+      const std::string text = one_of("0", "900000000000");
+      return {text, text};
+    }
+    auto it = names_.indexes.begin();
+    std::advance(it, draw(names_.indexes.size()));
+    if (draw(2) == 0) it = std::prev(names_.indexes.end());
+    return {std::to_string(it->first), std::to_string(it->second)};
+  }
+  std::pair<std::string, std::string> session() {
+    if (names_.sessions.empty() || draw(8) == 0) {
+      const std::string text = one_of("", "short", "00000000-0000-0000-0000-000000000000");
+      return {text, text};
+    }
+    auto it = names_.sessions.begin();
+    std::advance(it, draw(names_.sessions.size()));
+    return *it;
+  }
+
+  // `text` with {i} and {s} replaced by an index and a session, in both servers' names.
+  Step named(std::string method, const std::string& target, const std::string& body = {}) {
+    Step step = plain(std::move(method), target, body);
+    const auto put_in = [&](const std::string& what, auto draw_one) {
+      for (std::string http::Request::*text : {&http::Request::target, &http::Request::body}) {
+        for (std::size_t at; (at = (step.real.*text).find(what)) != std::string::npos;) {
+          const auto [real, model] = draw_one();
+          (step.real.*text).replace(at, what.size(), real);
+          (step.model.*text).replace((step.model.*text).find(what), what.size(), model);
+        }
+      }
+    };
+    put_in("{i}", [&] { return index(); });
+    put_in("{s}", [&] { return session(); });
+    return step;
+  }
+
+  bool step() {
+    switch (draw(12)) {
+      case 0:
+      case 1:
+        return perform(write());
+      case 2:
+      case 3:
+        return perform(lock());
+      case 4:
+        return perform(read());
+      case 5:
+      case 6:
+      case 7:
+        return perform(txn());
+      case 8:
+        return create_session(one_of("0s", "20s"));
+      case 9:
+        return perform(session_step());
+      case 10:
+        return blocking_read();
+      default:
+        return watched_write();
+    }
+  }
+
+  Step write() {
+    switch (draw(6)) {
+      case 0:
+        return named("PUT", path(key()) + one_of("", "?flags=7", "?flags=x"), value());
+      case 1:
+      case 2:
+        return named("PUT", path(key()) + "?cas={i}" + one_of("", "&flags=7"), value());
+      case 3:
+        return named("DELETE", path(key()) + "?cas={i}");
+      case 4:
+        return named("DELETE", path(key()));
+      default:
+        return named("DELETE", path(prefix()) + one_of("?recurse", "?recurse=x", "?recurse&cas=1"));
+    }
+  }
+
+  Step lock() {
+    return named("PUT",
+                 path(key()) + one_of("?acquire={s}", "?acquire={s}", "?release={s}",
+                                      "?acquire={s}&flags=3", "?acquire={s}&cas={i}"),
+                 value());
+  }
+
+  Step read() {
+    switch (draw(4)) {
+      case 0:
+        return named("GET", path(key()) + one_of("", "?raw", "?consistent", "?stale&consistent"));
+      case 1:
+        return named("GET", path(prefix()) + "?recurse");
+      case 2:
+        return named("GET",
+                     path(prefix()) + one_of("?keys", "?keys&separator=/", "?keys&separator=a"));
+      default:
+        return named(
+            one_of("GET", "PUT", "POST"),
+            one_of("/v1/kv/", "/v1/kv/%09", "/v1/kv/" + root_ + "/x", "/v1/txn", "/v1/kv/x?ns=a",
+                   "/v1/kv/x?dc=no", "/v1/session/info/", "/v1/session/create/x",
+                   "/v1/kv/x?index=1&wait=5", "/v1/kv/x?index=-1"));
+    }
+  }
+
+  std::string operation() {
+    const std::string verb =
+        one_of("set", "set", "cas", "cas", "get", "get-tree", "delete", "delete-cas", "delete-tree",
+               "lock", "lock", "unlock", "check-index", "check-session", "check-session",
+               "check-not-exists", "CAS");
+    const bool tree = verb.ends_with("-tree");
+    json kv{{"Verb", verb}, {"Key", draw(30) == 0 ? "" : tree ? prefix() : key()}};
+    std::string text = kv.dump();
+    text.pop_back();
+    if (draw(20) == 0) text += R"(,"Foo":1)";
+    if (verb.ends_with("cas") || verb == "check-index") text += R"(,"Index":{i})";
+    if (verb.ends_with("lock") || verb == "check-session") text += R"(,"Session":"{s}")";
+    if (draw(4) == 0) text += R"(,"flags":5)";
+    if (draw(2) == 0) text += R"(,"Value":")" + base64_encode(value()) + '"';
+    return "{\"KV\":" + text + "}}";
+  }
+
+  Step txn() {
+    std::string body;
+    for (std::size_t n = draw(6) + 1; n > 0; --n) body += (body.empty() ? "" : ",") + operation();
+    if (draw(40) == 0) {
+      const std::string op = operation();
+      for (int i = 0; i < 64; ++i) body += ',' + op;
+    }
+    return named("PUT", one_of("/v1/txn", "/v1/txn", "/v1/txn?consistent"), '[' + body + ']');
+  }
+
+  bool create_session(const std::string& lock_delay) {
+    const std::string delay = one_of("\"" + lock_delay + "\"", "\"" + lock_delay + "\"", "0", "20");
+    const std::string body = R"({"Name":"s)" + std::to_string(names_.sessions.size()) +
+                             R"(","LockDelay":)" + delay + R"(,"Behavior":")" +
+                             one_of("release", "release", "delete", "") + R"(","TTL":")" +
+                             one_of("", "3600s", "24h") + '"' +
+                             one_of("", R"(,"Checks":[])", R"(,"NodeChecks":["serfHealth"])") + '}';
+    return perform(plain("PUT", "/v1/session/create", body));
+  }
+
+  Step session_step() {
+    switch (draw(5)) {
+      case 0:
+        return named("PUT", "/v1/session/renew/{s}");
+      case 1:
+        return named("PUT", "/v1/session/destroy/{s}");
+      case 2:
+        return named("GET", "/v1/session/info/{s}");
+      case 3:
+        return named("GET", one_of("/v1/session/list", "/v1/session/node/none"));
+      default:
+        return plain(
+            "PUT", "/v1/session/create",
+            one_of(R"({"TTL":"9.999s"})", R"({"TTL":"10"})", R"({"TTL":10})", R"({"TTL":"abc"})",
+                   R"({"LockDelay":"5"})", R"({"Behavior":"x"})", R"({"Node":"nosuch"})",
+                   R"({"Checks":["nosuch"]})", "[]", R"({"TTL":"-10s"})", R"({"TTL":"86401s"})"));
+    }
+  }
+
+  std::string watched() {
+    return one_of(path(key()) + "?index={i}", path(prefix()) + "?recurse&index={i}",
+                  path(prefix()) + "?keys&index={i}", std::string{"/v1/session/list?index={i}"});
+  }
+
+  // Where the model would wait the agent may not answer before its wait is over; where it would
+  // not, the agent must answer long before.
+  bool blocking_read() {
+    Step step = named("GET", watched());
+    const bool waits = !model_.handle(now_, step.model);
+    for (http::Request* request : {&step.real, &step.model}) {
+      request->target += waits ? "&wait=10ms" : "&wait=9m";
+      request->long_poll = true;
+    }
+    const std::int64_t begin = monotonic_ns();
+    if (!perform(step)) return false;
+    if (!waits || seconds_between(begin, monotonic_ns()) >= 0.01) return true;
+    return tell("the model waits, the agent did not");
+  }
+
+  // A query that waits while something is written.
+  bool watched_write() {
+    // Of a missing key the model wakes more often than Consul does.
+    const std::string target = path(root_ + "w/" + one_of("?recurse", "?keys", "k"));
+    const std::string plain_target = replaced(target, "/w/k", "/w/k?");
+    if (!perform(plain("PUT", path(root_ + "w/k"), std::to_string(draw(3))))) return false;
+    if (!perform(plain("GET", target))) return false;
+    Step query = plain("GET", plain_target);
+    query.real.target += "&wait=9m&index=" + std::to_string(last_real_);
+    query.model.target += "&wait=9m&index=" + std::to_string(last_model_);
+    query.real.long_poll = true;
+    std::promise<http::Response> answered;
+    agent_.send(query.real,
+                [&](http::Response response) { answered.set_value(std::move(response)); });
+    auto answer = answered.get_future();
+    const bool same = perform(draw(2) == 0 ? write() : txn()) &&
+                      perform(named(one_of("PUT", "DELETE"), path(root_ + "w/k"), "1"));
+    std::optional<http::Response> expected = model_.handle(now_, query.model);
+    if (!expected) {
+      // Nothing has changed for it; now something does.
+      static_cast<void>(perform(plain("PUT", path(root_ + "w/k"), "wake up")));
+      expected = model_.handle(now_, query.model);
+    }
+    const bool woke = answer.wait_for(patience()) == std::future_status::ready;
+    if (!woke) {
+      static_cast<void>(perform(plain("PUT", path(root_ + "w/k"), "give up")));
+      answer.wait();
+      return tell("the agent was not woken: " + query.real.target);
+    }
+    // It may have been woken by either of the writes, so only what cannot depend on that is told.
+    return same && (answer.get().status != 500 || tell("the watch failed"));
+  }
+
+  bool tell(const std::string& what) {
+    told_ += what + '\n';
+    return false;
+  }
+
+  static std::string shown(const http::Response& response) {
+    return std::to_string(response.status) + " [" + std::to_string(response.consul_index) + "] " +
+           response.body;
+  }
+
+  bool perform(const Step& step) {
+    told_ += step.real.method + ' ' + step.real.target + ' ' + step.real.body + '\n';
+    const http::Response real = agent_.perform(step.real);
+    if (real.delivery != http::Delivery::kReplied) return tell("no answer: " + real.error);
+    const auto model = model_.handle(now_, step.model, true);
+    told_ += "    agent: " + shown(real) + "\n    model: " + shown(*model) + '\n';
+    last_real_ = real.consul_index;
+    last_model_ = model->consul_index;
+    return same(step, real, *model);
+  }
+
+  bool same(const Step& step, const http::Response& real, const http::Response& model) {
+    if (real.status != model.status) return false;
+    if (!names_.same_index(real.consul_index, model.consul_index)) return false;
+    if (real.known_leader != model.known_leader) return false;
+    json a = json::parse(renamed(real.body), nullptr, false);
+    json b = json::parse(model.body, nullptr, false);
+    if (a.is_discarded() || b.is_discarded() ||
+        step.real.target.find("?raw") != std::string::npos) {
+      static const std::regex kCas{"cas=[0-9]+"};  // drawn in the names of each
+      return same_text(names_, std::regex_replace(renamed(real.body), kCas, "cas"),
+                       std::regex_replace(model.body, kCas, "cas"));
+    }
+    if (step.real.target.starts_with("/v1/session/create")) {
+      names_.sessions.emplace(a.value("ID", ""), b.value("ID", ""));
+      return true;
+    }
+    if (step.real.target.starts_with("/v1/session/list")) {
+      // In the order of the ids, which are chance.
+      for (json* list : {&a, &b}) {
+        std::sort(list->begin(), list->end(),
+                  [](const json& x, const json& y) { return x["Name"] < y["Name"]; });
+      }
+    }
+    return same_json(names_, a, b);
+  }
+
+  [[nodiscard]] std::string renamed(std::string text) const {
+    for (const auto& [real, model] : names_.sessions) text = replaced(text, real, model);
+    return replaced(std::move(text), node_name(), "dev-node");
+  }
+
+  void clean_up() {
+    for (const auto& [real, model] : names_.sessions) {
+      static_cast<void>(agent_.perform(plain("PUT", "/v1/session/destroy/" + real).real));
+    }
+    static_cast<void>(agent_.perform(plain("DELETE", "/v1/kv/" + root_ + "?recurse").real));
+  }
+
+  Random random_;
+  net::Transport& agent_;
+  dev::Model model_;
+  const Instant now_{std::chrono::hours{1}};
+  std::string root_;
+  Names names_;
+  std::uint64_t last_real_ = 0;
+  std::uint64_t last_model_ = 0;
+  std::string told_;
+
+ public:
+  static std::string& node_name() {
+    static std::string name;
+    return name;
+  }
+};
+
+TEST_CASE("the model answers random scripts as a Consul does") {
+  const ConsulAgent consul;
+  Script::node_name() = consul.node();
+  net::Options options;
+  options.addresses = {consul.address()};
+  const auto agent = net::Transport::open(options);
+  REQUIRE(agent);
+
+  const std::uint64_t first = number_from("LICTOR_SEED", 1);
+  const std::uint64_t count = number_from("LICTOR_SEEDS", 2000);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    CAPTURE(seed);  // LICTOR_SEED=<seed> LICTOR_SEEDS=1 replays it.
+    Script script{seed, **agent};
+    const bool same = script.run();
+    if (!same) FAIL_CHECK("they differ at the end of:\n" << script.told());
+    REQUIRE(same);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
