@@ -99,8 +99,8 @@ class StoreProcess {
 std::string greeting(const std::string& url, const Config& config, bool built_in) {
   const std::string key = config.queues.front().tasks_prefix;
   std::string text =
-      "lictor dev: a store that speaks Consul's HTTP API, and a worker. Nothing is "
-      "kept: all tasks are gone\nwhen this ends, by Ctrl-C.\n\n  store   " +
+      "lictor dev: a store that speaks Consul's HTTP API, and a worker. \n"
+      "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n  store   " +
       url + "\n";
   text += built_in ? "  worker  prints every task and calls it done; --config gives it executors\n"
                    : "  worker  as " + config.file + " says\n";

@@ -39,7 +39,8 @@ std::optional<http::Response> query_fault(const Url& url) {
 
 }  // namespace
 
-Model::Model(ModelOptions options) : options_(std::move(options)), random_(options_.seed) {}
+Model::Model(ModelOptions options)
+    : options_(std::move(options)), random_(options_.seed), catalog_(options_.node) {}
 
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
                                             bool wait_over) {
@@ -61,7 +62,10 @@ Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
   const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
   const bool known = under("/v1/kv/") || under("/v1/session/") || path == "/v1/txn";
-  if (!known) return answer(404);
+  if (!known) {
+    auto answered = catalog_.handle(call.request, path, state_.index());
+    return answered ? std::move(answered) : answer(404);
+  }
   const std::string& method = call.request.method;
   if (under("/v1/kv/") && method != "GET" && method != "PUT" && method != "DELETE") {
     return method_not_allowed(call.request);

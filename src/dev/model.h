@@ -23,6 +23,7 @@
 
 #include "base/http.h"
 #include "base/random.h"
+#include "dev/catalog.h"
 #include "dev/state.h"
 #include "lictor/result.h"
 
@@ -108,6 +109,7 @@ class Model {
   ModelOptions options_;
   Random random_;
   State state_;
+  Catalog catalog_;
   std::map<std::string, Instant> expiries_;     // of sessions that have a TTL
   std::map<std::string, Instant> lock_delays_;  // of keys
   std::map<Instant, std::uint64_t> reapings_;   // of the tombstones up to an index

@@ -255,7 +255,9 @@ class Script {
                "lock", "lock", "unlock", "check-index", "check-session", "check-session",
                "check-not-exists", "CAS");
     const bool tree = verb.ends_with("-tree");
-    json kv{{"Verb", verb}, {"Key", draw(30) == 0 ? "" : tree ? prefix() : key()}};
+    // A delete-tree of the empty key would take all there is.
+    const std::string name = tree ? prefix() : draw(30) == 0 ? "" : key();
+    json kv{{"Verb", verb}, {"Key", name}};
     std::string text = kv.dump();
     text.pop_back();
     if (draw(20) == 0) text += R"(,"Foo":1)";
@@ -340,8 +342,14 @@ class Script {
     agent_.send(query.real,
                 [&](http::Response response) { answered.set_value(std::move(response)); });
     auto answer = answered.get_future();
-    const bool same = perform(draw(2) == 0 ? write() : txn()) &&
-                      perform(named(one_of("PUT", "DELETE"), path(root_ + "w/k"), "1"));
+    // A delete-tree after a write in one transaction does not wake who watches below: Consul's own
+    // error, which the model does not have.
+    Step other;
+    do {
+      other = draw(2) == 0 ? write() : txn();
+    } while (other.real.body.find("delete-tree") != std::string::npos);
+    const bool same =
+        perform(other) && perform(named(one_of("PUT", "DELETE"), path(root_ + "w/k"), "1"));
     std::optional<http::Response> expected = model_.handle(now_, query.model);
     if (!expected) {
       // Nothing has changed for it; now something does.

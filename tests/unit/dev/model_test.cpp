@@ -1,0 +1,271 @@
+// The oddities of Consul that lictor must live with, by section of CONSUL-FACTS.md. That they are
+// Consul's, tests/live/model_test.cpp shows.
+
+#include "dev/model.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+namespace lictor::dev {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("dev");
+
+struct Consul {
+  Model model;
+  Instant now{1h};
+
+  explicit Consul(std::uint64_t seed = 1) : model({seed, "dev"}) {}
+
+  http::Response ask(std::string method, std::string target, std::string body = {}) {
+    http::Request request;
+    request.method = std::move(method);
+    request.target = std::move(target);
+    request.body = std::move(body);
+    return *model.handle(now, request, true);
+  }
+  std::string put(std::string target, std::string body = {}) {
+    return ask("PUT", std::move(target), std::move(body)).body;
+  }
+  json get(std::string target) {
+    return json::parse(ask("GET", std::move(target)).body, nullptr, false);
+  }
+  std::string session(const std::string& body = R"({"LockDelay":"15s","TTL":"10s"})") {
+    return json::parse(put("/v1/session/create", body))["ID"];
+  }
+  bool lives(const std::string& session) { return !get("/v1/session/info/" + session).empty(); }
+  std::uint64_t index_of(const std::string& key) {
+    return get("/v1/kv/" + key)[0]["ModifyIndex"].get<std::uint64_t>();
+  }
+  bool waits(const std::string& target) {
+    http::Request request;
+    request.target = target;
+    return !model.handle(now, request);
+  }
+};
+
+TEST_CASE(
+    "a session ends between one and two TTLs after its last renewal, which the seed decides") {
+  std::set<std::int64_t> lives_ns;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Consul consul{seed};
+    const std::string session = consul.session();
+    consul.now += 9s;
+    CHECK(consul.ask("PUT", "/v1/session/renew/" + session).status == 200);
+    const Instant renewed = consul.now;
+    const Instant end = consul.model.next_deadline();
+    CHECK(end >= renewed + 10s);
+    CHECK(end <= renewed + 20s);
+    consul.now = end - 1ns;
+    CHECK(consul.lives(session));
+    consul.now = end;
+    CHECK_FALSE(consul.lives(session));
+    CHECK(consul.ask("PUT", "/v1/session/renew/" + session).status == 404);
+    lives_ns.insert((end - renewed).count());
+  }
+  CHECK(lives_ns.size() > 10);
+}
+
+TEST_CASE("a new leader starts the TTLs anew") {
+  Consul consul;
+  const std::string session = consul.session();
+  consul.now += 9s;
+  consul.model.fail_over(consul.now);
+  CHECK(consul.model.next_deadline() >= consul.now + 10s);
+  CHECK(consul.lives(session));
+}
+
+TEST_CASE("the lock-delay follows an invalidation, not a release, and bars the lock alone") {
+  Consul consul;
+  const std::string first = consul.session();
+  const std::string second = consul.session(R"({"TTL":""})");
+  CHECK(consul.put("/v1/kv/k?acquire=" + first, "1") == "true");
+  CHECK(consul.put("/v1/kv/k?acquire=" + second) == "false");
+  CHECK(consul.put("/v1/kv/k?release=" + first) == "true");
+  CHECK(consul.put("/v1/kv/k?acquire=" + second) == "true");
+
+  consul.model.invalidate_session(consul.now, second);
+  CHECK_FALSE(consul.get("/v1/kv/k")[0].contains("Session"));
+  const std::uint64_t index = consul.model.index();
+  CHECK(consul.put("/v1/kv/k?acquire=" + first) == "false");
+  CHECK(consul.model.index() == index);  // answered before the log is reached
+  const std::string lock = R"([{"KV":{"Verb":"lock","Key":"k","Session":")" + first + R"("}}])";
+  CHECK(
+      consul.put("/v1/txn", lock) ==
+      R"({"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock key \"k\" due to lock delay"}]})");
+  CHECK(consul.put("/v1/kv/k", "2") == "true");
+  CHECK(consul.ask("DELETE", "/v1/kv/k").body == "true");
+  consul.now += 15s - 1ns;
+  CHECK(consul.put("/v1/session/renew/" + first).front() == '[');
+  CHECK(consul.put("/v1/kv/k?acquire=" + first) == "false");
+  consul.now += 1ns;
+  CHECK(consul.put("/v1/kv/k?acquire=" + first) == "true");
+}
+
+TEST_CASE("Behavior delete takes the keys along in one index") {
+  Consul consul;
+  const std::string session = consul.session(R"({"Behavior":"delete","LockDelay":"0s"})");
+  for (const char* key : {"a", "b"})
+    consul.put(std::string{"/v1/kv/"} + key + "?acquire=" + session);
+  const std::uint64_t index = consul.model.index();
+  CHECK(consul.put("/v1/session/destroy/" + session) == "true");
+  CHECK(consul.model.index() == index + 1);
+  CHECK(consul.ask("GET", "/v1/kv/a").status == 404);
+  CHECK(consul.ask("GET", "/v1/kv/b").status == 404);
+}
+
+TEST_CASE("a plain write keeps the session and resets LockIndex") {
+  Consul consul;
+  const std::string session = consul.session();
+  consul.put("/v1/kv/k?acquire=" + session, "1");
+  CHECK(consul.get("/v1/kv/k")[0]["LockIndex"] == 1);
+  consul.put("/v1/kv/k", "2");
+  CHECK(consul.get("/v1/kv/k")[0]["LockIndex"] == 0);
+  CHECK(consul.get("/v1/kv/k")[0]["Session"] == session);
+}
+
+TEST_CASE("a write of what is there already succeeds, moves no index and wakes nobody") {
+  Consul consul;
+  consul.put("/v1/kv/k", "1");
+  const std::uint64_t index = consul.index_of("k");
+  const std::string query = "/v1/kv/k?index=" + std::to_string(index);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(consul.put("/v1/kv/k?cas=" + std::to_string(index), "1") == "true");
+    CHECK(consul.index_of("k") == index);
+    CHECK(consul.waits(query));
+  }
+  consul.put("/v1/kv/k", "2");
+  CHECK_FALSE(consul.waits(query));
+}
+
+TEST_CASE(
+    "delete-cas of a missing key succeeds, and so does an empty check-session of a free one") {
+  Consul consul;
+  consul.put("/v1/kv/k", "1");
+  CHECK(consul.ask("DELETE", "/v1/kv/none?cas=7").body == "true");
+  CHECK(consul.ask("DELETE", "/v1/kv/k?cas=0").body == "false");
+  const auto txn = [&](const std::string& op) {
+    return consul.ask("PUT", "/v1/txn", "[{\"KV\":" + op + "}]").status;
+  };
+  CHECK(txn(R"({"Verb":"delete-cas","Key":"none","Index":7})") == 200);
+  CHECK(txn(R"({"Verb":"check-session","Key":"k"})") == 200);
+  CHECK(txn(R"({"Verb":"check-session","Key":"k","Session":"x"})") == 409);
+}
+
+TEST_CASE("a refused transaction names every operation that failed and leaves no trace") {
+  Consul consul;
+  consul.put("/v1/kv/k", "1");
+  const json before = consul.get("/v1/kv/?recurse");
+  const auto answer = consul.ask(
+      "PUT", "/v1/txn",
+      R"([{"KV":{"Verb":"set","Key":"new","Value":"MQ=="}},{"KV":{"Verb":"delete-tree","Key":"k"}},)"
+      R"({"KV":{"Verb":"cas","Key":"new","Index":1}},{"KV":{"Verb":"check-index","Key":"k"}}])");
+  CHECK(answer.status == 409);
+  CHECK(
+      answer.body ==
+      R"({"Results":null,"Errors":[{"OpIndex":2,"What":"failed to set key \"new\", index is stale"},)"
+      R"({"OpIndex":3,"What":"failed to check index, key \"k\" doesn't exist"}]})");
+  CHECK(consul.get("/v1/kv/?recurse") == before);
+  CHECK(consul.waits("/v1/kv/k?recurse&index=" + std::to_string(consul.index_of("k"))));
+}
+
+TEST_CASE("a transaction takes 64 operations and 524288 bytes") {
+  Consul consul;
+  std::string ops = R"({"KV":{"Verb":"get-tree","Key":"x"}})";
+  const std::string op = ops;
+  for (int i = 1; i < 64; ++i) ops += ',' + op;
+  CHECK(consul.ask("PUT", "/v1/txn", '[' + ops + ']').status == 200);
+  const auto answer = consul.ask("PUT", "/v1/txn", '[' + ops + ',' + op + ']');
+  CHECK(answer.status == 413);
+  CHECK(answer.body == "Transaction contains too many operations (65 > 64)");
+  CHECK(consul.ask("PUT", "/v1/kv/k", std::string(524'288, 'x')).status == 200);
+  CHECK(consul.ask("PUT", "/v1/kv/k", std::string(524'289, 'x')).status == 413);
+}
+
+TEST_CASE(
+    "a deletion wakes who watches the prefix; unrelated writes do not; its tombstone is reaped") {
+  Consul consul;
+  consul.put("/v1/kv/t/a", "1");
+  consul.put("/v1/kv/t/b", "1");
+  const std::uint64_t index = consul.ask("GET", "/v1/kv/t/?keys").consul_index;
+  const std::string query = "/v1/kv/t/?keys&index=" + std::to_string(index);
+  consul.put("/v1/kv/u", "1");
+  CHECK(consul.waits(query));
+  consul.ask("DELETE", "/v1/kv/t/b");
+  CHECK_FALSE(consul.waits(query));
+  CHECK(consul.ask("GET", "/v1/kv/t/?keys").consul_index > index);
+  consul.now += 15min;  // the index goes backwards
+  CHECK(consul.ask("GET", "/v1/kv/t/?keys").consul_index == consul.index_of("t/a"));
+}
+
+TEST_CASE("an index of the future waits on, whatever is written") {
+  Consul consul;
+  consul.put("/v1/kv/k", "1");
+  CHECK(consul.waits("/v1/kv/k?index=900000"));
+  consul.put("/v1/kv/k", "2");
+  CHECK(consul.waits("/v1/kv/k?index=900000"));
+}
+
+TEST_CASE("a wait is bounded, and 300 s where none is given") {
+  const auto wait_of = [](const std::string& query) {
+    http::Request request;
+    request.target = "/v1/kv/k" + query;
+    return blocking_wait(request);
+  };
+  CHECK_FALSE(wait_of("").has_value());
+  CHECK_FALSE(wait_of("?index=0&wait=5s").has_value());
+  CHECK(wait_of("?index=7") == Duration{300s});
+  CHECK(wait_of("?index=7&wait=0s") == Duration{300s});
+  CHECK(wait_of("?index=7&wait=55s") == Duration{55s});
+  CHECK(wait_of("?index=7&wait=20m") == Duration{600s});
+}
+
+TEST_CASE("numbers below 1000 are seconds of lock-delay, others nanoseconds") {
+  Consul consul;
+  for (const auto& [sent, kept_ns] : {std::pair{"999", 999'000'000'000},
+                                      {"1000", 1000L},
+                                      {"0", 0L},
+                                      {"\"1h\"", 3'600'000'000'000}}) {
+    const std::string id = consul.session(std::string{R"({"LockDelay":)"} + sent + '}');
+    CHECK(consul.get("/v1/session/info/" + id)[0]["LockDelay"] == kept_ns);
+  }
+}
+
+TEST_CASE("the same seed and the same requests give the same answers") {
+  const auto story = [] {
+    Consul consul{7};
+    std::string text = consul.session();
+    consul.now += 11s;
+    text += consul.session();
+    consul.now += 5s;
+    return text + consul.ask("GET", "/v1/session/list").body;
+  };
+  CHECK(story() == story());
+}
+
+TEST_CASE("a registered service is found with its check") {
+  Consul consul;
+  CHECK(
+      consul
+          .put(
+              "/v1/agent/service/register",
+              R"({"Name":"lictor","ID":"l-1","Tags":["leader"],"Check":{"CheckID":"l-1","TTL":"30s"}})")
+          .empty());
+  CHECK(consul.get("/v1/health/service/lictor?passing").empty());
+  CHECK(consul.ask("PUT", "/v1/agent/check/pass/l-1").status == 200);
+  CHECK(consul.get("/v1/health/service/lictor?passing")[0]["Service"]["Tags"][0] == "leader");
+  CHECK(consul.get("/v1/catalog/services")["lictor"][0] == "leader");
+  CHECK(consul.ask("PUT", "/v1/agent/service/deregister/l-1").status == 200);
+  CHECK(consul.get("/v1/catalog/service/lictor").empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::dev
