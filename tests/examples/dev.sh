@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# lictor dev: tasks by curl come to their end without a Consul, examples/outbox works unchanged, and
+# Ctrl-C ends all of it.
+#
+#   dev.sh BUILD CMAKE
+. "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
+
+lictor=$build/src/lictor
+unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL LICTOR_CONFIG
+expect() {
+  [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
+}
+# until_seen FILE TEXT: for as long as the process lives.
+until_seen() {
+  until grep -qF -- "$2" "$dir/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
+}
+gone() {
+  until ! curl -fs -o /dev/null "$kv/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
+}
+
+TMPDIR=$dir start dev.log setsid "$lictor" dev --listen 127.0.0.1:0
+until_seen dev.log "  store   "
+export CONSUL_HTTP_ADDR
+CONSUL_HTTP_ADDR=$(sed -n 's/^  store *//p' "$dir/dev.log")
+kv=$CONSUL_HTTP_ADDR/v1/kv
+
+# As the greeting says, and with a body too long for a form.
+padding=$(printf '%20000s' '' | tr ' ' x)
+expect "the write" "$(curl -fs -X PUT "$kv/lictor/default/tasks/1" -d '{"taskType": "Hello", "taskPara": {"to": "you"}}')" true
+until_seen dev.log 'task 1: Hello {"to":"you"}'
+gone lictor/default/tasks/1
+curl -fs -o /dev/null -X PUT "$kv/lictor/default/tasks/2" -d "{\"taskType\": \"Long\", \"taskPara\": \"$padding\"}"
+until_seen dev.log 'task 2: Long "xxx'
+gone lictor/default/tasks/2
+
+# Commands find it as they find a Consul.
+"$lictor" submit Waited --wait --id 3 >"$dir/submit.log"
+"$lictor" leader >"$dir/leader.log"
+
+# A blocking query is woken by a write.
+index=$(curl -fs -D - -o /dev/null "$kv/lictor/default/leader" | sed -n 's/^X-Consul-Index: *\([0-9]*\).*/\1/pI')
+curl -fs "$kv/lictor/default/leader?raw&index=$index&wait=5m" >"$dir/watched" &
+watch=$!
+curl -fs -o /dev/null -X PUT "$kv/lictor/default/leader" -d changed
+wait "$watch"
+expect "what the watch saw" "$(cat "$dir/watched")" changed
+
+# The outbox, with the tasks kept by a pause, then run.
+"$lictor" pause
+id=$(examples/outbox/order.sh 7 0 paid)
+expect "the order" "$(curl -fs "$kv/orders/7?raw")" '{"state": "paid"}'
+code=0
+examples/outbox/order.sh 7 0 shipped 2>"$dir/refused.log" || code=$?
+expect "the exit code of a change that is late" "$code" 1
+grep -q "index is stale" "$dir/refused.log"
+"$lictor" resume
+until_seen dev.log "task $id: OrderChanged"
+gone "lictor/default/tasks/$id"
+
+kill -INT -- "-${pids[0]}"
+code=0
+wait "${pids[0]}" || code=$?
+expect "the exit code after Ctrl-C" "$code" 0
+pids=()
+if curl -s -o /dev/null "$kv/up"; then echo "the store outlived Ctrl-C" >&2; exit 1; fi
+expect "folders left behind" "$(find "$dir" -name 'lictor-dev.*' | wc -l)" 0
