@@ -93,6 +93,7 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
                     {"serialize_by", json_pointer(queue.serialize_by)},
                     {"concurrency", whole(options.concurrency, 1, 10'000)},
                     {"prefetch", whole(options.prefetch, 0, 10'000)},
+                    {"preload", duration(options.preload, 0s, 1h)},
                     {"max_unacked", whole(options.max_unacked, 1, 100'000)},
                     {"serialize_retries", boolean(options.serialize_retries)},
                     {"rate_limit", rate(options.rate_limit)},

@@ -21,7 +21,6 @@ struct NotYet {
 };
 constexpr std::array kNotYet{
     NotYet{Group::kQueue, "partitions", "leave it out, or give each partition a queue of its own"},
-    NotYet{Group::kQueue, "preload", "leave it out; a task is claimed when it is due"},
 };
 
 constexpr std::size_t kMaxTextBytes = 4096;

@@ -21,7 +21,7 @@ Attempt& Attempts::add(AttemptId id, std::shared_ptr<const Task> task) {
 void Attempts::remove(const Attempt& attempt) {
   const auto it = by_key_.find(attempt.task->key);
   LICTOR_ASSERT(it != by_key_.end() && it->second.get() == &attempt);
-  if (attempt.state == Attempt::State::kHeld) held_.erase(order_of(*attempt.task));
+  leave_orders(*it->second);
   if (attempt.timeout_at != Instant::max()) timeouts_.erase({attempt.timeout_at, attempt.id});
   if (attempt.last_chance) --last_chances_;
   --counts_[static_cast<std::size_t>(attempt.state)];
@@ -33,6 +33,7 @@ void Attempts::clear() {
   by_key_.clear();
   by_id_.clear();
   held_.clear();
+  early_.clear();
   timeouts_.clear();
   for (std::size_t& count : counts_) count = 0;
   last_chances_ = 0;
@@ -54,13 +55,45 @@ Attempt* Attempts::find(AttemptId id) {
 }
 
 void Attempts::set_state(Attempt& attempt, Attempt::State state) {
-  if (attempt.state == Attempt::State::kHeld) held_.erase(order_of(*attempt.task));
-  if (state == Attempt::State::kHeld) held_.emplace(order_of(*attempt.task), &attempt);
+  if (state != Attempt::State::kHeld) {
+    leave_orders(attempt);
+  } else if (!attempt.early_until) {
+    held_.emplace(order_of(*attempt.task), &attempt);
+  }
   if (state != Attempt::State::kRunning) set_timeout(attempt, Instant::max());
   --counts_[static_cast<std::size_t>(attempt.state)];
   ++counts_[static_cast<std::size_t>(state)];
   attempt.state = state;
 }
+
+void Attempts::leave_orders(Attempt& attempt) {
+  if (attempt.early_until) {
+    early_.erase({*attempt.early_until, attempt.id});
+    attempt.early_until.reset();
+  } else if (attempt.state == Attempt::State::kHeld) {
+    held_.erase(order_of(*attempt.task));
+  }
+}
+
+void Attempts::set_early(Attempt& attempt, WallTime due) {
+  attempt.early_until = due;
+  early_.emplace(std::pair{due, attempt.id}, &attempt);
+}
+
+void Attempts::advance(WallTime wall) {
+  while (!early_.empty() && early_.begin()->first.first <= wall) {
+    Attempt& attempt = *early_.begin()->second;
+    early_.erase(early_.begin());
+    attempt.early_until.reset();
+    if (attempt.state == Attempt::State::kHeld) held_.emplace(order_of(*attempt.task), &attempt);
+  }
+}
+
+std::optional<WallTime> Attempts::next_due() const {
+  return early_.empty() ? std::nullopt : std::optional{early_.begin()->first.first};
+}
+
+Attempt* Attempts::last_early() { return early_.empty() ? nullptr : early_.rbegin()->second; }
 
 void Attempts::set_timeout(Attempt& attempt, Instant at) {
   if (attempt.timeout_at != Instant::max()) timeouts_.erase({attempt.timeout_at, attempt.id});

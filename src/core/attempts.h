@@ -2,9 +2,12 @@
 
 // The tasks that are ours: claimed, or being claimed.
 //
-//   kClaiming --applied--> kHeld --a free slot, in order--> kRunning --exit--> kSettling --> gone
-//       |                    |                                                    |
-//       +--void--> gone      +------ withdrawn, given back ------> kSettling -----+
+//   kClaiming --applied--> kHeld --due, a free slot, in order--> kRunning --exit--> kSettling -->
+//   gone
+//       |                    |                                                         |
+//       +--void--> gone      +--------- withdrawn, given back --------> kSettling -----+
+//
+// An early one was claimed ahead of its time: it takes no slot, and is offered to none, until then.
 
 #include <cstdint>
 #include <map>
@@ -32,8 +35,9 @@ struct Attempt {
   Instant claimed_at{};
   Instant started_at{};
   Instant timeout_at = Instant::max();
-  bool last_chance = false;  // its next lost owner makes it a dead letter: it runs alone
-  bool look_again = false;   // the key changed while we were settling it
+  bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
+  bool look_again = false;              // the key changed while we were settling it
+  std::optional<WallTime> early_until;  // claimed ahead: it is due then
 };
 
 class Attempts {
@@ -48,7 +52,17 @@ class Attempts {
   void set_state(Attempt& attempt, Attempt::State state);
   void set_timeout(Attempt& attempt, Instant at);
 
-  /// The claimed attempt that is next to start.
+  /// Claimed ahead of its time, which is `due`.
+  void set_early(Attempt& attempt, WallTime due);
+  /// What is due at `wall` is early no more.
+  void advance(WallTime wall);
+  [[nodiscard]] std::size_t early() const { return early_.size(); }
+  /// When the first of the early ones is due.
+  [[nodiscard]] std::optional<WallTime> next_due() const;
+  /// The early one that is due last.
+  [[nodiscard]] Attempt* last_early();
+
+  /// The claimed attempt that is next to start; an early one never is.
   [[nodiscard]] Attempt* next_held();
   /// A running attempt whose time is up.
   [[nodiscard]] Attempt* next_timed_out(Instant now);
@@ -74,9 +88,12 @@ class Attempts {
   }
 
  private:
+  void leave_orders(Attempt& attempt);
+
   std::map<std::string, std::unique_ptr<Attempt>, std::less<>> by_key_;
   std::map<AttemptId, Attempt*> by_id_;
-  std::map<Order, Attempt*> held_;
+  std::map<Order, Attempt*> held_;                            // without the early ones
+  std::map<std::pair<WallTime, AttemptId>, Attempt*> early_;  // being claimed, or held
   std::set<std::pair<Instant, AttemptId>> timeouts_;
   std::size_t counts_[4] = {};
   std::size_t last_chances_ = 0;

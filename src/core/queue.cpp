@@ -38,9 +38,11 @@ void Queue::pump(Instant now, Effects& out) {
   }
   if (lease_.holding()) {
     schedule_.advance(wall(now));
+    attempts_.advance(wall(now));
     bury_expired(now, out);
     // A pause may come while a claim is on its way: what it brings is given back, too.
     if (paused_ && lease_.trusted(now)) give_back_held(now, out);
+    give_back_too_early(now, out);
     start_held(now, out);
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;
@@ -67,12 +69,13 @@ Instant Queue::next_deadline() const {
   next = std::min(
       {next, commits_.next_deadline(), listing_.next_deadline(), attempts_.next_timeout()});
   if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
-    next = std::min(next, rate_at_);
+    next = std::min({next, rate_at_, ahead_at_});
     // Without room, what makes room wakes us.
     if (commits_.has_room(Instant::min())) next = std::min(next, history_.next_deadline());
   }
   if (!control_) next = std::min(next, control_at_);
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
+  if (const auto due = attempts_.next_due()) next = std::min(next, instant_of(*due));
   if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
   // What expires while we may not write stays in the schedule, and is no reason to look.
   if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
@@ -82,8 +85,8 @@ Instant Queue::next_deadline() const {
 }
 
 bool Queue::drained() const {
-  return lease_.holding() && listing_.complete() && attempts_.empty() && commits_.idle() &&
-         schedule_.ready_size() == 0 && burying_.empty();
+  return lease_.holding() && listing_.complete() && attempts_.size() == attempts_.early() &&
+         commits_.idle() && schedule_.ready_size() == 0 && burying_.empty();
 }
 
 void Queue::on(Instant, const TimePassed&, Effects&) {}

@@ -102,11 +102,19 @@ class Queue {
   void withdraw(Attempt& attempt, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 
-  // queue_jobs.cpp: claim, start, end
-  void bury_expired(Instant now, Effects& out);
+  // queue_claim.cpp: which task is claimed, and when
   void claim_next(Instant now, Effects& out);
-  [[nodiscard]] bool may_claim(const Task& task) const;
+  void claim(Instant now, const std::shared_ptr<const Task>& task, bool due, Effects& out);
+  [[nodiscard]] std::shared_ptr<const Task> next_ahead(Instant now);
+  [[nodiscard]] bool may_claim(const Task& task, bool due) const;
+  [[nodiscard]] bool make_way(Instant now, const Task& task, Effects& out);
+  void give_back_too_early(Instant now, Effects& out);
   [[nodiscard]] bool is_last_chance(const Task& task) const;
+
+  // queue_jobs.cpp: start, end
+  void bury_expired(Instant now, Effects& out);
+  [[nodiscard]] bool expired_unstarted(Instant now, const Task& task) const;
+  void bury_unstarted(Instant now, Attempt& attempt, Effects& out);
   void start_held(Instant now, Effects& out);
   void stop_timed_out(Instant now, Effects& out);
   void stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out);
@@ -146,7 +154,8 @@ class Queue {
   Attempts attempts_;
   History history_;
   RateLimit rate_;
-  Instant rate_at_ = Instant::max();  // when the rate allows the claim that waits for it
+  Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
+  Instant ahead_at_ = Instant::max();  // when the next delayed task may be claimed ahead
 
   WallTime wall_base_{};
   Instant wall_base_at_{};

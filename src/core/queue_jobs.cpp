@@ -1,4 +1,4 @@
-// Claim, start, end: the life of an attempt.
+// Start and end: the life of an attempt after its claim.
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +17,7 @@ constexpr std::size_t kDeadLetterBytes = 5'000;
 constexpr Duration kRefusedRetry = 5s;
 // What is called may ask for patience, but not for ever.
 constexpr Duration kLongestRetryAfter = 24h;
-
-// A task that was taken and is not ours has lost its owner: we lead, so nobody else works.
-bool is_orphan(const Task& task) { return task.stamp.taken; }
+constexpr const char* kExpired = "expireAt passed before it was started";
 
 }  // namespace
 
@@ -34,84 +32,24 @@ void Queue::bury_expired(Instant now, Effects& out) {
     op.record = task->record;
     op.stamp = task->stamp;
     op.reason = "expired";
-    op.error = "expireAt passed before it was started";
+    op.error = kExpired;
     op.at = wall(now);
     commits_.add(now, {Purpose::kBury, std::move(op), {}});
     out.emplace_back(Fact{Fact::Kind::kDead, task->key, task->stamp.attempt, 0, "expired", {}});
   }
 }
 
-// A task that may be what killed its owners runs alone, so that it takes no other along.
-bool Queue::is_last_chance(const Task& task) const {
-  return is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
+// Claimed ahead, and no slot was free in time.
+bool Queue::expired_unstarted(Instant now, const Task& task) const {
+  return task.expire_at && *task.expire_at <= wall(now) && task.stamp.attempt == 1 &&
+         task.stamp.lost == 0;
 }
 
-bool Queue::may_claim(const Task& task) const {
-  using State = Attempt::State;
-  const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
-                           attempts_.count(State::kRunning);
-  if (is_last_chance(task)) return busy == 0;
-  if (attempts_.has_last_chance()) return false;
-  // Claims ahead of a free slot would lose an owner without having been started.
-  const std::size_t ahead = is_orphan(task) ? 0 : options_.prefetch;
-  return busy < options_.concurrency + ahead &&
-         attempts_.count(State::kSettling) < options_.max_unacked;
-}
-
-void Queue::claim_next(Instant now, Effects& out) {
-  rate_at_ = Instant::max();
-  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now) || !listing_.complete()) return;
-  while (commits_.has_room(now)) {
-    const auto task = schedule_.next(wall(now));
-    if (!task || !may_claim(*task)) return;
-    if (!rate_.ready(now)) {
-      rate_at_ = rate_.next();
-      return;
-    }
-    rate_.take(now);
-    schedule_.take(task->key);
-    const TypePolicy& policy = *policy_of(*task);
-    const bool orphan = is_orphan(*task);
-    const bool never_started =
-        orphan && task->stamp.claim && abandoned_claims_.contains(task->stamp.claim->nonce);
-
-    Attempt& attempt = attempts_.add(AttemptId{++last_attempt_}, task);
-    attempt.policy = policy;
-    Stamp stamp = task->stamp;
-    if (orphan && !never_started) {
-      ++stamp.lost;
-      out.emplace_back(Fact{Fact::Kind::kLost,
-                            task->key,
-                            stamp.attempt,
-                            0,
-                            stamp.claim ? stamp.claim->node : std::string{},
-                            {}});
-      if (policy.delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
-        attempt.task = [&] {
-          auto copy = std::make_shared<Task>(*task);
-          copy->stamp = stamp;
-          return copy;
-        }();
-        bury(now, attempt, "owner lost",
-             "the daemon that ran it died or lost its lease, " + std::to_string(stamp.lost) +
-                 (stamp.lost == 1 ? " time" : " times"),
-             {}, out);
-        continue;
-      }
-      if (stamp.lost + 1 >= options_.max_losses) attempts_.mark_last_chance(attempt);
-    }
-    stamp.taken = true;
-    if (!never_started) ++stamp.attempt;  // else its claim has counted it
-    stamp.retry_at.reset();
-    stamp.claim = Claim{options_.node, lease_.session(),
-                        options_.identity + "-" + std::to_string(++last_claim_), wall(now)};
-    attempt.claimed_at = now;
-    std::string nonce = stamp.claim->nonce;
-    commits_.add(
-        now, {Purpose::kClaim,
-              RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},
-              std::move(nonce)});
-  }
+void Queue::bury_unstarted(Instant now, Attempt& attempt, Effects& out) {
+  auto task = std::make_shared<Task>(*attempt.task);
+  task->stamp.attempt = 0;
+  attempt.task = std::move(task);
+  bury(now, attempt, "expired", kExpired, {}, out);
 }
 
 void Queue::start_held(Instant now, Effects& out) {
@@ -120,6 +58,10 @@ void Queue::start_held(Instant now, Effects& out) {
          attempts_.count(Attempt::State::kSettling) < options_.max_unacked) {
     Attempt* attempt = attempts_.next_held();
     if (attempt == nullptr) return;
+    if (expired_unstarted(now, *attempt->task)) {
+      bury_unstarted(now, *attempt, out);
+      continue;
+    }
     const TypePolicy& policy = attempt->policy;
     Duration timeout = attempt->task->timeout.value_or(policy.timeout);
     if (policy.timeout_limit > Duration::zero() &&

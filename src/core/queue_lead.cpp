@@ -81,7 +81,7 @@ void Queue::end_term(Instant now, Effects& out) {
   left_alone_.clear();
   abandoned_claims_.clear();
   refused_.clear();
-  rate_at_ = Instant::max();
+  rate_at_ = ahead_at_ = Instant::max();
   paused_ = false;
 }
 

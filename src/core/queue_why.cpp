@@ -36,6 +36,10 @@ void Queue::why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>
     case Attempt::State::kHeld:
       if (drain_ != Drain::kNone) reasons.push_back({Kind::kDraining});
       if (paused_) reasons.push_back({.kind = Kind::kPaused, .text = paused_by_});
+      if (attempt.early_until) {
+        reasons.push_back({.kind = Kind::kHeld, .until = attempt.early_until});
+        break;
+      }
       reasons.push_back({.kind = Kind::kHeld, .key = any_running(), .count = options_.concurrency});
       break;
     case Attempt::State::kRunning: {
@@ -102,8 +106,11 @@ void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reas
 void Queue::why_busy(Instant now, const Task& task, std::vector<Reason>& reasons) const {
   using State = Attempt::State;
   const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
-                           attempts_.count(State::kRunning);
-  const std::size_t room = options_.concurrency + (task.stamp.taken ? 0 : options_.prefetch);
+                           attempts_.count(State::kRunning) - attempts_.early();
+  const std::size_t ahead = task.stamp.taken || options_.prefetch < attempts_.early()
+                                ? 0
+                                : options_.prefetch - attempts_.early();
+  const std::size_t room = options_.concurrency + ahead;
   if ((is_last_chance(task) && busy != 0) || attempts_.has_last_chance()) {
     reasons.push_back({.kind = Kind::kLastChance, .key = any_running()});
   } else if (busy >= room) {

@@ -23,6 +23,12 @@ bool Schedule::ByOrder::operator()(const Task* a, const Task* b) const {
   return std::tie(time_a, a->create_index, a->key) < std::tie(time_b, b->create_index, b->key);
 }
 
+bool Schedule::ByDue::operator()(const Task* a, const Task* b) const {
+  const auto due_a = due_of(*a);
+  const auto due_b = due_of(*b);
+  return due_a != due_b ? due_a < due_b : ByOrder{}(a, b);
+}
+
 void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_lane) {
   if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
     const auto known = it->second.task;
@@ -40,7 +46,7 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
   if (startable) {
     const auto due = due_of(*raw);
     if (due) {
-      delayed_.emplace(*due, raw->key);
+      delayed_.insert(raw);
     } else {
       waiting.ready = true;
       ready_.insert(raw);
@@ -108,7 +114,7 @@ void Schedule::drop_from_orders(const Waiting& waiting) {
     // It may have been the one that was offered for its lane.
     if (!task.serial_key.empty()) unpark(task.serial_key);
   } else if (const auto due = due_of(task); due && waiting.startable) {
-    delayed_.erase({*due, task.key});
+    delayed_.erase(&task);
   }
   if (can_expire(task)) expiring_.erase({*task.expire_at, task.key});
 }
@@ -128,8 +134,8 @@ std::shared_ptr<const Task> Schedule::find(std::string_view key) const {
 }
 
 void Schedule::advance(WallTime wall) {
-  while (!delayed_.empty() && delayed_.begin()->first <= wall) {
-    Waiting& waiting = tasks_.find(delayed_.begin()->second)->second;
+  while (!delayed_.empty() && *due_of(**delayed_.begin()) <= wall) {
+    Waiting& waiting = tasks_.find((*delayed_.begin())->key)->second;
     delayed_.erase(delayed_.begin());
     waiting.ready = true;
     ready_.insert(waiting.task.get());
@@ -190,8 +196,12 @@ std::shared_ptr<const Task> Schedule::next_expired(WallTime wall) const {
   return tasks_.find(expiring_.begin()->second)->second.task;
 }
 
+std::shared_ptr<const Task> Schedule::next_delayed() const {
+  return delayed_.empty() ? nullptr : find((*delayed_.begin())->key);
+}
+
 std::optional<WallTime> Schedule::next_due() const {
-  return delayed_.empty() ? std::nullopt : std::optional{delayed_.begin()->first};
+  return delayed_.empty() ? std::nullopt : due_of(**delayed_.begin());
 }
 
 std::optional<WallTime> Schedule::next_expiry() const {

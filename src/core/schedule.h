@@ -62,6 +62,8 @@ class Schedule {
   [[nodiscard]] std::shared_ptr<const Task> next_expired(WallTime wall) const;
   /// Makes ready what is due at `wall`.
   void advance(WallTime wall);
+  /// The delayed task that is due next, and of those that are due together the first in order.
+  [[nodiscard]] std::shared_ptr<const Task> next_delayed() const;
   /// When the next delayed task is due; after advance() in the future.
   [[nodiscard]] std::optional<WallTime> next_due() const;
   /// When the next task expires.
@@ -87,6 +89,9 @@ class Schedule {
   struct ByOrder {
     bool operator()(const Task* a, const Task* b) const;
   };
+  struct ByDue {
+    bool operator()(const Task* a, const Task* b) const;
+  };
   struct Lane {
     std::string holder;  // a task's key; empty: nobody's
     std::set<const Task*, ByOrder> parked;
@@ -98,7 +103,7 @@ class Schedule {
 
   std::map<std::string_view, Waiting> tasks_;  // the key's bytes are the task's
   std::set<const Task*, ByOrder> ready_;
-  std::set<std::pair<WallTime, std::string_view>> delayed_;
+  std::set<const Task*, ByDue> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;
   std::map<std::string, Lane, std::less<>> lanes_;  // by serialKey
   std::size_t parked_ = 0;

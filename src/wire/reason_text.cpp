@@ -96,6 +96,7 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
     case Kind::kClaiming:
       return "it is being claimed right now";
     case Kind::kHeld:
+      if (reason.until) return "it is claimed ahead, and starts when it is due, at " + until;
       return "it is claimed ahead and waits for one of " + std::to_string(reason.count) + " slots" +
              (reason.key.empty() ? "" : "; task " + task + " is running");
     case Kind::kSettling:

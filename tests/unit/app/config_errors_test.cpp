@@ -41,23 +41,21 @@ TEST_CASE("an unknown key is refused with the nearest known one") {
 }
 
 TEST_CASE("what this version does not act on is refused, not ignored") {
-  check_all(
-      {{queue_text("\"partitions\": 4"),
-        "queues[0].partitions: is not supported by this version; leave it out, or give each "
-        "partition a queue of its own"},
-       {queue_text("\"history\": 100"),
-        "queues[0].history: expected true, false or an object such as {\"keep\": 1000, "
-        "\"max_age\": \"168h\"}, got the number 100"},
-       {queue_text("\"rate_limit\": {\"per\": \"1s\"}"),
-        "queues[0].rate_limit: expected an object such as {\"tasks\": 100, \"per\": \"1s\"}, "
-        "got an object"},
-       {queue_text("\"serialize_by\": \"taskPara\""),
-        "queues[0].serialize_by: expected a JSON pointer into the record, such as "
-        "\"/taskPara/instanceId\", got \"taskPara\""},
-       {queue_text("\"preload\": \"1s\""),
-        "queues[0].preload: is not supported by this version; leave it out; a task is claimed when "
-        "it is due"}},
-      "lictor.json:2: ");
+  check_all({{queue_text("\"partitions\": 4"),
+              "queues[0].partitions: is not supported by this version; leave it out, or give each "
+              "partition a queue of its own"},
+             {queue_text("\"history\": 100"),
+              "queues[0].history: expected true, false or an object such as {\"keep\": 1000, "
+              "\"max_age\": \"168h\"}, got the number 100"},
+             {queue_text("\"rate_limit\": {\"per\": \"1s\"}"),
+              "queues[0].rate_limit: expected an object such as {\"tasks\": 100, \"per\": \"1s\"}, "
+              "got an object"},
+             {queue_text("\"serialize_by\": \"taskPara\""),
+              "queues[0].serialize_by: expected a JSON pointer into the record, such as "
+              "\"/taskPara/instanceId\", got \"taskPara\""},
+             {queue_text("\"preload\": \"2h\""),
+              "queues[0].preload: expected a duration from 0s to 1h, got \"2h\""}},
+            "lictor.json:2: ");
 }
 
 TEST_CASE("a wrong type is refused with what was expected and what came") {

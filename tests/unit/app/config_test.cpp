@@ -99,6 +99,7 @@ TEST_CASE("the defaults are those of the design, and hold together") {
   CHECK(options.queue == "default");
   CHECK(options.concurrency == 1);
   CHECK(options.prefetch == 0);
+  CHECK(options.preload == 1s);
   CHECK(options.max_losses == 3);
   CHECK(options.session_ttl == 15s);
   CHECK(options.renew_interval == 5s);
@@ -132,7 +133,7 @@ TEST_CASE("every setting of a queue reaches its place") {
   const Config config = parsed(R"({"queues": [{
       "name": "q", "tasks_prefix": "a/tasks/", "dead_prefix": "a/dead/", "done_prefix": "a/done/",
       "members_prefix": "a/members/", "leader_key": "a/leader", "control_key": "a/control",
-      "concurrency": 2, "prefetch": 3, "max_unacked": 7, "max_losses": 4, "session_ttl": "20s",
+      "concurrency": 2, "prefetch": 3, "preload": "250ms", "max_unacked": 7, "max_losses": 4, "session_ttl": "20s",
       "session_checks": [], "renew_interval": "6s", "lock_delay": "40s", "request_timeout": "2.5s",
       "kill_grace": "0s", "drain_timeout": "1h30m",
       "executors": {
@@ -152,6 +153,7 @@ TEST_CASE("every setting of a queue reaches its place") {
   CHECK(queue.session_checks.empty());
   CHECK(queue.options.concurrency == 2);
   CHECK(queue.options.prefetch == 3);
+  CHECK(queue.options.preload == 250ms);
   CHECK(queue.options.max_unacked == 7);
   CHECK(queue.options.max_losses == 4);
   CHECK(queue.options.session_ttl == 20s);

@@ -28,6 +28,7 @@ class Chaos {
     QueueOptions options = options_of("");
     if (chance(0.3)) options.concurrency = 3;
     if (chance(0.3)) options.prefetch = 2;
+    if (chance(0.3)) options.preload = 8s;
     if (chance(0.2)) options.max_operations = 5;
     if (chance(0.2)) options.transactions_in_flight = 2;
     // Short, so that leadership is lost and taken over many times within a run; in the relations
@@ -237,6 +238,9 @@ class Chaos {
   }
 
   void check_alone(const Daemon& starting, const Task& task) {
+    if (task.execute_at && *task.execute_at > cluster_.wall()) {
+      problems_.push_back(starting.name + " starts " + task.key + " before it is due");
+    }
     for (const auto& [id, job] : starting.jobs) {
       if (!task.serial_key.empty() && job.task->serial_key == task.serial_key) {
         problems_.push_back(starting.name + " starts " + task.key + " beside " + job.task->key +

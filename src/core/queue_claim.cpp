@@ -1,0 +1,148 @@
+// Which task is claimed next, and when: what is due, in order; then, within prefetch, what will be
+// soon.
+
+#include <utility>
+
+#include "core/queue.h"
+
+namespace lictor::core {
+namespace {
+
+// A task that was taken and is not ours has lost its owner: we lead, so nobody else works.
+bool is_orphan(const Task& task) { return task.stamp.taken; }
+
+}  // namespace
+
+// A task that may be what killed its owners runs alone, so that it takes no other along.
+bool Queue::is_last_chance(const Task& task) const {
+  return is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
+}
+
+// What is early takes no slot: what is due is claimed beside it as if it were not there, and shares
+// the room ahead with it.
+bool Queue::may_claim(const Task& task, bool due) const {
+  using State = Attempt::State;
+  const std::size_t early = attempts_.early();
+  const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
+                           attempts_.count(State::kRunning);
+  if (is_last_chance(task)) return busy == 0;
+  if (attempts_.has_last_chance()) return false;
+  if (attempts_.count(State::kSettling) >= options_.max_unacked) return false;
+  if (!due) {
+    return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
+  }
+  // Claims ahead of a free slot would lose an owner without having been started.
+  const std::size_t ahead =
+      is_orphan(task) || options_.prefetch < early ? 0 : options_.prefetch - early;
+  return busy - early < options_.concurrency + ahead;
+}
+
+// The next task that may be claimed before it is due. In the order in which they are due: what may
+// not be claimed ahead is not overtaken by what may. A task of a lane would bar it for others that
+// are due earlier; one that expires first would not; and a rate is one of starts.
+std::shared_ptr<const Task> Queue::next_ahead(Instant now) {
+  if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
+    return nullptr;
+  }
+  auto task = schedule_.next_delayed();
+  if (!task || is_orphan(*task) || !task->serial_key.empty()) return nullptr;
+  const WallTime due = *due_of(*task);
+  if (task->expire_at && *task->expire_at <= due) return nullptr;
+  const WallTime opens = due - std::chrono::floor<std::chrono::milliseconds>(options_.preload);
+  if (opens <= wall(now)) return task;
+  ahead_at_ = instant_of(opens);
+  return nullptr;
+}
+
+// For want of room `task` would wait for one that was claimed ahead and is due after it: that one
+// is given back.
+bool Queue::make_way(Instant now, const Task& task, Effects& out) {
+  Attempt* last = attempts_.last_early();
+  if (last == nullptr || last->state != Attempt::State::kHeld || attempts_.has_last_chance() ||
+      attempts_.count(Attempt::State::kSettling) >= options_.max_unacked) {
+    return false;
+  }
+  const WallTime due = due_of(task).value_or(WallTime::min());
+  const WallTime last_due = *last->early_until;
+  if (due > last_due || (due == last_due && order_of(task) > order_of(*last->task))) return false;
+  give_back(now, *last, false, out);
+  return true;
+}
+
+// The wall clock was set back.
+void Queue::give_back_too_early(Instant now, Effects& out) {
+  const auto window = std::chrono::ceil<std::chrono::milliseconds>(options_.preload);
+  while (Attempt* last = attempts_.last_early()) {
+    const bool held = last->state == Attempt::State::kHeld && lease_.trusted(now);
+    if (!held || *last->early_until <= wall(now) + window) return;
+    give_back(now, *last, false, out);
+  }
+}
+
+void Queue::claim_next(Instant now, Effects& out) {
+  rate_at_ = ahead_at_ = Instant::max();
+  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now) || !listing_.complete()) return;
+  while (commits_.has_room(now)) {
+    auto task = schedule_.next(wall(now));
+    const bool due = task != nullptr;
+    if (!due) task = next_ahead(now);
+    if (!task) return;
+    while (!may_claim(*task, due)) {
+      if (!make_way(now, *task, out)) return;
+    }
+    if (!rate_.ready(now)) {
+      rate_at_ = rate_.next();
+      return;
+    }
+    rate_.take(now);
+    schedule_.take(task->key);
+    claim(now, task, due, out);
+  }
+}
+
+void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due, Effects& out) {
+  const TypePolicy& policy = *policy_of(*task);
+  const bool orphan = is_orphan(*task);
+  const bool never_started =
+      orphan && task->stamp.claim && abandoned_claims_.contains(task->stamp.claim->nonce);
+
+  Attempt& attempt = attempts_.add(AttemptId{++last_attempt_}, task);
+  attempt.policy = policy;
+  Stamp stamp = task->stamp;
+  if (orphan && !never_started) {
+    ++stamp.lost;
+    out.emplace_back(Fact{Fact::Kind::kLost,
+                          task->key,
+                          stamp.attempt,
+                          0,
+                          stamp.claim ? stamp.claim->node : std::string{},
+                          {}});
+    if (policy.delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
+      auto copy = std::make_shared<Task>(*task);
+      copy->stamp = stamp;
+      attempt.task = std::move(copy);
+      return bury(now, attempt, "owner lost",
+                  "the daemon that ran it died or lost its lease, " + std::to_string(stamp.lost) +
+                      (stamp.lost == 1 ? " time" : " times"),
+                  {}, out);
+    }
+    if (stamp.lost + 1 >= options_.max_losses) attempts_.mark_last_chance(attempt);
+  }
+  stamp.taken = true;
+  if (!never_started) ++stamp.attempt;  // else its claim has counted it
+  if (due) {
+    stamp.retry_at.reset();
+  } else {  // taskRetryAt stays, for whoever would have to take the task over before that
+    attempts_.set_early(attempt, *due_of(*task));
+  }
+  stamp.claim = Claim{options_.node, lease_.session(),
+                      options_.identity + "-" + std::to_string(++last_claim_), wall(now)};
+  attempt.claimed_at = now;
+  std::string nonce = stamp.claim->nonce;
+  commits_.add(
+      now, {Purpose::kClaim,
+            RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},
+            std::move(nonce)});
+}
+
+}  // namespace lictor::core
