@@ -6,8 +6,10 @@
 namespace lictor::core {
 namespace {
 
-// A reading that took c is followed by a pause of 9 c: a tenth of the time at most.
-constexpr int kWatchPause = 9;
+// A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
+// but this, so that a task that comes alone after a pause is not made to wait.
+constexpr int kWatchPrice = 10;
+constexpr Duration kWatchCredit = 5s;
 // The whole of a long list is read in a twentieth of the time at most.
 constexpr int kFullPause = 19;
 // What Consul spends on an answer does not show in our own cost.
@@ -76,7 +78,9 @@ bool Listing::accept(Instant now, const TasksListed& reply, Instant& emitted, Ef
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
   index_ = reply.consul_index < index_ ? 0 : reply.consul_index;
-  watch_at_ = now + std::clamp(reply.cost * kWatchPause, kLeastPause, kLongestPause);
+  watch_paid_ = std::max(watch_paid_, now) + reply.cost * kWatchPrice;
+  const Duration pause = std::max(reply.cost, watch_paid_ - now - kWatchCredit);
+  watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
   choose_mode(reply);
   return true;
 }

@@ -4,7 +4,7 @@
 // long one is watched by name, new names are fetched in batches, and the whole is read again when
 // a change is not explained by names (a task was rewritten).
 //
-// Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: each may cost a
+// Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: they may cost a
 // set share of the time and no more.
 
 #include <cstdint>
@@ -59,6 +59,7 @@ class Listing {
   RequestId watch_;
   Instant watch_emitted_{};
   Instant watch_at_ = Instant::max();  // when the next may be sent
+  Instant watch_paid_{};               // what was read is paid for by then
 
   RequestId full_;  // the reading beside a watch by name
   Instant full_emitted_{};

@@ -96,9 +96,10 @@ class Queue {
   void take_in(Instant now, const Task& task, Effects& out);
   void take_in(Instant now, const BadRecord& record, Effects& out);
   void compare_full(Instant now, const TasksListed& listed, Effects& out);
-  void compare_names(Instant now, const TasksListed& listed, Effects& out);
-  void withdraw_unlisted(Instant now, const std::set<std::string_view>& listed, std::uint64_t index,
-                         Effects& out);
+  void compare_names(const TasksListed& listed, Effects& out);
+  using Names = std::vector<std::string_view>;  // in order
+  void take_in_name(std::string_view key);
+  void withdraw_unlisted(const Names& listed, std::uint64_t index, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 

@@ -17,6 +17,12 @@ const std::string& key_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
 }
 
+// As Consul lists them, but for names that are not UTF-8 there (CONSUL-FACTS.md 9.2).
+std::vector<std::string_view> in_order(std::vector<std::string_view> names) {
+  if (!std::is_sorted(names.begin(), names.end())) std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::uint64_t index_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) { return r.modify_index; }, record);
 }
@@ -110,7 +116,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   if (event.full) {
     compare_full(now, event, out);
   } else {
-    compare_names(now, event, out);
+    compare_names(event, out);
   }
   if (event.marker) {
     marking_folder_ = false;
@@ -121,58 +127,70 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
 
 void Queue::compare_full(Instant now, const TasksListed& listed, Effects& out) {
   full_index_ = listed.consul_index;
-  std::set<std::string_view> names;
+  Names names;
+  names.reserve(listed.records.size());
   for (const StoredRecord& record : listed.records) {
-    names.insert(key_of_record(record));
+    names.push_back(key_of_record(record));
     take_in(now, record, out);
   }
-  if (listed.marker) withdraw_unlisted(now, names, listed.consul_index, out);
+  if (listed.marker) withdraw_unlisted(in_order(std::move(names)), listed.consul_index, out);
 }
 
-void Queue::compare_names(Instant now, const TasksListed& listed, Effects& out) {
-  std::set<std::string_view> names;
-  for (const std::string& key : listed.keys) {
-    names.insert(key);
-    if (Attempt* attempt = attempts_.find(key)) {
-      // Our delete may be under way; a task written anew under this name would not show.
-      if (attempt->state == Attempt::State::kSettling) attempt->look_again = true;
-    } else if (!schedule_.find(key) && !burying_.contains(key) && !left_alone_.contains(key)) {
-      listing_.fetch(key);
-    }
-  }
-  if (listed.marker) withdraw_unlisted(now, names, listed.consul_index, out);
+// Of a hundred thousand names all but a few are known: both sides are walked once, in order.
+void Queue::compare_names(const TasksListed& listed, Effects& out) {
+  const Names names = in_order({listed.keys.begin(), listed.keys.end()});
+  auto name = names.begin();
+  schedule_.for_each([&](const Task& task) {
+    while (name != names.end() && *name < task.key) take_in_name(*name++);
+    if (name != names.end() && *name == task.key) ++name;
+  });
+  while (name != names.end()) take_in_name(*name++);
+  if (listed.marker) withdraw_unlisted(names, listed.consul_index, out);
   // Names do not show what was rewritten, and nothing else that moved the index proves that nothing
   // was: not a new name, not a write of our own.
   if (listed.consul_index > full_index_) listing_.want_full();
+}
+
+// A name that the schedule does not know.
+void Queue::take_in_name(std::string_view key) {
+  if (Attempt* attempt = attempts_.find(key)) {
+    // Our delete may be under way; a task written anew under this name would not show.
+    if (attempt->state == Attempt::State::kSettling) attempt->look_again = true;
+  } else if (!burying_.contains(key) && !left_alone_.contains(key)) {
+    listing_.fetch(std::string{key});
+  }
 }
 
 // A key that we know from before the listing and that the listing does not show is gone. One whose
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
 // listing without the folder key: it is what a token sees that may not read the tasks. If the key
 // was deleted, it is made again, and the next listing tells.
-void Queue::withdraw_unlisted(Instant now, const std::set<std::string_view>& listed,
-                              std::uint64_t index, Effects& out) {
-  static_cast<void>(now);
+void Queue::withdraw_unlisted(const Names& listed, std::uint64_t index, Effects& out) {
   std::vector<std::string> gone;
-  schedule_.for_each_key([&](std::string_view key, std::uint64_t modify_index) {
-    if (modify_index <= index && !listed.contains(key)) gone.emplace_back(key);
+  auto name = listed.begin();
+  schedule_.for_each([&](const Task& task) {
+    while (name != listed.end() && *name < task.key) ++name;
+    const bool found = name != listed.end() && *name == task.key;
+    if (!found && task.modify_index <= index) gone.push_back(task.key);
   });
   for (const std::string& key : gone) {
     schedule_.remove(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});
   }
+  const auto is_listed = [&](std::string_view key) {
+    return std::binary_search(listed.begin(), listed.end(), key);
+  };
   std::vector<Attempt*> withdrawn;
   attempts_.for_each([&](Attempt& attempt) {
     const bool settled_by_us =
         attempt.state == Attempt::State::kSettling || attempt.state == Attempt::State::kClaiming;
-    if (!settled_by_us && attempt.task->modify_index <= index &&
-        !listed.contains(attempt.task->key)) {
+    if (!settled_by_us && attempt.task->modify_index <= index && !is_listed(attempt.task->key)) {
       withdrawn.push_back(&attempt);
     }
   });
   for (Attempt* attempt : withdrawn) withdraw(*attempt, out);
   std::erase_if(left_alone_, [&](const auto& entry) {
-    return entry.second <= index && !listed.contains(entry.first);
+    return entry.second <= index && !is_listed(entry.first);
   });
 }
 

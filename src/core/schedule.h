@@ -74,9 +74,10 @@ class Schedule {
   [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_; }
 
   /// Calls `visit(key, modify_index)` for every key, in the order of the keys.
+  /// By key, in order.
   template <class Visit>
-  void for_each_key(Visit visit) const {
-    for (const auto& [key, waiting] : tasks_) visit(key, waiting.task->modify_index);
+  void for_each(Visit visit) const {
+    for (const auto& [key, waiting] : tasks_) visit(*waiting.task);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/options.h"
+#include "core/rare.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -28,7 +29,7 @@ struct Stamp {
   std::uint32_t attempt = 0;  // attempts begun
   std::uint32_t lost = 0;     // owners lost
   std::optional<WallTime> retry_at;
-  std::optional<Claim> claim;
+  Rare<Claim> claim;
   std::string error;  // the last failure; empty: none
 
   friend bool operator==(const Stamp&, const Stamp&) = default;
@@ -50,7 +51,7 @@ struct Task {
   std::string serial_key;
   std::optional<std::uint32_t> max_attempts;
   std::optional<Duration> timeout;
-  std::optional<Backoff> backoff;
+  Rare<Backoff> backoff;
   Stamp stamp;
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core

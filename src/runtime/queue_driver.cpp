@@ -1,5 +1,7 @@
 #include "runtime/queue_driver.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -136,6 +138,18 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
 }
 
+// What a long list was read into is free by then, but glibc keeps it for itself: as much again as
+// the tasks take.
+void QueueDriver::release_memory() {
+  constexpr std::size_t kMuch = 4 * 1024 * 1024;
+  const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
+    const auto* listed = std::get_if<core::TasksListed>(&event);
+    return listed != nullptr && listed->full && listed->bytes > kMuch;
+  });
+  events_.clear();
+  if (much) malloc_trim(0);
+}
+
 void QueueDriver::step(Instant now) {
   {
     const std::lock_guard lock{inbox_->mutex};
@@ -158,7 +172,7 @@ void QueueDriver::step(Instant now) {
 void QueueDriver::deliver(Instant now) {
   effects_.clear();
   core_.step(now, events_, effects_);
-  events_.clear();
+  release_memory();
   for (core::Effect& effect : effects_) {
     std::visit([this](auto& e) { carry_out(e); }, effect);
   }

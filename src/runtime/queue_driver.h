@@ -89,6 +89,7 @@ class QueueDriver : public Task {
   void dispatch(http::Request request, RequestId id,
                 std::function<core::Event(const http::Response&)> decode);
   void deliver(Instant now);
+  void release_memory();
   void drop_old_runners();
 
   core::QueueOptions options_;

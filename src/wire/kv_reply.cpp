@@ -1,5 +1,6 @@
 #include "wire/kv_reply.h"
 
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -75,6 +76,61 @@ class EntryReader : public nlohmann::json_sax<json> {
   bool has_what_ = false;
 };
 
+// The strings of an array; what else is in it is passed over.
+class NameReader : public nlohmann::json_sax<json> {
+ public:
+  std::vector<std::string> names;
+  bool array = false;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& text) override {
+    if (depth_ == 1) names.push_back(std::move(text));
+    return true;
+  }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0) array = true;
+    return open();
+  }
+  bool end_array() override { return --depth_ >= 0; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool open() { return ++depth_ > 0; }
+  int depth_ = 0;
+};
+
+bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+
+// What Consul answers as a rule, ["a","b"] in plain ASCII, at the speed of copying it: with 100,000
+// tasks a change is looked for in 2 MB of names. Nothing: it is in another form.
+std::optional<std::vector<std::string>> plain_names(std::string_view body) {
+  while (!body.empty() && body.back() == '\n') body.remove_suffix(1);
+  if (body.size() < 2 || body.front() != '[' || body.back() != ']') return std::nullopt;
+  std::vector<std::string> names;
+  if (body == "[]") return names;
+  for (std::size_t at = 1;;) {
+    if (body[at] != '"') return std::nullopt;
+    const std::size_t begin = ++at;
+    while (at < body.size() && is_plain(body[at])) ++at;
+    if (at == body.size() || body[at] != '"') return std::nullopt;
+    names.emplace_back(body.substr(begin, at - begin));
+    ++at;
+    if (at + 1 == body.size()) return names;  // the bracket
+    if (body[at] != ',') return std::nullopt;
+    ++at;
+  }
+}
+
 Result<TxnReply> read(std::string_view body) {
   EntryReader reader;
   if (!json::sax_parse(body, &reader)) {
@@ -95,16 +151,12 @@ Result<std::vector<KvEntry>> read_kv_entries(std::string_view body) {
 Result<TxnReply> read_txn_reply(std::string_view body) { return read(body); }
 
 Result<std::vector<std::string>> read_key_names(std::string_view body) {
-  const json names = json::parse(body, nullptr, false);
-  if (!names.is_array()) {
+  NameReader reader;
+  if (auto plain = plain_names(body)) return *std::move(plain);
+  if (!json::sax_parse(body, &reader) || !reader.array) {
     return fail(ErrorCode::kFailed, "expected a JSON array of names, got " + excerpt(body));
   }
-  std::vector<std::string> keys;
-  keys.reserve(names.size());
-  for (const json& name : names) {
-    if (name.is_string()) keys.push_back(name.get<std::string>());
-  }
-  return keys;
+  return std::move(reader.names);
 }
 
 }  // namespace lictor::wire

@@ -53,6 +53,13 @@ TEST_CASE("a transaction's results and errors are read") {
 TEST_CASE("names are read") {
   CHECK(read_key_names(R"(["a","b/c","\u00e4"])").value() ==
         std::vector<std::string>{"a", "b/c", "\xc3\xa4"});
+  CHECK(read_key_names(R"(["a]","b,"])").value() == std::vector<std::string>{"a]", "b,"});
+  CHECK(read_key_names(R"([ "a" , "b\"\\" ])").value() == std::vector<std::string>{"a", "b\"\\"});
+  CHECK(read_key_names(R"(["a",["b"],{"c":"d"},1,null])").value() == std::vector<std::string>{"a"});
+  CHECK(read_key_names("[]\n")->empty());
+  for (const char* broken : {R"(["a)", R"(["a])", R"(["a"x])", R"(["a",])", R"([a"])", "]", ""}) {
+    CHECK_FALSE(read_key_names(broken).has_value());
+  }
   CHECK(read_key_names("[]")->empty());
   CHECK_FALSE(read_key_names("{}").has_value());
   CHECK_FALSE(read_key_names("[").has_value());
