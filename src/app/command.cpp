@@ -210,6 +210,9 @@ Result<int> call(const cli::Client& client, const cli::PauseOptions& options) {
 Result<int> call(const cli::Client& client, const cli::ResumeOptions& options) {
   return cli::resume(client, options);
 }
+Result<int> call(const cli::Client& client, const cli::BenchOptions& options) {
+  return cli::bench(client, options);
+}
 Result<int> call(const cli::Client& client, const cli::LeaderOptions& options) {
   return cli::leader(client, options);
 }
@@ -222,6 +225,10 @@ Options completed(Options options, const Config&) {
 cli::LogsOptions completed(cli::LogsOptions options, const Config& config) {
   options.own_node = config.node;
   options.state_dir = config.state_dir;
+  return options;
+}
+cli::BenchOptions completed(cli::BenchOptions options, const Config& config) {
+  options.consul = config.consul.options;
   return options;
 }
 

@@ -110,6 +110,15 @@ constexpr const char* kDevExamples =
     "  lictor dev\n"
     "  lictor dev --listen 127.0.0.1:0 --config ./lictor.json\n";
 
+constexpr const char* kBenchExamples =
+    "Runs a daemon of its own with no-op tasks, and the same writes without lictor, below the "
+    "prefix\n"
+    "lictor-bench/, which is empty again afterwards. Loads Consul for about a minute.\n"
+    "\n"
+    "Examples:\n"
+    "  lictor bench\n"
+    "  lictor bench --tasks 20000 --json | jq '.measured[] | {name, ratio}'\n";
+
 constexpr const char* kVersionExamples =
     "Examples:\n"
     "  lictor version\n"
@@ -302,6 +311,10 @@ class CommandLine {
     dev_->add_option("--listen", dev_options_.listen,
                      "Where the store listens (default: 127.0.0.1:8500; port 0: any)")
         ->type_name("ADDRESS");
+    bench_ = add_command("bench", "Measure lictor beside Consul alone", kBenchExamples);
+    bench_->add_option("--tasks", bench_options_.tasks, "How many, for each figure (default: 2000)")
+        ->type_name("N")
+        ->check(count_form(1));
     version_ = add_command("version", "Say which version this is", kVersionExamples);
   }
 
@@ -320,6 +333,7 @@ class CommandLine {
     if (logs_->parsed()) invocation_.command = logs_options_;
     if (members_->parsed()) invocation_.command = MembersCommand{};
     if (check_->parsed()) invocation_.command = CheckCommand{};
+    if (bench_->parsed()) invocation_.command = bench_options_;
     if (version_->parsed()) invocation_.command = VersionCommand{};
     return invocation_;
   }
@@ -414,6 +428,7 @@ class CommandLine {
   CLI::App* logs_ = nullptr;
   CLI::App* members_ = nullptr;
   CLI::App* leader_ = nullptr;
+  CLI::App* bench_ = nullptr;
   CLI::App* check_ = nullptr;
   CLI::App* version_ = nullptr;
   CLI::Option* ndjson_ = nullptr;
@@ -428,6 +443,7 @@ class CommandLine {
   std::string show_id_;
   cli::LogsOptions logs_options_;
   cli::LeaderOptions leader_options_;
+  cli::BenchOptions bench_options_;
   bool no_wait_ = false;
   std::optional<std::string> leader_timeout_;
 };

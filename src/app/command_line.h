@@ -30,7 +30,7 @@ using Command =
                  ShowCommand, WhyCommand, cli::LogsOptions, cli::CancelOptions, cli::RetryOptions,
                  cli::DeadListOptions, cli::DeadShowOptions, cli::DeadPurgeOptions,
                  cli::PauseOptions, cli::ResumeOptions, cli::LeaderOptions, MembersCommand,
-                 CheckCommand, VersionCommand, DevCommand>;
+                 CheckCommand, cli::BenchOptions, VersionCommand, DevCommand>;
 
 /// What was asked for.
 struct Invocation {

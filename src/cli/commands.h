@@ -141,6 +141,13 @@ struct CheckOptions {
 };
 [[nodiscard]] Result<int> check(Console& console, const CheckOptions& options, bool json);
 
+struct BenchOptions {
+  std::size_t tasks = 2'000;  ///< for each measurement
+  net::Options consul;        ///< of the configuration: for the daemon that is measured
+};
+/// Measures lictor beside Consul alone, below a prefix of its own that is gone afterwards.
+[[nodiscard]] Result<int> bench(const Client& client, const BenchOptions& options);
+
 [[nodiscard]] Result<int> version(Console& console, bool json);
 
 }  // namespace lictor::cli
