@@ -138,7 +138,6 @@ void Model::start_timer(Instant now, const SessionRecord& session) {
 }
 
 void Model::end_session(Instant now, const std::string& id) {
-  // A TTL's timer, too, lets one that is gone be destroyed: an entry of the log either way.
   state_.next_index();
   const auto it = state_.sessions().find(id);
   LICTOR_ASSERT(it != state_.sessions().end());

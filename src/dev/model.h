@@ -10,7 +10,9 @@
 //
 // Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
 // promises; a blocking query on a missing key wakes on every write to a key, not only on those near
-// it; there are no ACLs and no other datacenter.
+// it; one below a prefix that a transaction has written and then deleted as a tree wakes, where
+// Consul forgets it; text after the JSON of a body is an error; there are no ACLs and no other
+// datacenter.
 
 #include <cstdint>
 #include <map>

@@ -80,6 +80,7 @@ Result<void> read_value(const json& value, std::string& out) {
 }  // namespace
 
 struct Model::TxnOp {
+  bool is_kv = false;  ///< otherwise an object without an operation, which Consul passes over
   std::string verb;
   KvRecord record;
 
@@ -90,7 +91,6 @@ struct Model::TxnOp {
   }
 };
 
-// An empty verb: an object without an operation, which Consul passes over.
 Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
   TxnOp op;
   if (item.is_null()) return op;
@@ -105,7 +105,7 @@ Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
       return fail(ErrorCode::kInvalid, "json: cannot unmarshal " + type_name(fields) +
                                            " into Go struct field TxnOp.KV of type api.KVTxnOp");
     }
-    op.verb = " ";  // there is one, if only an unknown one
+    op.is_kv = true;
     for (const auto& [name, value] : fields.items()) {
       Result<void> read;
       if (is_name(name, "Verb")) {
@@ -238,7 +238,7 @@ http::Response Model::txn(const Call& call) {
     return answer(
         413, "Transaction contains too many operations (" + std::to_string(ops.size()) + " > 64)");
   }
-  std::erase_if(ops, [](const TxnOp& op) { return op.verb.empty(); });
+  std::erase_if(ops, [](const TxnOp& op) { return !op.is_kv; });
 
   std::string results;
   std::string errors;

@@ -129,6 +129,7 @@ TEST_CASE("every command has a help with examples") {
                                                   {"resume"},
                                                   {"leader"},
                                                   {"check"},
+                                                  {"dev"},
                                                   {"version"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");

@@ -175,6 +175,13 @@ TEST_CASE("a refused transaction names every operation that failed and leaves no
   CHECK(consul.waits("/v1/kv/k?recurse&index=" + std::to_string(consul.index_of("k"))));
 }
 
+TEST_CASE("what is no operation is passed over, and what has no verb refused") {
+  Consul consul;
+  CHECK(consul.ask("PUT", "/v1/txn", "[{}]").status == 200);
+  CHECK(consul.put("/v1/txn", R"([{},{"KV":{"Key":"k"}}])")
+            .find(R"({"OpIndex":0,"What":"unknown KV verb \"\""})") != std::string::npos);
+}
+
 TEST_CASE("a transaction takes 64 operations and 524288 bytes") {
   Consul consul;
   std::string ops = R"({"KV":{"Verb":"get-tree","Key":"x"}})";
