@@ -21,6 +21,8 @@ using namespace std::chrono_literals;
 using Store = client::Store;
 using Verb = Store::Op::Verb;
 
+constexpr std::size_t kMostAtOnce = 10'000;  // what prefetch goes up to
+
 struct Measured {
   std::string name;  // stable, for --json
   std::string what;
@@ -44,6 +46,7 @@ Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std
   const auto& entries = listed->entries;
   const auto part = [&](std::size_t first) -> Result<void> {
     for (std::size_t at = first * batch; at < entries.size(); at += connections * batch) {
+      if (auto on = BenchSite::go_on(); !on) return on;
       std::vector<Store::Change> changes;
       for (std::size_t i = at; i < std::min(at + batch, entries.size()); ++i) {
         Store::Op op{verb, entries[i].key, entries[i].modify_index};
@@ -112,7 +115,8 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
     const auto created = client.store.create({{key, record}});
     if (!created) return tl::unexpected(created.error());
     for (std::uint64_t index = 0;;) {
-      const auto seen = client.store.watch(key, index, 5s);
+      if (auto on = BenchSite::go_on(); !on) return tl::unexpected(on.error());
+      const auto seen = client.store.watch(key, index, 1s);
       if (!seen) return tl::unexpected(seen.error());
       if (!seen->entry) break;
       index = seen->index;
@@ -130,7 +134,7 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
 // How long after the instant at which all were due the last one was finished in Consul, in ms.
 Result<double> due_at_once(const Client& client, const BenchOptions& options) {
   BenchSite site{client.store, options.consul};
-  const std::size_t count = std::min<std::size_t>(options.tasks, 10'000);
+  const std::size_t count = std::min(options.tasks, kMostAtOnce);
   if (auto started = site.start(R"({"concurrency":64,"prefetch":)" + std::to_string(count) + "}");
       !started) {
     return tl::unexpected(started.error());
@@ -161,20 +165,23 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
     if (!rate) return tl::unexpected(rate.error());
     best = std::max(best, *rate);
   }
-  const Result<double> single = raw_rate(client, options, 1, 1);
+  BenchOptions few = options;  // one after the other, a transaction each: the slow ones
+  few.tasks = options.tasks / 10 + 1;
+  const Result<double> single = raw_rate(client, few, 1, 1);
   if (!single) return tl::unexpected(single.error());
   struct Shape {
     const char *name, *what, *settings;
     double raw;
+    const BenchOptions& options;
   };
   for (const Shape& shape :
-       {Shape{"drain_64", "drain, concurrency 64", R"({"concurrency":64})", best},
+       {Shape{"drain_64", "drain, concurrency 64", R"({"concurrency":64})", best, options},
         Shape{"drain_1_prefetch_64", "drain, concurrency 1, prefetch 64", R"({"prefetch":64})",
-              best},
-        Shape{"drain_1", "drain, concurrency 1", "{}", *single}}) {
+              best, options},
+        Shape{"drain_1", "drain, concurrency 1", "{}", *single, few}}) {
     progress(client, shape.what);
     auto added = both({shape.name, shape.what, "tasks/s"},
-                      drain_rate(client, options, shape.settings), shape.raw);
+                      drain_rate(client, shape.options, shape.settings), shape.raw);
     if (!added) return tl::unexpected(added.error());
   }
   progress(client, "one task at a time");
@@ -184,7 +191,7 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
                     round_trip(client, options, true), *by_hand);
   if (!added) return tl::unexpected(added.error());
   progress(client, "due at once");
-  const double finish = static_cast<double>(options.tasks) / best * 1e3;
+  const double finish = static_cast<double>(std::min(options.tasks, kMostAtOnce)) / best * 1e3;
   added = both({"due_at_once", "all due at once, to the last one's end", "ms", 0, 0, false},
                due_at_once(client, options), finish);
   if (!added) return tl::unexpected(added.error());
@@ -200,6 +207,7 @@ std::string number(double value, const char* format) {
 }  // namespace
 
 Result<int> bench(const Client& client, const BenchOptions& options) {
+  BenchSite::catch_signals();
   const auto rows = measure(client, options);
   client.console.end_progress();
   if (!rows) return tl::unexpected(rows.error());

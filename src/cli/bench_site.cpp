@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -26,6 +27,8 @@ using nlohmann::json;
 
 // Longer than a lock-delay: another daemon of ours cannot hold this lock, but Consul may be slow.
 constexpr Duration kPatience = 60s;
+
+volatile std::sig_atomic_t interrupted = 0;
 
 }  // namespace
 
@@ -60,11 +63,22 @@ std::string BenchSite::record(std::size_t i, std::optional<WallTime> due) {
   return task.dump();
 }
 
+void BenchSite::catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+}
+
+Result<void> BenchSite::go_on() {
+  return interrupted == 0 ? Result<void>{} : fail(ErrorCode::kFailed, "interrupted");
+}
+
 Result<void> BenchSite::load(std::size_t count, std::optional<WallTime> due) {
   std::vector<client::Store::Record> batch;
   for (std::size_t i = 0; i < count; ++i) {
     batch.push_back({key(i), record(i, due)});
     if (batch.size() < client::Store::kMaxOperations && i + 1 < count) continue;
+    if (auto on = go_on(); !on) return on;
     if (auto created = store_.create(batch); !created) return tl::unexpected(created.error());
     batch.clear();
   }
@@ -130,6 +144,7 @@ Result<void> BenchSite::start(const std::string& settings) {
   }
   const Instant end = boot_now() + kPatience;
   for (std::uint64_t index = 0; boot_now() < end;) {
+    if (auto on = go_on(); !on) return on;
     auto leader = store_.watch(root_ + "q/leader", index, 1s);
     if (!leader) return tl::unexpected(leader.error());
     if (leader->entry && !leader->entry->session.empty()) return {};
@@ -168,7 +183,8 @@ Result<void> BenchSite::wait_until_drained(std::size_t count) {
   const Instant end = boot_now() + kPatience + count * 5ms;
   std::uint64_t index = 0;
   while (boot_now() < end) {  // the last in order is among the last to go
-    const auto last = store_.watch(key(count - 1), index, 5s);
+    if (auto on = go_on(); !on) return on;
+    const auto last = store_.watch(key(count - 1), index, 1s);
     if (!last) return tl::unexpected(last.error());
     index = last->index;
     if (last->entry) continue;

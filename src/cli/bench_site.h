@@ -23,6 +23,11 @@ class BenchSite {
   BenchSite(const BenchSite&) = delete;
   BenchSite& operator=(const BenchSite&) = delete;
 
+  /// From now on INT and TERM end what blocks here with an error, so that nothing is left behind.
+  static void catch_signals();
+  /// An error once such a signal came.
+  [[nodiscard]] static Result<void> go_on();
+
   /// Writes `count` no-op tasks of about 200 bytes, due at `due` where there is one.
   [[nodiscard]] Result<void> load(std::size_t count, std::optional<WallTime> due);
   /// Starts a daemon for it and waits until it leads. `settings`: of the queue, as JSON members.

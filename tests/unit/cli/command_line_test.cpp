@@ -108,6 +108,7 @@ TEST_CASE("bad usage is one line that names the way out") {
   CHECK(contains(refuse({"logs"}), "ID is required"));
   CHECK(contains(refuse({"logs", "1", "--attempt", "0"}), "from 1 on"));
   CHECK(contains(refuse({"leader", "--no-wait"}), "requires"));
+  CHECK(contains(refuse({"bench", "--tasks", "0"}), "from 1 on"));
   CHECK(contains(refuse({}), "expected a command"));
 }
 
@@ -130,6 +131,7 @@ TEST_CASE("every command has a help with examples") {
                                                   {"leader"},
                                                   {"check"},
                                                   {"dev"},
+                                                  {"bench"},
                                                   {"version"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
