@@ -9,7 +9,7 @@ namespace {
 // A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
 // but this, so that a task that comes alone after a pause is not made to wait.
 constexpr int kWatchPrice = 10;
-constexpr Duration kWatchCredit = 5s;
+constexpr Duration kWatchCredit = 300ms;
 // The whole of a long list is read in a twentieth of the time at most.
 constexpr int kFullPause = 19;
 // What Consul spends on an answer does not show in our own cost.
