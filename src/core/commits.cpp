@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "core/mutant.h"
 
 namespace lictor::core {
 namespace {
@@ -181,7 +182,8 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
   switch (reply.outcome) {
     case Outcome::kApplied:
       told_denied_ = false;
-      result.proof = batch.sent_at;
+      result.proof = mutant(Mutant::kTrustFromReply) ? now : batch.sent_at;
+      if (mutant(Mutant::kFinishTwice)) requeue(now, batch.writes);
       for (Write& write : batch.writes) {
         result.settled.push_back(
             {std::move(write), Verdict::kApplied, reply.modify_index, std::nullopt});
@@ -202,6 +204,12 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
           continue;
         }
         const std::string key = key_of(write.op);
+        if (mutant(Mutant::kUnknownIsRejected) || mutant(Mutant::kUnknownIsApplied)) {
+          const bool applied = mutant(Mutant::kUnknownIsApplied);
+          result.settled.push_back(
+              {std::move(write), applied ? Verdict::kApplied : Verdict::kVoid});
+          continue;
+        }
         doubtful_.insert_or_assign(key, std::move(write));
       }
       break;
@@ -290,7 +298,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     }
   }
   if (reply.failures.empty()) hold_until_ = now + kRetry;  // not even sent; no loop
-  requeue(now, std::move(again));
+  if (!mutant(Mutant::kLoseRequeued)) requeue(now, std::move(again));
 }
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "core/mutant.h"
 
 namespace lictor::core {
 namespace {
@@ -145,6 +146,7 @@ Lease::Change Lease::on(Instant now, const SessionRenewed& reply, Effects& out) 
   using Answer = SessionRenewed::Answer;
   switch (reply.answer) {
     case Answer::kAlive:
+      if (mutant(Mutant::kRenewalProves)) return proved(now, now, out);
       if (state_ == State::kRevising) {
         in_trouble_ = false;
         stand_by(now, out);
@@ -301,7 +303,7 @@ Lease::Change Lease::on_watch(Instant now, const LeaderRead& reply, Effects& out
 
 Lease::Change Lease::on_consistent_read(Instant now, const LeaderRead& reply, Effects& out) {
   const bool again = std::exchange(read_again_, false);
-  const Instant sent_at = read_sent_;
+  const Instant sent_at = mutant(Mutant::kTrustFromReply) ? now : read_sent_;
   const bool ours = reply.ok && reply.session == session_ && !session_.empty();
   switch (state_) {
     case State::kLeading:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/mutant.h"
+
 namespace lictor::core {
 
 Queue::Queue(QueueOptions options, std::uint64_t seed)
@@ -41,7 +43,7 @@ void Queue::pump(Instant now, Effects& out) {
     attempts_.advance(wall(now));
     bury_expired(now, out);
     // A pause may come while a claim is on its way: what it brings is given back, too.
-    if (paused_ && lease_.trusted(now)) give_back_held(now, out);
+    if (paused_ && lease_.trusted(now) && !mutant(Mutant::kIgnorePause)) give_back_held(now, out);
     give_back_too_early(now, out);
     start_held(now, out);
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();

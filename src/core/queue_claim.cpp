@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/mutant.h"
 #include "core/queue.h"
 
 namespace lictor::core {
@@ -28,13 +29,14 @@ bool Queue::may_claim(const Task& task, bool due) const {
   if (is_last_chance(task)) return busy == 0;
   if (attempts_.has_last_chance()) return false;
   if (attempts_.count(State::kSettling) >= options_.max_unacked) return false;
+  const std::size_t beyond = mutant(Mutant::kPrefetchBeyond) ? 1 : 0;
   if (!due) {
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
   }
   // Claims ahead of a free slot would lose an owner without having been started.
   const std::size_t ahead =
       is_orphan(task) || options_.prefetch < early ? 0 : options_.prefetch - early;
-  return busy - early < options_.concurrency + ahead;
+  return busy - early < options_.concurrency + ahead + beyond;
 }
 
 // The next task that may be claimed before it is due. In the order in which they are due: what may
@@ -81,7 +83,8 @@ void Queue::give_back_too_early(Instant now, Effects& out) {
 
 void Queue::claim_next(Instant now, Effects& out) {
   rate_at_ = ahead_at_ = Instant::max();
-  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now) || !listing_.complete()) return;
+  const bool paused = paused_ && !mutant(Mutant::kIgnorePause);
+  if (drain_ != Drain::kNone || paused || !lease_.trusted(now) || !listing_.complete()) return;
   while (commits_.has_room(now)) {
     auto task = schedule_.next(wall(now));
     const bool due = task != nullptr;
@@ -110,14 +113,15 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
   attempt.policy = policy;
   Stamp stamp = task->stamp;
   if (orphan && !never_started) {
-    ++stamp.lost;
+    if (!mutant(Mutant::kDontCountLosses)) ++stamp.lost;
     out.emplace_back(Fact{Fact::Kind::kLost,
                           task->key,
                           stamp.attempt,
                           0,
                           stamp.claim ? stamp.claim->node : std::string{},
                           {}});
-    if (policy.delivery == Delivery::kAtMostOnce || stamp.lost >= options_.max_losses) {
+    const bool once = policy.delivery == Delivery::kAtMostOnce && !mutant(Mutant::kOnceAgain);
+    if (once || stamp.lost >= options_.max_losses) {
       auto copy = std::make_shared<Task>(*task);
       copy->stamp = stamp;
       attempt.task = std::move(copy);
@@ -135,10 +139,11 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
   } else {  // taskRetryAt stays, for whoever would have to take the task over before that
     attempts_.set_early(attempt, *due_of(*task));
   }
-  stamp.claim = Claim{options_.node, lease_.session(),
-                      options_.identity + "-" + std::to_string(++last_claim_), wall(now)};
+  std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
+  if (mutant(Mutant::kNoNonce)) nonce = "claimed";
+  stamp.claim = Claim{options_.node, lease_.session(), nonce, wall(now)};
+  if (mutant(Mutant::kStartBeforeClaim)) attempts_.set_state(attempt, Attempt::State::kHeld);
   attempt.claimed_at = now;
-  std::string nonce = stamp.claim->nonce;
   commits_.add(
       now, {Purpose::kClaim,
             RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "core/mutant.h"
 #include "core/queue.h"
 
 namespace lictor::core {
@@ -53,7 +54,8 @@ void Queue::bury_unstarted(Instant now, Attempt& attempt, Effects& out) {
 }
 
 void Queue::start_held(Instant now, Effects& out) {
-  if (drain_ != Drain::kNone || paused_ || !lease_.trusted(now)) return;
+  const bool trusted = lease_.trusted(now) || mutant(Mutant::kStartUntrusted);
+  if (drain_ != Drain::kNone || (paused_ && !mutant(Mutant::kIgnorePause)) || !trusted) return;
   while (attempts_.count(Attempt::State::kRunning) < options_.concurrency &&
          attempts_.count(Attempt::State::kSettling) < options_.max_unacked) {
     Attempt* attempt = attempts_.next_held();
@@ -194,7 +196,9 @@ void Queue::fail(Instant now, Attempt& attempt, const std::string& error, const 
       task.stamp.attempt > task.stamp.lost ? task.stamp.attempt - task.stamp.lost : 1;
   const std::uint32_t allowed =
       std::min(task.max_attempts.value_or(policy.max_attempts), policy.max_attempts_limit);
-  if (failures >= allowed) return bury(now, attempt, "failed", error, tail, out);
+  if (mutant(Mutant::kLoseRetry)) return end_attempt(attempt);
+  if (failures >= allowed && !mutant(Mutant::kRetryForever))
+    return bury(now, attempt, "failed", error, tail, out);
 
   Stamp stamp = task.stamp;
   stamp.taken = false;
@@ -368,7 +372,7 @@ void Queue::abandon_claim(const std::string& nonce) {
 void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled,
                            Effects& out) {
   const std::string key = attempt.task->key;
-  const bool look_again = attempt.look_again;
+  const bool look_again = attempt.look_again && !mutant(Mutant::kNoLookAgain);
   switch (settled.write.purpose) {
     case Purpose::kClaim:
       return on_claimed(now, attempt, settled, out);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/mutant.h"
 #include "core/queue.h"
 
 namespace lictor::core {
@@ -52,7 +53,8 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
     end_attempt(*attempt);
   }
   if (const auto it = tombstones_.find(key); it != tombstones_.end()) {
-    if (index <= it->second.index) return;  // an answer from before our delete
+    if (index <= it->second.index && !mutant(Mutant::kNoTombstone))
+      return;  // from before our delete
     tombstones_.erase(it);
   }
   if (const auto it = left_alone_.find(key); it != left_alone_.end()) {
@@ -64,6 +66,7 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
 }
 
 void Queue::take_in(Instant now, const Task& task, Effects& out) {
+  if (mutant(Mutant::kForgetOrphan) && task.stamp.taken) return;
   const auto known = schedule_.find(task.key);
   if (known && known->modify_index >= task.modify_index) return;
   if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
@@ -196,6 +199,7 @@ void Queue::withdraw_unlisted(const Names& listed, std::uint64_t index, Effects&
 
 // Its key was deleted by somebody: the task is withdrawn, and its job is stopped.
 void Queue::withdraw(Attempt& attempt, Effects& out) {
+  if (mutant(Mutant::kIgnoreWithdrawal)) return;
   if (attempt.state == Attempt::State::kHeld) {
     out.emplace_back(Fact{Fact::Kind::kWithdrawn,
                           attempt.task->key,

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/mutant.h"
+
 namespace lictor::core {
 namespace {
 
@@ -18,6 +20,7 @@ bool can_expire(const Task& task) { return task.expire_at && task.stamp.attempt 
 
 // As Order compares, without copying the key.
 bool Schedule::ByOrder::operator()(const Task* a, const Task* b) const {
+  if (mutant(Mutant::kOrderByKey)) return a->key < b->key;
   const auto time_a = order_time(*a);
   const auto time_b = order_time(*b);
   return std::tie(time_a, a->create_index, a->key) < std::tie(time_b, b->create_index, b->key);
@@ -148,7 +151,8 @@ std::shared_ptr<const Task> Schedule::next(WallTime wall) {
     const Task* first = *ready_.begin();
     Waiting& waiting = tasks_.find(first->key)->second;
     const auto lane = first->serial_key.empty() ? lanes_.end() : lanes_.find(first->serial_key);
-    if (lane == lanes_.end() || lane->second.holder.empty() || lane->second.holder == first->key) {
+    if (lane == lanes_.end() || lane->second.holder.empty() || lane->second.holder == first->key ||
+        mutant(Mutant::kIgnoreLane)) {
       return waiting.task;
     }
     ready_.erase(ready_.begin());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/mutant.h"
+
 namespace lictor::core {
 
 Order order_of(const Task& task) {
@@ -11,7 +13,7 @@ Order order_of(const Task& task) {
 }
 
 std::optional<WallTime> due_of(const Task& task) {
-  if (!task.execute_at) return task.stamp.retry_at;
+  if (!task.execute_at || mutant(Mutant::kIgnoreExecuteAt)) return task.stamp.retry_at;
   if (!task.stamp.retry_at) return task.execute_at;
   return std::max(*task.execute_at, *task.stamp.retry_at);
 }
