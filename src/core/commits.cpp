@@ -205,9 +205,9 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
         }
         const std::string key = key_of(write.op);
         if (mutant(Mutant::kUnknownIsRejected) || mutant(Mutant::kUnknownIsApplied)) {
-          const bool applied = mutant(Mutant::kUnknownIsApplied);
-          result.settled.push_back(
-              {std::move(write), applied ? Verdict::kApplied : Verdict::kVoid});
+          const auto verdict =
+              mutant(Mutant::kUnknownIsApplied) ? Verdict::kApplied : Verdict::kVoid;
+          result.settled.push_back({std::move(write), verdict, 0, std::nullopt});
           continue;
         }
         doubtful_.insert_or_assign(key, std::move(write));

@@ -111,6 +111,7 @@ class Queue {
   [[nodiscard]] bool make_way(Instant now, const Task& task, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
   [[nodiscard]] bool is_last_chance(const Task& task) const;
+  [[nodiscard]] bool would_overtake(const Task& task) const;
 
   // queue_jobs.cpp: start, end
   void bury_expired(Instant now, Effects& out);

@@ -19,6 +19,17 @@ bool Queue::is_last_chance(const Task& task) const {
   return is_orphan(task) && task.stamp.lost + 2 >= options_.max_losses;
 }
 
+// One at a time means one after the other: a task that waits for its lane only because the task
+// before it is not settled yet is not passed by a later one of another lane.
+bool Queue::would_overtake(const Task& task) const {
+  if (options_.concurrency != 1 || !schedule_.any_parked()) return false;
+  bool found = false;
+  attempts_.for_each([&](const Attempt& attempt) {
+    found = found || schedule_.parked_before(attempt.task->serial_key, task);
+  });
+  return found;
+}
+
 // What is early takes no slot: what is due is claimed beside it as if it were not there, and shares
 // the room ahead with it.
 bool Queue::may_claim(const Task& task, bool due) const {
@@ -90,6 +101,7 @@ void Queue::claim_next(Instant now, Effects& out) {
     const bool due = task != nullptr;
     if (!due) task = next_ahead(now);
     if (!task) return;
+    if (due && would_overtake(*task)) return;
     while (!may_claim(*task, due)) {
       if (!make_way(now, *task, out)) return;
     }

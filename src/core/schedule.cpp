@@ -176,6 +176,12 @@ std::string Schedule::lane_holder(const Task& task) const {
                                                                  : lane->second.holder;
 }
 
+bool Schedule::parked_before(const std::string& serial_key, const Task& task) const {
+  const auto lane = lanes_.find(serial_key);
+  return lane != lanes_.end() && !lane->second.parked.empty() &&
+         ByOrder{}(*lane->second.parked.begin(), &task);
+}
+
 std::size_t Schedule::count_before(const Task& task, std::string& first) const {
   const ByOrder before;
   std::size_t count = 0;

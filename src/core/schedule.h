@@ -52,6 +52,9 @@ class Schedule {
   [[nodiscard]] bool startable(std::string_view key) const;
   /// Who holds the lane of `task`, if it is another task; else empty.
   [[nodiscard]] std::string lane_holder(const Task& task) const;
+  [[nodiscard]] bool any_parked() const { return parked_ != 0; }
+  /// Whether a task that is due and waits for that lane comes before `task`.
+  [[nodiscard]] bool parked_before(const std::string& serial_key, const Task& task) const;
   /// How many of the ready tasks come before `task`, those that wait for `task`'s lane alone too;
   /// `first` is the next of them. Linear in their number.
   [[nodiscard]] std::size_t count_before(const Task& task, std::string& first) const;

@@ -125,7 +125,8 @@ void Cluster::start(Daemon& daemon) {
   QueueOptions options = daemon.options;
   options.identity = daemon.name + std::to_string(daemon.incarnation);
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
-  tell(daemon, WallClockRead{wall()});
+  daemon.lease_until = daemon.trusted_until = Instant::max();
+  tell(daemon, WallClockRead{wall_of(daemon, now)});
   tell(daemon, Started{daemon.remembered});
 }
 
@@ -142,6 +143,24 @@ void Cluster::crash(Daemon& daemon) {
   }
 }
 
+void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
+  daemon.wall_offset += by;
+  if (daemon.queue) tell(daemon, WallClockRead{wall_of(daemon, now)});
+}
+
+Instant Cluster::local_time(const Daemon& daemon, Instant at) {
+  return at + (at - kStart) * daemon.drift / 10'000;
+}
+
+Instant Cluster::true_time(const Daemon& daemon, Instant local) {
+  if (local == Instant::max() || local == Instant::min() || daemon.drift == 0) return local;
+  const Duration since = local - kStart;
+  Instant at = kStart + since / (10'000 + daemon.drift) * 10'000;
+  while (local_time(daemon, at) < local)
+    at += std::max((local - local_time(daemon, at)), Duration{1});
+  return at;
+}
+
 Task& Cluster::make(const std::string& id) {
   Task& task = made_[id];
   task = {};
@@ -154,7 +173,7 @@ Task& Cluster::make(const std::string& id) {
 
 Daemon* Cluster::leader() {
   for (const auto& daemon : daemons_) {
-    if (daemon->queue && daemon->queue->leading(now)) return daemon.get();
+    if (daemon->queue && daemon->queue->leading(local_time(*daemon, now))) return daemon.get();
   }
   return nullptr;
 }
@@ -191,6 +210,7 @@ void Cluster::violation(const std::string& what) {
 bool Cluster::run_until(const std::function<bool()>& done_now, Duration limit) {
   const Instant end = now + limit;
   while (!done_now()) {
+    if (stop_at_violation && !violations_.empty()) return false;
     const Instant next = std::max(now, next_time());
     if (next > end) {
       now = end;
@@ -214,8 +234,9 @@ Instant Cluster::next_time() const {
   for (const auto& daemon : daemons_) {
     if (may_restart(*daemon)) next = std::min(next, *daemon->restart_at);
     if (daemon->queue) {
-      const Instant wanted =
-          daemon->inbox.empty() ? daemon->queue->next_deadline() : Instant::min();
+      const Instant wanted = daemon->inbox.empty()
+                                 ? true_time(*daemon, daemon->queue->next_deadline())
+                                 : Instant::min();
       next = std::min(next, std::max(wanted, daemon->paused_until));
     }
     for (const auto& [id, job] : daemon->jobs) {
@@ -236,7 +257,8 @@ void Cluster::work() {
   for (const auto& daemon : daemons_) {
     if (may_restart(*daemon) && now >= *daemon->restart_at) start(*daemon);
     if (!daemon->queue || now < daemon->paused_until) continue;
-    if (!daemon->inbox.empty() || now >= daemon->queue->next_deadline()) step(*daemon);
+    const bool due = local_time(*daemon, now) >= daemon->queue->next_deadline();
+    if (!daemon->inbox.empty() || due) step(*daemon);
   }
 }
 
@@ -261,6 +283,11 @@ void Cluster::work_jobs() {
       const bool by_itself = job.ends <= job.dies;
       const JobEnding ending = by_itself ? job.plan.ending : JobEnding::kStopped;
       if (ending == JobEnding::kDone) done.insert(*job.task->record);
+      if (on_job_end) on_job_end(*daemon, job, ending);
+      if (trace) {
+        std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon->name << ": job of "
+                  << job.task->key << (by_itself ? " ends by itself" : " was stopped") << '\n';
+      }
       if (daemon->queue) {
         JobExited exit{job.id, ending, by_itself ? job.plan.error : "stopped", {}};
         exit.writes = job.plan.writes;
@@ -275,15 +302,16 @@ void Cluster::work_jobs() {
 void Cluster::step(Daemon& daemon) {
   Effects effects;
   const std::vector<Event> events = std::exchange(daemon.inbox, {});
-  daemon.queue->step(now, events, effects);
-  if (daemon.queue->next_deadline() <= now) {
+  const Instant local = local_time(daemon, now);
+  daemon.queue->step(local, events, effects);
+  if (daemon.queue->next_deadline() <= local) {
     violation(daemon.name + ": the next deadline is not in the future");
     daemon.paused_until = now + 1ms;  // no endless loop
   }
   for (const Effect& effect : effects) {
     if (daemon.stopped) violation(daemon.name + ": an effect after Stopped");
     daemon.log.push_back({now, effect});
-    if (trace_) {
+    if (trace) {
       std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": "
                 << effect_text(effect) << '\n';
     }
@@ -306,11 +334,12 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
         } else if constexpr (std::is_same_v<E, StopJob>) {
           const auto it = daemon.jobs.find(e.attempt);
           if (it == daemon.jobs.end()) return;
+          it->second.told_to_stop = true;
           it->second.dies = std::min(it->second.dies, now + stopping(e.grace));
         } else if constexpr (std::is_same_v<E, ExtendLease>) {
-          daemon.lease_until = e.until;
+          daemon.lease_until = daemon.trusted_until = true_time(daemon, e.until);
         } else if constexpr (std::is_same_v<E, EndLease>) {
-          daemon.lease_until = Instant::max();
+          daemon.lease_until = daemon.trusted_until = Instant::max();
         } else if constexpr (std::is_same_v<E, RememberSession>) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
@@ -356,14 +385,27 @@ void Cluster::send(Daemon& daemon, const Request& request) {
       daemon.options.request_timeout + (blocks(request) ? kWait * 17 / 16 : Duration::zero());
   at(now + patience, [=, this] { deliver(*d, incarnation, failed(request, true)); });
   if (f.lose_request) return;
-  at(now + f.out, [=, this] {
+  at(now + f.out, [=, this, sent = now] {
+    if (f.no_leader) {
+      at(now + f.back, [=, this] { deliver(*d, incarnation, failed(request, true)); });
+      return;
+    }
     if (blocks(request)) {
       waiters_.push_back({d, incarnation, request, f.back, f.lose_reply, now + kWait});
       return;
     }
     Event reply = serve(*d, request);
+    if (trace)
+      std::cerr << '+' << (now - kStart) / 1ms << "ms store: " << effect_text(request)
+                << (f.lose_reply ? " (reply lost)" : "") << '\n';
+    if (on_served) on_served(*d, request, reply);
     if (f.lose_reply) return;
-    at(now + f.back, [=, this] { deliver(*d, incarnation, reply); });
+    at(now + f.back, [=, this] {
+      const bool heard =
+          d->queue && d->incarnation == incarnation && d->waiting.contains(request.request);
+      if (heard && on_delivered) on_delivered(*d, request, reply, sent);
+      deliver(*d, incarnation, reply);
+    });
   });
 }
 

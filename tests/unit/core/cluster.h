@@ -30,7 +30,8 @@ struct Fault {
   bool refused = false;       // no connection: it never leaves
   bool lose_request = false;  // never arrives
   bool lose_reply = false;
-  Duration out = 1ms;  // past the request's time-out it lands all the same: a zombie
+  bool no_leader = false;  // Consul answers 500 and does nothing: unknown
+  Duration out = 1ms;      // past the request's time-out it lands all the same: a zombie
   Duration back = 1ms;
 };
 
@@ -51,6 +52,7 @@ struct Job {
   Instant ends = Instant::max();  // by itself
   Instant dies = Instant::max();  // because it was stopped
   JobPlan plan;
+  bool told_to_stop = false;
 };
 
 struct Daemon {
@@ -69,7 +71,10 @@ struct Daemon {
   std::uint64_t incarnation = 0;
   std::optional<Instant> restart_at;
   std::optional<std::string> remembered;
-  Instant lease_until = Instant::max();
+  Instant lease_until = Instant::max();     // what the warden goes by
+  Instant trusted_until = Instant::max();   // what was promised last; none under no lease
+  std::int64_t drift = 0;                   // of its monotonic clock, in 1/10,000
+  std::chrono::milliseconds wall_offset{};  // of its wall clock
 
   std::vector<Event> inbox;
   std::set<RequestId> waiting;
@@ -86,6 +91,8 @@ class Cluster {
   void crash(Daemon& daemon);
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
   void pause(Daemon& daemon, Duration duration) { daemon.paused_until = now + duration; }
+  /// The wall clock of its host jumps.
+  void step_clock(Daemon& daemon, std::chrono::milliseconds by);
   void tell(Daemon& daemon, Event event) { daemon.inbox.push_back(std::move(event)); }
   void end_job(Daemon& daemon, const std::string& key, JobEnding ending = JobEnding::kDone,
                std::string error = {});
@@ -102,10 +109,17 @@ class Cluster {
   [[nodiscard]] static WallTime wall_at(Instant at) {
     return kWallStart + std::chrono::floor<std::chrono::milliseconds>(at - kStart);
   }
+  /// What the clock of its host reads, and when it will read `local`.
+  [[nodiscard]] static Instant local_time(const Daemon& daemon, Instant at);
+  [[nodiscard]] static Instant true_time(const Daemon& daemon, Instant local);
+  [[nodiscard]] static WallTime wall_of(const Daemon& daemon, Instant at) {
+    return wall_at(local_time(daemon, at)) + daemon.wall_offset;
+  }
   [[nodiscard]] Daemon* leader();
   [[nodiscard]] const Job* job(const std::string& key) const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
+  void violation(const std::string& what);
   [[nodiscard]] const std::vector<std::unique_ptr<Daemon>>& daemons() const { return daemons_; }
 
   Instant now = kStart;
@@ -120,6 +134,14 @@ class Cluster {
   /// How long a job takes to end when it is told to; never over the grace.
   std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
   std::function<void(const Daemon&, const Effect&)> on_effect;
+  /// The store answered `reply`, which may be lost yet.
+  std::function<void(const Daemon&, const Effect&, const Event& reply)> on_served;
+  /// A daemon heard the reply to what it sent at `sent`.
+  std::function<void(const Daemon&, const Effect&, const Event& reply, Instant sent)> on_delivered;
+  /// A job is over; `how` as its daemon would hear it, if it lives.
+  std::function<void(const Daemon&, const Job&, JobEnding how)> on_job_end;
+  bool stop_at_violation = false;
+  bool trace = std::getenv("LICTOR_TRACE") != nullptr;
 
  private:
   struct Waiter {
@@ -143,7 +165,6 @@ class Cluster {
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
-  void violation(const std::string& what);
 
   Event serve(Daemon& daemon, const CreateSession& effect);
   Event serve(Daemon& daemon, const RenewSession& effect);
@@ -157,7 +178,6 @@ class Cluster {
   Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
-  const bool trace_ = std::getenv("LICTOR_TRACE") != nullptr;
   Random random_;
   std::vector<std::unique_ptr<Daemon>> daemons_;
   std::map<std::pair<Instant, std::uint64_t>, std::function<void()>> wires_;  // ties: in order

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/commits.h"
+#include "core/mutant.h"
 
 namespace lictor::core::test {
 namespace {
@@ -48,6 +49,10 @@ void FakeStore::invalidate(Instant now, const std::string& session) {
   lock_delay_until_ = std::max(lock_delay_until_, now + node.mapped().lock_delay);
 }
 
+void FakeStore::fail_over(Instant now) {
+  for (auto& [id, session] : sessions_) renew(now, id);
+}
+
 void FakeStore::expire_sessions(Instant now) {
   std::vector<std::string> over;
   for (const auto& [id, session] : sessions_) {
@@ -78,7 +83,8 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  if (leader_.session != effect.session || leader_.modify_index != effect.index) {
+  const bool checked = !mutant(Mutant::kUnlockUnchecked);
+  if (leader_.session != effect.session || (checked && leader_.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
   }
   leader_.session.clear();
@@ -162,7 +168,8 @@ Committed FakeStore::commit(const Commit& commit) {
   Committed reply;
   reply.request = commit.request;
   auto& failures = reply.failures;
-  if (!commit.plain && (commit.session.empty() || leader_.session != commit.session)) {
+  if (!commit.plain && !mutant(Mutant::kDropFence) &&
+      (commit.session.empty() || leader_.session != commit.session)) {
     failures.push_back(
         {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
   }
@@ -196,11 +203,12 @@ Committed FakeStore::commit(const Commit& commit) {
     const auto it = tasks_.find(key);
     const std::uint64_t index = it == tasks_.end() ? 0 : index_of(it->second);
     if (const auto* restamp = std::get_if<RestampOp>(&op)) {
-      if (index == 0 || index != restamp->index)
+      if (index == 0 || (index != restamp->index && !mutant(Mutant::kNoCas)))
         fail(OpFailure::kStale, Part::kTask, "index is stale");
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
       const bool all_or_nothing = !finish->writes.empty() || finish->done;
-      if ((all_or_nothing || index != 0) && index != finish->index) {
+      if ((all_or_nothing || index != 0) && index != finish->index &&
+          !mutant(Mutant::kPlainDelete)) {
         fail(OpFailure::kStale, Part::kTask, "index is stale");
       }
       for (const KvWrite& write : finish->writes) {
@@ -213,11 +221,18 @@ Committed FakeStore::commit(const Commit& commit) {
         }
       }
     } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
-      if (index != bury->index) {
+      if (index != bury->index && !mutant(Mutant::kBuryUnchecked)) {
         fail(OpFailure::kStale, Part::kTask, "index check");
       } else if (dead.contains(dead_key(*bury))) {
         fail(OpFailure::kStale, Part::kDeadLetter, "index is stale");
       }
+    }
+  }
+  if (!failures.empty() && mutant(Mutant::kWritesOutside)) {
+    for (const Op& op : commit.ops) {
+      const auto* finish = std::get_if<FinishOp>(&op);
+      if (finish == nullptr) continue;
+      for (const KvWrite& write : finish->writes) ++app_writes[write.key + "=" + write.value];
     }
   }
   if (!failures.empty()) {

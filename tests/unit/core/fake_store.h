@@ -49,6 +49,11 @@ class FakeStore {
   void overwrite_leader_key();
   void control(bool paused, const std::string& step_down);
 
+  /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
+  void fail_over(Instant now);
+  /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
+  void reap() { tasks_erased_ = 0; }
+
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const;
 

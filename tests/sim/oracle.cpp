@@ -1,0 +1,257 @@
+#include "oracle.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lictor::core::test {
+namespace {
+
+constexpr std::size_t kMostRequests = 24;  // of one daemon, at once
+
+const TypePolicy& policy_of(const Daemon& daemon, const Task& task) {
+  const auto it = daemon.options.types.find(task.type);
+  return it == daemon.options.types.end() ? *daemon.options.any_type : it->second;
+}
+
+bool deletes(const Op& op) {
+  return std::holds_alternative<FinishOp>(op) || std::holds_alternative<BuryOp>(op);
+}
+
+std::pair<std::string, std::uint64_t> version_of(const Op& op) {
+  return std::visit(
+      [](const auto& o) -> std::pair<std::string, std::uint64_t> {
+        if constexpr (requires { o.index; }) {
+          return {o.key, o.index};
+        } else {
+          return {};
+        }
+      },
+      op);
+}
+
+}  // namespace
+
+Oracle::Oracle(Cluster& cluster) : cluster_(cluster) {
+  cluster.on_effect = [this](const Daemon& d, const Effect& e) { on_effect(d, e); };
+  cluster.on_served = [this](const Daemon& d, const Effect& e, const Event& r) {
+    on_served(d, e, r);
+  };
+  cluster.on_delivered = [this](const Daemon& d, const Effect& e, const Event& r, Instant sent) {
+    on_delivered(d, e, r, sent);
+  };
+  cluster.on_job_end = [this](const Daemon& d, const Job& job, JobEnding how) {
+    on_job_end(d, job, how);
+  };
+}
+
+void Oracle::produced(const Task& task) {
+  records_[*task.record].task = task;
+  written_.insert(*task.record);
+}
+
+void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
+  Term& term = terms_[&daemon];
+  if (daemon.waiting.size() > kMostRequests) {
+    cluster_.violation(daemon.name + " waits for " + std::to_string(daemon.waiting.size()) +
+                       " replies");
+  }
+  if (const auto* fact = std::get_if<Fact>(&effect)) {
+    if (fact->kind == Fact::Kind::kLeading) {
+      term = {term.number + 1, true, term.proof, {}, {}};
+    } else if (fact->kind == Fact::Kind::kLost) {
+      ++losses_;
+    }
+  } else if (const auto* start = std::get_if<StartJob>(&effect)) {
+    on_start(daemon, *start);
+  } else if (const auto* commit = std::get_if<Commit>(&effect)) {
+    on_commit(daemon, *commit);
+  } else if (const auto* lease = std::get_if<ExtendLease>(&effect)) {
+    // Clocks drift by up to 1%, each: 2% against each other.
+    const Instant bound = term.proof + daemon.options.lease_span() * 102 / 100;
+    if (term.proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
+      cluster_.violation(daemon.name + " trusts its lease for longer than its proof allows");
+    }
+  }
+}
+
+void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
+  ++starts_;
+  const Task& task = *start.task;
+  const std::string who = daemon.name + " starts " + task.key;
+  on_alone(daemon, task);
+  if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
+  // It was due when it was claimed; since, the clock may have been set back.
+  const bool stepped = daemon.wall_offset.count() != 0;
+  if (!stepped && task.execute_at && Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
+    cluster_.violation(who + " before its executeAt");
+  }
+  if (!task.stamp.claim || !started_claims_.insert(task.stamp.claim->nonce).second) {
+    cluster_.violation(who + " twice under one claim");
+  }
+
+  History& history = records_[*task.record];
+  const TypePolicy& policy = policy_of(daemon, task);
+  if (policy.delivery == Delivery::kAtMostOnce && history.starts > 0) {
+    cluster_.violation(who + " again, which may run at most once");
+  }
+  if (history.crashed >= daemon.options.max_losses) {
+    cluster_.violation(who + " although it was lost with its owner " +
+                       std::to_string(history.crashed) + " times");
+  }
+  if (history.failures >= policy.max_attempts) {
+    cluster_.violation(who + " although it failed " + std::to_string(history.failures) + " times");
+  }
+  if (terms_[&daemon].done.contains(*task.record)) {
+    cluster_.violation(who + " again, which ended well in the same term");
+  }
+  ++history.starts;
+}
+
+void Oracle::on_alone(const Daemon& starting, const Task& task) {
+  const std::string who = starting.name + " starts " + task.key;
+  for (const auto& [id, job] : starting.jobs) {
+    if (!task.serial_key.empty() && job.task->serial_key == task.serial_key) {
+      cluster_.violation(who + " beside " + job.task->key + ", both of " + task.serial_key);
+    }
+  }
+  if (starting.jobs.size() >= starting.options.concurrency) {
+    cluster_.violation(who + " beyond its concurrency");
+  }
+  for (const auto& daemon : cluster_.daemons()) {
+    if (daemon.get() != &starting && !daemon->jobs.empty()) {
+      cluster_.violation(who + " beside a job of " + daemon->name);
+    }
+  }
+}
+
+void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
+  Term& term = terms_[&daemon];
+  for (const Op& op : commit.ops) {
+    if (term.acknowledged.contains(version_of(op))) {
+      const bool again = deletes(op);
+      if (again || !stale_) {
+        cluster_.violation(daemon.name + (again ? " ends " : " claims ") + version_of(op).first +
+                           " anew, whose end was acknowledged");
+      }
+    }
+    const auto* claim = std::get_if<RestampOp>(&op);
+    if (claim == nullptr || !claim->stamp.taken || !claim->stamp.claim) continue;
+    claims_.emplace(claim->stamp.claim->nonce, Owner{&daemon, daemon.incarnation, term.number});
+    // An owner is lost only with its term.
+    const Task* stored = cluster_.store.task(claim->key);
+    if (stored == nullptr || stored->modify_index != claim->index || !stored->stamp.claim) continue;
+    const auto owner = claims_.find(stored->stamp.claim->nonce);
+    if (claim->stamp.lost > stored->stamp.lost && owner != claims_.end() &&
+        owner->second == Owner{&daemon, daemon.incarnation, term.number}) {
+      cluster_.violation(daemon.name + " counts itself as the lost owner of " + claim->key);
+    }
+  }
+}
+
+void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& reply) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  if (commit == nullptr) return;
+  const auto& committed = std::get<Committed>(reply);
+  const bool accepted = committed.outcome == Outcome::kApplied ||
+                        (commit->plain && committed.outcome == Outcome::kUnknown);
+  if (!accepted) return;
+  if (!commit->plain && cluster_.store.leader_session() != commit->session) {
+    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead");
+  }
+  for (const Op& op : commit->ops) {
+    if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
+    const auto* retry = std::get_if<RestampOp>(&op);
+    const bool failed = retry != nullptr && !retry->stamp.taken && retry->stamp.retry_at;
+    if (failed) ++records_[*retry->record].failures;
+  }
+}
+
+// Dead letters only when due, and never of what is not there.
+void Oracle::on_buried(const BuryOp& op) {
+  const auto it = records_.find(*op.record);
+  if (it == records_.end()) {
+    if (op.readable) cluster_.violation("a dead letter of nothing that was written: " + op.key);
+    return;
+  }
+  const History& history = it->second;
+  const Daemon& any = *cluster_.daemons().front();
+  const TypePolicy& policy = policy_of(any, history.task);
+  const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
+  if (!written_.contains(*op.record)) cluster_.violation(what + "it was withdrawn");
+  if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {
+    cluster_.violation(what + "it failed " + std::to_string(history.failures) + " times");
+  }
+  if (op.reason == "owner lost" && policy.delivery != Delivery::kAtMostOnce &&
+      op.stamp.lost < any.options.max_losses) {
+    cluster_.violation(what + "it was lost " + std::to_string(op.stamp.lost) + " times");
+  }
+  if (op.reason == "expired" && (!history.task.expire_at || history.task.expire_at > op.at)) {
+    cluster_.violation(what + "before its time");
+  }
+}
+
+void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply,
+                          Instant sent) {
+  Term& term = terms_[&daemon];
+  const auto proves = [&] { term.proof = std::max(term.proof, sent); };
+  if (const auto* lock = std::get_if<LockReplied>(&reply)) {
+    if (lock->answer == LockReplied::Answer::kAcquired) proves();
+  } else if (const auto* read = std::get_if<LeaderRead>(&reply)) {
+    const auto& asked = std::get<ReadLeader>(effect);
+    if (asked.consistent && read->ok && !read->session.empty()) proves();
+  } else if (const auto* committed = std::get_if<Committed>(&reply)) {
+    const auto& commit = std::get<Commit>(effect);
+    if (committed->outcome != Outcome::kApplied || commit.plain) return;
+    proves();
+    for (const Op& op : commit.ops) {
+      if (deletes(op)) term.acknowledged.insert(version_of(op));
+    }
+  }
+}
+
+void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
+  const std::string& record = *job.task->record;
+  History& history = records_[record];
+  const bool by_itself = job.ends <= job.dies;
+  if (!daemon.queue && !by_itself) ++history.crashed;
+  // A condition of its writes may not hold, or it was told to stop: then it may run again.
+  const bool conditional = std::any_of(job.plan.writes.begin(), job.plan.writes.end(),
+                                       [](const KvWrite& write) { return write.cas.has_value(); });
+  if (how == JobEnding::kDone && daemon.queue && !conditional && !job.told_to_stop) {
+    terms_[&daemon].done.insert(record);
+  }
+}
+
+bool Oracle::wrote(const std::string& record) const {
+  return std::any_of(cluster_.store.app_writes.begin(), cluster_.store.app_writes.end(),
+                     [&](const auto& write) { return write.first.ends_with("=" + record); });
+}
+
+void Oracle::check_books() {
+  const auto& store = cluster_.store;
+  const std::set<std::string> finished{store.finished.begin(), store.finished.end()};
+  for (const auto& [write, times] : store.app_writes) {
+    const std::string record = write.substr(write.find('=') + 1);
+    if (times != 1) {
+      cluster_.violation(write + " was written " + std::to_string(times) + " times");
+    }
+    if (!finished.contains(record)) cluster_.violation(record + " wrote, but did not finish");
+  }
+  for (const std::string& record : finished) {
+    if (!cluster_.done.contains(record)) cluster_.violation(record + " finished, but never done");
+    const auto it = records_.find(record);
+    if (it != records_.end() && it->second.task.type == "effects" && !wrote(record)) {
+      cluster_.violation(record + " finished without its writes");
+    }
+  }
+}
+
+void Oracle::check_nothing_lost() {
+  std::set<std::string> ended{cluster_.store.finished.begin(), cluster_.store.finished.end()};
+  for (const auto& [key, op] : cluster_.store.dead) ended.insert(*op.record);
+  for (const std::string& record : written_) {
+    if (!ended.contains(record)) cluster_.violation(record + " is lost");
+  }
+}
+
+}  // namespace lictor::core::test

@@ -1,0 +1,78 @@
+#pragma once
+
+// What must never happen, checked while it would happen. The oracle knows what the store did, what
+// each daemon heard and what jobs ran; it asks the cores nothing.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "cluster.h"
+
+namespace lictor::core::test {
+
+class Oracle {
+ public:
+  /// Hooks itself into `cluster`, which must outlive it.
+  explicit Oracle(Cluster& cluster);
+  Oracle(const Oracle&) = delete;
+  Oracle& operator=(const Oracle&) = delete;
+
+  /// A producer wrote this record; it is to end, unless withdraw() says otherwise.
+  void produced(const Task& task);
+  /// A stranger's hand removed or replaced it.
+  void withdrawn(const std::string& record) { written_.erase(record); }
+  /// Listings may show what is older than what was acknowledged.
+  void allow_stale() { stale_ = true; }
+
+  /// What the whole of a run must satisfy, at any moment.
+  void check_books();
+  /// That nothing was lost; once everything has ended.
+  void check_nothing_lost();
+
+  [[nodiscard]] std::size_t starts() const { return starts_; }
+  [[nodiscard]] std::size_t losses() const { return losses_; }
+  [[nodiscard]] std::size_t effects() const { return cluster_.store.app_writes.size(); }
+  [[nodiscard]] std::size_t dead() const { return cluster_.store.dead.size(); }
+
+ private:
+  struct History {  // of one record
+    Task task;
+    std::uint32_t starts = 0;
+    std::uint32_t crashed = 0;  // attempts that died with their daemon
+    std::uint32_t failures = 0;  // that were written as such
+  };
+  struct Term {
+    std::uint64_t number = 0;
+    bool leading = false;
+    Instant proof = Instant::min();  // when the last proof that it heard was sent
+    std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
+    std::set<std::string> done;                                    // records whose jobs ended well
+  };
+
+  void on_effect(const Daemon& daemon, const Effect& effect);
+  void on_start(const Daemon& daemon, const StartJob& start);
+  void on_alone(const Daemon& daemon, const Task& task);
+  void on_commit(const Daemon& daemon, const Commit& commit);
+  void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
+  void on_buried(const BuryOp& op);
+  void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
+  void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);
+  [[nodiscard]] bool wrote(const std::string& record) const;
+
+  Cluster& cluster_;
+  bool stale_ = false;
+  std::map<std::string, History> records_;  // by the producer's bytes
+  std::set<std::string> written_;
+  std::map<const Daemon*, Term> terms_;
+  // Who claimed under a nonce, in which incarnation and term.
+  using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;
+  std::map<std::string, Owner> claims_;
+  std::set<std::string> started_claims_;
+  std::size_t starts_ = 0;
+  std::size_t losses_ = 0;
+};
+
+}  // namespace lictor::core::test
