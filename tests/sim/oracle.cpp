@@ -33,6 +33,7 @@ std::pair<std::string, std::uint64_t> version_of(const Op& op) {
 
 Oracle::Oracle(Cluster& cluster) : cluster_(cluster) {
   cluster.on_effect = [this](const Daemon& d, const Effect& e) { on_effect(d, e); };
+  cluster.on_step = [this](const Daemon& d) { on_step(d); };
   cluster.on_served = [this](const Daemon& d, const Effect& e, const Event& r) {
     on_served(d, e, r);
   };
@@ -70,6 +71,17 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
     const Instant bound = term.proof + daemon.options.lease_span() * 102 / 100;
     if (term.proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
       cluster_.violation(daemon.name + " trusts its lease for longer than its proof allows");
+    }
+  }
+}
+
+// The warden would end them; but not all that runs has one.
+void Oracle::on_step(const Daemon& daemon) {
+  if (cluster_.now < daemon.trusted_until) return;
+  for (const auto& [id, job] : daemon.jobs) {
+    if (policy_of(daemon, *job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
+      cluster_.violation(daemon.name + " does not stop " + job.task->key +
+                         " at the end of its lease");
     }
   }
 }

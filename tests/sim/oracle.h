@@ -41,7 +41,7 @@ class Oracle {
   struct History {  // of one record
     Task task;
     std::uint32_t starts = 0;
-    std::uint32_t crashed = 0;  // attempts that died with their daemon
+    std::uint32_t crashed = 0;   // attempts that died with their daemon
     std::uint32_t failures = 0;  // that were written as such
   };
   struct Term {
@@ -53,6 +53,7 @@ class Oracle {
   };
 
   void on_effect(const Daemon& daemon, const Effect& effect);
+  void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const Task& task);
   void on_commit(const Daemon& daemon, const Commit& commit);

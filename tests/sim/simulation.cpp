@@ -29,7 +29,9 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   cluster_.stopping = [this](Duration grace) {
     return chance(0.2) ? grace : between(1ms, grace);  // some ignore TERM
   };
-  cluster_.fault = [this](const Daemon& daemon, const Effect&) { return fault(daemon); };
+  cluster_.fault = [this](const Daemon& daemon, const Effect& effect) {
+    return fault(daemon, effect);
+  };
   const bool drifts = chance(0.5);
   const int daemons = chance(0.5) ? 2 : 3;
   for (int i = 0; i < daemons; ++i) {
@@ -95,7 +97,8 @@ QueueOptions Simulation::draw_options() {
 
 JobPlan Simulation::plan(const Task& task) {
   if (phase_ == Phase::kHang) return {};
-  if (phase_ == Phase::kOrder) return {between(1ms, 50ms), JobEnding::kDone, {}};
+  if (phase_ == Phase::kOrder || phase_ == Phase::kAnew)
+    return {between(1ms, 50ms), JobEnding::kDone, {}};
   const bool hangs = phase_ == Phase::kFaults && chance(0.15);
   JobPlan plan{between(1ms, hangs ? 60s : 300ms), JobEnding::kDone, {}};
   if (chance(0.1)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
@@ -107,10 +110,11 @@ JobPlan Simulation::plan(const Task& task) {
   return plan;
 }
 
-Fault Simulation::fault(const Daemon& daemon) {
+Fault Simulation::fault(const Daemon& daemon, const Effect& effect) {
   Fault f;
   f.out = between(100us, 3ms);
   f.back = between(100us, 3ms);
+  if (phase_ == Phase::kAnew && std::holds_alternative<Commit>(effect)) f.back = 100ms;
   if (phase_ != Phase::kFaults) return f;
   if (const auto it = outage_until_.find(&daemon);
       it != outage_until_.end() && cluster_.now < it->second) {
@@ -306,10 +310,25 @@ void Simulation::try_limits() {
   if (cluster_.running() != 0) cluster_.violation("a job of a withdrawn task runs on");
 }
 
+// A producer takes the name of a task whose finish is not acknowledged yet; nothing else happens
+// that would make anybody look.
+void Simulation::try_anew() {
+  phase_ = Phase::kAnew;
+  for (int i = 0; i < 2; ++i) {
+    Task& task = cluster_.make("anew");
+    task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+    const std::string key = task.key;
+    put(task);
+    if (!cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s) && !failed()) {
+      cluster_.violation("a task alone did not end within ten seconds without faults");
+    }
+  }
+}
+
 std::string Simulation::run() {
   using Step = void (Simulation::*)();
   for (const Step step : {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
-                          &Simulation::try_limits}) {
+                          &Simulation::try_limits, &Simulation::try_anew}) {
     (this->*step)();
     if (failed()) return cluster_.violations().front();
   }

@@ -4,7 +4,7 @@
 // watches.
 //
 //   faults fly (120 s of virtual time) -> healed: all that was written ends -> no faults at all:
-//   order, pause, prefetch and withdrawal are tried on a whole cluster
+//   order, pause, prefetch, withdrawal, a key used anew
 
 #include <cstdint>
 #include <map>
@@ -39,7 +39,7 @@ class Simulation {
   [[nodiscard]] QueueOptions draw_options();
   void draw_mix();
   [[nodiscard]] JobPlan plan(const Task& task);
-  [[nodiscard]] Fault fault(const Daemon& daemon);
+  [[nodiscard]] Fault fault(const Daemon& daemon, const Effect& effect);
   void misfortune();
   void misfortune_of_store();
   void produce();
@@ -49,6 +49,7 @@ class Simulation {
   void heal();
   void try_order();
   void try_limits();
+  void try_anew();
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }
@@ -59,7 +60,7 @@ class Simulation {
   Oracle oracle_;
   QueueOptions options_;
   Mix mix_;
-  enum class Phase { kFaults, kHealed, kOrder, kHang } phase_ = Phase::kFaults;
+  enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();
   std::uint64_t serial_ = 0;

@@ -318,6 +318,7 @@ void Cluster::step(Daemon& daemon) {
     if (on_effect) on_effect(daemon, effect);
     carry_out(daemon, effect);
   }
+  if (on_step) on_step(daemon);
   if (daemon.stopped) crash(daemon);
 }
 

@@ -134,6 +134,8 @@ class Cluster {
   /// How long a job takes to end when it is told to; never over the grace.
   std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
   std::function<void(const Daemon&, const Effect&)> on_effect;
+  /// All that a daemon did at this moment is done.
+  std::function<void(const Daemon&)> on_step;
   /// The store answered `reply`, which may be lost yet.
   std::function<void(const Daemon&, const Effect&, const Event& reply)> on_served;
   /// A daemon heard the reply to what it sent at `sent`.
