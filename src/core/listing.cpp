@@ -110,17 +110,18 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
   for (std::string& key : asked) {
     if (!read.contains(key)) wanted_.insert(std::move(key));
   }
-  send_fetch(out);
+  send_fetch(now, out);
   return true;
 }
 
-void Listing::send_fetch(Effects& out) {
+void Listing::send_fetch(Instant now, Effects& out) {
   if (fetch_ || wanted_.empty()) return;
   FetchTasks fetch{requests_.next(), {}};
   while (!wanted_.empty() && fetch.keys.size() < options_.max_operations) {
     fetch.keys.push_back(std::move(wanted_.extract(wanted_.begin()).value()));
   }
   fetching_ = fetch.keys;
+  fetch_emitted_ = now;
   fetch_ = fetch.request;
   out.emplace_back(std::move(fetch));
 }
@@ -139,7 +140,15 @@ void Listing::on_time(Instant now, Effects& out) {
     full_ = requests_.next();
     out.emplace_back(ListTasks{full_, true, false, 0});
   }
-  if (now >= fetch_at_) send_fetch(out);
+  if (now >= fetch_at_) send_fetch(now, out);
+}
+
+Instant Listing::oldest_request() const {
+  Instant oldest = Instant::max();
+  if (watch_) oldest = std::min(oldest, watch_emitted_);
+  if (full_) oldest = std::min(oldest, full_emitted_);
+  if (fetch_) oldest = std::min(oldest, fetch_emitted_);
+  return oldest;
 }
 
 Instant Listing::next_deadline() const {

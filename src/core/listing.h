@@ -40,12 +40,14 @@ class Listing {
   void want_full() { want_full_ = true; }
 
   void on_time(Instant now, Effects& out);
+  /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
+  [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
   [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
 
  private:
   void choose_mode(const TasksListed& reply);
-  void send_fetch(Effects& out);
+  void send_fetch(Instant now, Effects& out);
 
   const QueueOptions& options_;
   Requests& requests_;
@@ -63,6 +65,7 @@ class Listing {
 
   RequestId full_;  // the reading beside a watch by name
   Instant full_emitted_{};
+  Instant fetch_emitted_{};
   Instant full_at_ = Instant::min();  // not before this
   bool want_full_ = false;
   bool in_trouble_ = false;

@@ -114,8 +114,10 @@ void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
 void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   Instant emitted{};
   if (!listing_.accept(now, event, emitted, out)) return;
-  // Answers to what was asked after a delete was acknowledged cannot show the deleted task.
-  std::erase_if(tombstones_, [&](const auto& entry) { return entry.second.at < emitted; });
+  // Answers to what was asked after a delete was acknowledged cannot show the deleted task; those
+  // to what was asked before may still be on their way.
+  const Instant oldest = std::min(emitted, listing_.oldest_request());
+  std::erase_if(tombstones_, [&](const auto& entry) { return entry.second.at < oldest; });
   if (event.full) {
     compare_full(now, event, out);
   } else {

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/time_text.h"
+#include "core/mutant.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -11,6 +12,9 @@
 
 namespace lictor::wire {
 namespace {
+
+using core::mutant;
+using core::Mutant;
 
 http::Request request(const Binding& binding, std::string method, std::string target,
                       std::string body = {}) {
@@ -45,7 +49,7 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
 
 void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
   static_cast<void>(binding);
-  txn.verb("cas", op.key)
+  txn.verb(mutant(Mutant::kNoCas) ? "set" : "cas", op.key)
       .index(op.index)
       .flags(op.flags)
       .value(restamp_record(*op.record, op.stamp));
@@ -65,7 +69,7 @@ void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
   if (op.done) {
     txn.verb("set", binding.layout.done_key(op.key)).value(done_record(*op.done, binding.node));
   }
-  txn.verb("delete-cas", op.key).index(op.index);
+  txn.verb(mutant(Mutant::kPlainDelete) ? "delete" : "delete-cas", op.key).index(op.index);
 }
 
 void add_op(const Binding& binding, const core::PruneOp& op, Txn& txn) {
@@ -122,7 +126,8 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect) {
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
   Txn txn;
-  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
+  txn.verb(mutant(Mutant::kUnlockUnchecked) ? "get" : "check-index", binding.layout.leader_key)
+      .index(effect.index);
   txn.verb("unlock", binding.layout.leader_key).session(effect.session);
   return request(binding, "PUT", "/v1/txn", txn.body());
 }
@@ -152,7 +157,8 @@ http::Request encode(const Binding& binding, const core::ListHistory&) {
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {
   Txn txn;
-  txn.verb("check-session", binding.layout.leader_key).session(commit.session);
+  txn.verb(mutant(Mutant::kDropFence) ? "get" : "check-session", binding.layout.leader_key)
+      .session(commit.session);
   for (const core::Op& op : commit.ops) {
     std::visit([&](const auto& o) { add_op(binding, o, txn); }, op);
   }

@@ -16,7 +16,11 @@
 
 #include "core/queue.h"
 #include "effect_text.h"
+#ifdef LICTOR_SIM_WIRE
+#include "model_store.h"  // of tests/sim: the wire layer and the model of Consul in its place
+#else
 #include "fake_store.h"
+#endif
 
 namespace lictor::core::test {
 
