@@ -174,7 +174,11 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
     if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
     const auto* retry = std::get_if<RestampOp>(&op);
     const bool failed = retry != nullptr && !retry->stamp.taken && retry->stamp.retry_at;
-    if (failed) ++records_[*retry->record].failures;
+    if (failed) {
+      // What was claimed ahead and is given back keeps its time, and has not failed again.
+      std::uint32_t& failures = records_[*retry->record].failures;
+      if (retry->stamp.attempt > failures + retry->stamp.lost) ++failures;
+    }
   }
 }
 

@@ -68,6 +68,7 @@ QueueOptions Simulation::draw_options() {
   QueueOptions options = options_of("");
   if (chance(0.3)) options.concurrency = 3;
   if (chance(0.3)) options.prefetch = 2;
+  if (chance(0.3)) options.preload = 8s;
   if (chance(0.2)) options.max_operations = 5;
   if (mix_.large) options.max_transaction_bytes = 8'000;
   // Short, so that leadership is lost and taken over many times within a run; in the relations
