@@ -78,10 +78,13 @@ bool Listing::accept(Instant now, const TasksListed& reply, Instant& emitted, Ef
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
   index_ = reply.consul_index < index_ ? 0 : reply.consul_index;
-  watch_paid_ = std::max(watch_paid_, now) + reply.cost * kWatchPrice;
-  const Duration pause = std::max(reply.cost, watch_paid_ - now - kWatchCredit);
-  watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
   choose_mode(reply);
+  // The whole of a long list was read this once; what is asked for from now on is its names, and
+  // those are not to wait for ten times what the whole cost.
+  const Duration cost = reply.full && by_name_ ? Duration::zero() : reply.cost;
+  watch_paid_ = std::max(watch_paid_, now) + cost * kWatchPrice;
+  const Duration pause = std::max(cost, watch_paid_ - now - kWatchCredit);
+  watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
   return true;
 }
 

@@ -121,7 +121,7 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
   reply.ok = true;
   reply.full = effect.full;
   reply.consul_index = unreadable ? index_ : tasks_index();
-  reply.cost = std::chrono::microseconds{100};
+  reply.cost = effect.full ? full_cost : std::chrono::microseconds{100};
   if (unreadable) return reply;
   reply.marker = marker_.exists && !hide_marker;
   for (const auto& [key, record] : tasks_) {

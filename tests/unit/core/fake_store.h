@@ -75,7 +75,8 @@ class FakeStore {
   // What jobs wrote with their finish, and how often each value was written.
   std::map<std::string, std::pair<std::string, std::uint64_t>> app;
   std::map<std::string, std::size_t> app_writes;
-  std::set<std::string, std::less<>> no_right;  // writing these keys is denied
+  std::set<std::string, std::less<>> no_right;          // writing these keys is denied
+  Duration full_cost = std::chrono::microseconds{100};  // of reading everything
   bool unreadable = false;   // a listing shows nothing, as for a token without rights
   bool hide_marker = false;  // the folder key alone is unreadable
 

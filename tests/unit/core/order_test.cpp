@@ -321,6 +321,23 @@ TEST_CASE("what is written beside our claim survives the rewrites that follow") 
   CHECK(*a.cluster.job("tasks/1")->task->record == "a record with a remark");
 }
 
+TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
+  QueueOptions options = options_of("a");
+  Cluster cluster;
+  cluster.store.full_cost = 1s;
+  for (int i = 0; i < 1'000; ++i) {
+    Task& later = cluster.make("later" + std::to_string(i));
+    later.execute_at = cluster.wall() + 24h;
+    later.record = std::make_shared<const std::string>(std::to_string(i) + std::string(200, '.'));
+    cluster.store.put(later);
+  }
+  cluster.add(options);
+  REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
+  cluster.run_for(100ms);
+  cluster.put("now");
+  CHECK(cluster.run_until([&] { return cluster.started.size() == 1; }, 500ms));
+}
+
 TEST_CASE("a long list is watched by name, and what was rewritten in it is found") {
   Alone a;
   for (int i = 0; i < 200; ++i) {
