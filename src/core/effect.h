@@ -57,12 +57,14 @@ struct WatchControl {  // ControlRead
 };
 
 /// A blocking query on everything under the prefix; `full` with values, else names alone.
-/// `consistent`: a quorum read, at once.
+/// `consistent`: a quorum read, at once. `below`: only the keys that begin so, all of them tasks of
+/// the queue; empty: all.
 struct ListTasks {  // TasksListed
   RequestId request;
   bool full = true;
   bool consistent = false;
   std::uint64_t index = 0;
+  std::string below;
 };
 struct FetchTasks {  // TasksFetched
   RequestId request;

@@ -13,6 +13,7 @@
 
 #include "base/id.h"
 #include "core/effect.h"
+#include "core/key_list.h"
 #include "core/task.h"
 #include "lictor/time.h"
 
@@ -115,7 +116,7 @@ struct TasksListed {
   bool full = false;
   bool marker = false;                // the prefix's own folder key was there
   std::vector<StoredRecord> records;  // when full
-  std::vector<std::string> keys;      // when not
+  KeyList keys;                       // when not
   std::size_t bytes = 0;              // of the reply
   std::uint64_t consul_index = 0;
   Duration cost{};  // spent on transfer and parsing

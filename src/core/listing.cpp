@@ -10,8 +10,10 @@ namespace {
 // but this, so that a task that comes alone after a pause is not made to wait.
 constexpr int kWatchPrice = 10;
 constexpr Duration kWatchCredit = 300ms;
-// The whole of a long list is read in a twentieth of the time at most.
-constexpr int kFullPause = 19;
+// While more is ready than can be started: in a fiftieth of the time.
+constexpr int kBusyPause = 50;
+// What was rewritten in a long list is looked for in a twentieth of the time at most.
+constexpr int kPartPause = 19;
 // What Consul spends on an answer does not show in our own cost.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
@@ -27,65 +29,85 @@ void Listing::start(Instant now, Effects& out) {
   running_ = true;
   watch_emitted_ = now;
   watch_ = requests_.next();
-  out.emplace_back(ListTasks{watch_, true, true, 0});
+  out.emplace_back(ListTasks{watch_, true, true, 0, {}});
 }
 
 void Listing::stop(Effects& out) {
-  for (RequestId* request : {&watch_, &full_, &fetch_}) {
+  for (RequestId* request : {&watch_, &part_, &fetch_}) {
     if (*request) out.emplace_back(CancelRequest{*request});
     *request = {};
   }
-  running_ = complete_ = by_name_ = want_full_ = false;
+  running_ = complete_ = by_name_ = busy_ = false;
   index_ = 0;
-  watch_at_ = Instant::max();
-  full_at_ = fetch_at_ = Instant::min();
+  watch_at_ = slow_watch_at_ = Instant::max();
+  part_at_ = fetch_at_ = Instant::min();
+  sweep_ = {};
   wanted_.clear();
   fetching_.clear();
 }
 
-bool Listing::accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out) {
-  if (reply.request == full_ && full_) {
-    full_ = {};
-    emitted = full_emitted_;
-    full_at_ = now + std::clamp(reply.cost * kFullPause, kLeastPause, 6 * kLongestPause);
-    if (!reply.ok) {
-      want_full_ = true;
-      full_at_ = now + kRetry;
-      return false;
-    }
-    choose_mode(reply);
-    return reply.ok;
+// A part tells what is there and nothing of what is gone: the watch does.
+Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
+  part_ = {};
+  if (!reply.ok) {
+    part_at_ = now + kRetry;
+    return Use::kNone;
   }
-  if (reply.request != watch_ || !watch_) return false;
+  part_at_ = now + std::clamp(reply.cost * (busy_ ? kBusyPause : kPartPause), kLeastPause,
+                              kLongestPause);
+  for (std::string& key : sweep_.accept(reply, bytes_per_task_)) wanted_.insert(std::move(key));
+  return Use::kPart;
+}
+
+Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emitted,
+                             Effects& out) {
+  if (reply.request == part_ && part_) {
+    emitted = part_emitted_;
+    return accept_part(now, reply);
+  }
+  if (reply.request != watch_ || !watch_) return Use::kNone;
   watch_ = {};
   emitted = watch_emitted_;
   if (!reply.ok) {
     // Anything may have happened meanwhile: begin with a whole reading.
     index_ = 0;
     by_name_ = false;
-    watch_at_ = now + (reply.denied ? kDeniedRetry : kRetry);
-    if (std::exchange(in_trouble_, true)) return false;  // one line an outage, not one a try
+    watch_at_ = slow_watch_at_ = now + (reply.denied ? kDeniedRetry : kRetry);
+    if (std::exchange(in_trouble_, true)) return Use::kNone;  // one line an outage, not one a try
     out.emplace_back(Fact{reply.denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble,
                           {},
                           0,
                           0,
                           "listing the tasks: " + reply.error,
                           {}});
-    return false;
+    return Use::kNone;
   }
   in_trouble_ = false;
-  if (reply.full) complete_ = true;
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
-  index_ = reply.consul_index < index_ ? 0 : reply.consul_index;
+  const bool backwards = reply.consul_index < index_;
+  index_ = backwards ? 0 : reply.consul_index;
+  if (reply.full) {
+    complete_ = true;
+    sweep_.stop();
+    if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
+    sweep_.seen(reply.consul_index);
+  } else if (backwards) {
+    sweep_.seen(0);
+  }
   choose_mode(reply);
+  // Names do not show what was rewritten, and nothing else that moved the index proves that nothing
+  // was: not a new name, not a write of our own.
+  if (!reply.full && reply.consul_index > sweep_.seen() && !sweep_.running()) sweep_.start();
   // The whole of a long list was read this once; what is asked for from now on is its names, and
   // those are not to wait for ten times what the whole cost.
   const Duration cost = reply.full && by_name_ ? Duration::zero() : reply.cost;
   watch_paid_ = std::max(watch_paid_, now) + cost * kWatchPrice;
   const Duration pause = std::max(cost, watch_paid_ - now - kWatchCredit);
   watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
-  return true;
+  slow_watch_at_ =
+      std::max(watch_at_, now + std::clamp(cost * kBusyPause, kLeastPause, kLongestPause));
+  return Use::kAll;
 }
 
 void Listing::choose_mode(const TasksListed& reply) {
@@ -129,19 +151,21 @@ void Listing::send_fetch(Instant now, Effects& out) {
   out.emplace_back(std::move(fetch));
 }
 
-void Listing::on_time(Instant now, Effects& out) {
+bool Listing::wants_part() const { return by_name_ && !part_ && sweep_.running(); }
+
+void Listing::on_time(Instant now, bool busy, Effects& out) {
   if (!running_) return;
-  if (!watch_ && now >= watch_at_) {
-    watch_at_ = Instant::max();
+  busy_ = busy;
+  if (!watch_ && now >= next_watch()) {
+    watch_at_ = slow_watch_at_ = Instant::max();
     watch_emitted_ = now;
     watch_ = requests_.next();
-    out.emplace_back(ListTasks{watch_, !by_name_, false, index_});
+    out.emplace_back(ListTasks{watch_, !by_name_, false, index_, {}});
   }
-  if (by_name_ && want_full_ && !full_ && now >= full_at_) {
-    want_full_ = false;
-    full_emitted_ = now;
-    full_ = requests_.next();
-    out.emplace_back(ListTasks{full_, true, false, 0});
+  if (wants_part() && now >= part_at_) {
+    part_emitted_ = now;
+    part_ = requests_.next();
+    out.emplace_back(ListTasks{part_, sweep_.step().full, false, 0, sweep_.step().below});
   }
   if (now >= fetch_at_) send_fetch(now, out);
 }
@@ -149,7 +173,7 @@ void Listing::on_time(Instant now, Effects& out) {
 Instant Listing::oldest_request() const {
   Instant oldest = Instant::max();
   if (watch_) oldest = std::min(oldest, watch_emitted_);
-  if (full_) oldest = std::min(oldest, full_emitted_);
+  if (part_) oldest = std::min(oldest, part_emitted_);
   if (fetch_) oldest = std::min(oldest, fetch_emitted_);
   return oldest;
 }
@@ -157,8 +181,8 @@ Instant Listing::oldest_request() const {
 Instant Listing::next_deadline() const {
   Instant next = Instant::max();
   if (!running_) return next;
-  if (!watch_) next = watch_at_;
-  if (by_name_ && want_full_ && !full_) next = std::min(next, full_at_);
+  if (!watch_) next = next_watch();
+  if (wants_part()) next = std::min(next, part_at_);
   if (!fetch_ && !wanted_.empty()) next = std::min(next, fetch_at_);
   return next;
 }

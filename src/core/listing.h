@@ -1,11 +1,11 @@
 #pragma once
 
 // How the queue learns of tasks. A short list is watched whole: one blocking query with values. A
-// long one is watched by name, new names are fetched in batches, and the whole is read again when
-// a change is not explained by names (a task was rewritten).
+// long one is watched by name, new names are fetched in batches, and what was rewritten is looked
+// for part by part (core/sweep.h).
 //
 // Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: they may cost a
-// set share of the time and no more.
+// set share of the time and no more, and less while there is more to do than can be done.
 
 #include <cstdint>
 #include <set>
@@ -16,6 +16,7 @@
 #include "core/event.h"
 #include "core/options.h"
 #include "core/requests.h"
+#include "core/sweep.h"
 
 namespace lictor::core {
 
@@ -28,18 +29,18 @@ class Listing {
   void start(Instant now, Effects& out);
   void stop(Effects& out);
 
-  /// Whether `reply` answers one of ours; then the pace of the next reading is set by it.
-  /// `emitted` is when it was asked for.
-  [[nodiscard]] bool accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
+  enum class Use { kNone, kAll, kPart };
+  /// What `reply` is good for: nothing; as a list of all that is there; as records, when it has any.
+  /// The pace of the next reading is set by it. `emitted` is when it was asked for.
+  [[nodiscard]] Use accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
   /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
 
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
-  /// Something changed that names do not show.
-  void want_full() { want_full_ = true; }
 
-  void on_time(Instant now, Effects& out);
+  /// `busy`: more is ready than can be started, so that what is new can wait.
+  void on_time(Instant now, bool busy, Effects& out);
   /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
@@ -47,6 +48,9 @@ class Listing {
 
  private:
   void choose_mode(const TasksListed& reply);
+  [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply);
+  [[nodiscard]] Instant next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
+  [[nodiscard]] bool wants_part() const;
   void send_fetch(Instant now, Effects& out);
 
   const QueueOptions& options_;
@@ -61,17 +65,19 @@ class Listing {
   RequestId watch_;
   Instant watch_emitted_{};
   Instant watch_at_ = Instant::max();  // when the next may be sent
-  Instant watch_paid_{};               // what was read is paid for by then
-
-  RequestId full_;  // the reading beside a watch by name
-  Instant full_emitted_{};
-  Instant fetch_emitted_{};
-  Instant full_at_ = Instant::min();  // not before this
-  bool want_full_ = false;
+  Instant slow_watch_at_ = Instant::max();  // the same, while we are busy
+  Instant watch_paid_{};                    // what was read is paid for by then
+  bool busy_ = false;
   bool in_trouble_ = false;
+
+  Sweep sweep_;  // beside a watch by name
+  RequestId part_;
+  Instant part_emitted_{};
+  Instant part_at_ = Instant::min();  // not before this
 
   std::set<std::string> wanted_;
   RequestId fetch_;
+  Instant fetch_emitted_{};
   std::vector<std::string> fetching_;
   Instant fetch_at_ = Instant::min();
 };

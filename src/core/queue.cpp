@@ -32,7 +32,7 @@ void Queue::pump(Instant now, Effects& out) {
   if (lease_.holding()) {
     if (!control_ && now >= control_at_) watch_control(now, out);
     commits_.on_time(now, out);
-    listing_.on_time(now, out);
+    listing_.on_time(now, schedule_.offered_size() > options_.max_operations, out);
     history_.on_time(now, out);
     stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);

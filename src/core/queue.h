@@ -95,11 +95,11 @@ class Queue {
   void take_in(Instant now, const StoredRecord& record, Effects& out);
   void take_in(Instant now, const Task& task, Effects& out);
   void take_in(Instant now, const BadRecord& record, Effects& out);
-  void compare_full(Instant now, const TasksListed& listed, Effects& out);
-  void compare_names(const TasksListed& listed, Effects& out);
   using Names = std::vector<std::string_view>;  // in order
+  void compare(const Names& listed, const TasksListed& event, Effects& out);
   void take_in_name(std::string_view key);
-  void withdraw_unlisted(const Names& listed, std::uint64_t index, Effects& out);
+  void withdraw_unlisted(const Names& listed, const std::vector<std::string>& gone,
+                         std::uint64_t index, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 
@@ -168,7 +168,6 @@ class Queue {
   std::map<std::string, Tombstone, std::less<>> tombstones_;
   std::map<std::string, std::uint64_t, std::less<>> burying_;     // unreadable or expired, by key
   std::map<std::string, std::uint64_t, std::less<>> left_alone_;  // too large to be rewritten
-  std::uint64_t full_index_ = 0;  // Consul's index at the last reading of the whole list
   std::set<std::string> told_no_executor_;
 
   std::set<AttemptId> leftovers_;  // jobs of a lost term that still run

@@ -54,7 +54,6 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
 
 void Queue::begin_term(Instant now, Effects& out) {
   out.emplace_back(Fact{Fact::Kind::kLeading, {}, 0, 0, {}, {}});
-  full_index_ = 0;
   control_index_ = 0;
   seen_step_down_.reset();
   marking_folder_ = marking_control_ = false;

@@ -18,12 +18,6 @@ const std::string& key_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
 }
 
-// As Consul lists them, but for names that are not UTF-8 there (CONSUL-FACTS.md 9.2).
-std::vector<std::string_view> in_order(std::vector<std::string_view> names) {
-  if (!std::is_sorted(names.begin(), names.end())) std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::uint64_t index_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) { return r.modify_index; }, record);
 }
@@ -113,47 +107,25 @@ void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
 
 void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   Instant emitted{};
-  if (!listing_.accept(now, event, emitted, out)) return;
+  const Listing::Use use = listing_.accept(now, event, emitted, out);
+  if (use == Listing::Use::kNone) return;
   // Answers to what was asked after a delete was acknowledged cannot show the deleted task; those
   // to what was asked before may still be on their way.
   const Instant oldest = std::min(emitted, listing_.oldest_request());
   std::erase_if(tombstones_, [&](const auto& entry) { return entry.second.at < oldest; });
+  for (const StoredRecord& record : event.records) take_in(now, record, out);
+  if (use == Listing::Use::kPart) return;
+  Names names = event.keys.in_order();
   if (event.full) {
-    compare_full(now, event, out);
-  } else {
-    compare_names(event, out);
+    for (const StoredRecord& record : event.records) names.push_back(key_of_record(record));
+    std::sort(names.begin(), names.end());
   }
+  compare(names, event, out);
   if (event.marker) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
   }
-}
-
-void Queue::compare_full(Instant now, const TasksListed& listed, Effects& out) {
-  full_index_ = listed.consul_index;
-  Names names;
-  names.reserve(listed.records.size());
-  for (const StoredRecord& record : listed.records) {
-    names.push_back(key_of_record(record));
-    take_in(now, record, out);
-  }
-  if (listed.marker) withdraw_unlisted(in_order(std::move(names)), listed.consul_index, out);
-}
-
-// Of a hundred thousand names all but a few are known: both sides are walked once, in order.
-void Queue::compare_names(const TasksListed& listed, Effects& out) {
-  const Names names = in_order({listed.keys.begin(), listed.keys.end()});
-  auto name = names.begin();
-  schedule_.for_each([&](const Task& task) {
-    while (name != names.end() && *name < task.key) take_in_name(*name++);
-    if (name != names.end() && *name == task.key) ++name;
-  });
-  while (name != names.end()) take_in_name(*name++);
-  if (listed.marker) withdraw_unlisted(names, listed.consul_index, out);
-  // Names do not show what was rewritten, and nothing else that moved the index proves that nothing
-  // was: not a new name, not a write of our own.
-  if (listed.consul_index > full_index_) listing_.want_full();
 }
 
 // A name that the schedule does not know.
@@ -166,18 +138,34 @@ void Queue::take_in_name(std::string_view key) {
   }
 }
 
+// Of a hundred thousand names all but a few are known: both sides are walked once, in order.
+//
 // A key that we know from before the listing and that the listing does not show is gone. One whose
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
 // listing without the folder key: it is what a token sees that may not read the tasks. If the key
 // was deleted, it is made again, and the next listing tells.
-void Queue::withdraw_unlisted(const Names& listed, std::uint64_t index, Effects& out) {
+void Queue::compare(const Names& listed, const TasksListed& event, Effects& out) {
   std::vector<std::string> gone;
   auto name = listed.begin();
+  const auto pass = [&] {
+    if (!event.full) take_in_name(*name);
+    ++name;
+  };
   schedule_.for_each([&](const Task& task) {
-    while (name != listed.end() && *name < task.key) ++name;
-    const bool found = name != listed.end() && *name == task.key;
-    if (!found && task.modify_index <= index) gone.push_back(task.key);
+    int order = 1;
+    while (name != listed.end() && (order = name->compare(task.key)) < 0) pass();
+    if (order == 0) {
+      ++name;
+    } else if (task.modify_index <= event.consul_index) {
+      gone.push_back(task.key);
+    }
   });
+  while (name != listed.end()) pass();
+  if (event.marker) withdraw_unlisted(listed, gone, event.consul_index, out);
+}
+
+void Queue::withdraw_unlisted(const Names& listed, const std::vector<std::string>& gone,
+                              std::uint64_t index, Effects& out) {
   for (const std::string& key : gone) {
     schedule_.remove(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});

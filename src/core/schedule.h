@@ -76,8 +76,10 @@ class Schedule {
   /// Of what is due, what waits for its lane included.
   [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_; }
 
-  /// Calls `visit(key, modify_index)` for every key, in the order of the keys.
-  /// By key, in order.
+  /// Of what is due, what is not known to wait for its lane.
+  [[nodiscard]] std::size_t offered_size() const { return ready_.size(); }
+
+  /// Calls `visit(task)` for every task, in the order of their keys.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [key, waiting] : tasks_) visit(*waiting.task);

@@ -282,19 +282,18 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
     event.records.reserve(entries->size());
     for (KvEntry& entry : *entries) {
       if (entry.key == layout.tasks_prefix) event.marker = true;
-      if (!layout.task_id(entry.key)) continue;
+      if (!layout.is_task(entry.key)) continue;
       event.records.push_back(read_record(layout, std::move(entry)));
     }
   } else {
-    auto names = read_key_names(response.body);
-    if (!names) {
-      event.error = names.error().message;
-      return event;
-    }
-    event.keys.reserve(names->size());
-    for (std::string& name : *names) {
+    event.keys.reserve(response.body.size());
+    const auto read = read_key_names(response.body, [&](std::string_view name) {
       if (name == layout.tasks_prefix) event.marker = true;
-      if (layout.task_id(name)) event.keys.push_back(std::move(name));
+      if (layout.is_task(name)) event.keys.add(name);
+    });
+    if (!read) {
+      event.error = read.error().message;
+      return event;
     }
   }
   event.ok = true;

@@ -141,8 +141,9 @@ http::Request encode(const Binding& binding, const core::WatchControl& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {
-  return read(binding, kv_path(binding.layout.tasks_prefix) + (effect.full ? "?recurse" : "?keys"),
-              effect.consistent, effect.index);
+  const std::string& below = effect.below.empty() ? binding.layout.tasks_prefix : effect.below;
+  return read(binding, kv_path(below) + (effect.full ? "?recurse" : "?keys"), effect.consistent,
+              effect.index);
 }
 
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {

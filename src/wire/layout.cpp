@@ -31,7 +31,7 @@ Layout Layout::under(std::string_view root, std::string_view queue) {
 }
 
 std::optional<std::string> Layout::task_id(std::string_view key) const {
-  if (!key.starts_with(tasks_prefix) || key.ends_with('/')) return std::nullopt;
+  if (!is_task(key)) return std::nullopt;
   return std::string{key.substr(tasks_prefix.size())};
 }
 

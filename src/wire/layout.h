@@ -24,7 +24,11 @@ struct Layout {
   /// The default: everything under `<root><queue>/`.
   [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);
 
-  /// The key's part after the tasks' prefix; nothing when it lies elsewhere or ends in '/'.
+  /// Whether `key` lies under the tasks' prefix and does not end in '/'.
+  [[nodiscard]] bool is_task(std::string_view key) const {
+    return key.starts_with(tasks_prefix) && !key.ends_with('/');
+  }
+  /// The key's part after the tasks' prefix; nothing when it is no task's.
   [[nodiscard]] std::optional<std::string> task_id(std::string_view key) const;
   [[nodiscard]] std::string task_key(std::string_view id) const {
     return tasks_prefix + std::string{id};

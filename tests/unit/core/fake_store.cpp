@@ -120,15 +120,16 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
   reply.request = effect.request;
   reply.ok = true;
   reply.full = effect.full;
-  reply.consul_index = unreadable ? index_ : tasks_index();
+  reply.consul_index = unreadable ? index_ : tasks_index(effect.below);
   reply.cost = effect.full ? full_cost : std::chrono::microseconds{100};
   if (unreadable) return reply;
   reply.marker = marker_.exists && !hide_marker;
   for (const auto& [key, record] : tasks_) {
+    if (!key.starts_with(effect.below)) continue;
     if (effect.full) {
       reply.records.push_back(record);
     } else {
-      reply.keys.push_back(key);
+      reply.keys.add(key);
     }
     reply.bytes +=
         key.size() +
@@ -286,7 +287,7 @@ Committed FakeStore::commit(const Commit& commit) {
 }
 
 void FakeStore::erase(const std::string& key) {
-  if (tasks_.erase(key) != 0) tasks_erased_ = index_;
+  if (tasks_.erase(key) != 0) erased_[key] = index_;
 }
 
 void FakeStore::store(StoredRecord record) {
@@ -351,9 +352,14 @@ std::vector<std::string> FakeStore::task_keys() const {
 
 // The index of a prefix is that of its newest key or tombstone; of one never used, and of a missing
 // key, that of the whole table (CONSUL-FACTS.md 4.2).
-std::uint64_t FakeStore::tasks_index() const {
-  std::uint64_t index = std::max(tasks_erased_, marker_.modify_index);
-  for (const auto& [key, record] : tasks_) index = std::max(index, index_of(record));
+std::uint64_t FakeStore::tasks_index(const std::string& below) const {
+  std::uint64_t index = below.empty() ? marker_.modify_index : 0;
+  for (const auto& [key, record] : tasks_) {
+    if (key.starts_with(below)) index = std::max(index, index_of(record));
+  }
+  for (const auto& [key, erased_at] : erased_) {
+    if (key.starts_with(below)) index = std::max(index, erased_at);
+  }
   return index == 0 ? index_ : index;
 }
 std::uint64_t FakeStore::leader_index() const {

@@ -52,7 +52,7 @@ class FakeStore {
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
-  void reap() { tasks_erased_ = 0; }
+  void reap() { erased_.clear(); }
 
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const;
@@ -64,7 +64,7 @@ class FakeStore {
   [[nodiscard]] bool session_lives(const std::string& id) const { return sessions_.contains(id); }
   [[nodiscard]] std::uint64_t index() const { return index_; }
 
-  [[nodiscard]] std::uint64_t tasks_index() const;
+  [[nodiscard]] std::uint64_t tasks_index(const std::string& below) const;
   [[nodiscard]] std::uint64_t leader_index() const;
   [[nodiscard]] std::uint64_t control_index() const;
 
@@ -103,7 +103,7 @@ class FakeStore {
   std::map<std::string, Session> sessions_;
   std::map<std::string, StoredRecord> tasks_;
   std::map<std::string, Task> templates_;  // by the producer's bytes
-  std::uint64_t tasks_erased_ = 0;         // tombstones: the index of the last deletion
+  std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
   Key leader_, control_, marker_;
   bool paused_ = false;
   std::string step_down_;

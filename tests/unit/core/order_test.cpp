@@ -358,6 +358,52 @@ TEST_CASE("a long list is watched by name, and what was rewritten in it is found
   CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
 }
 
+TEST_CASE("only the parts of a long list that changed are read again") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  for (int i = 0; i < 3'000; ++i) {
+    Task& task = a.cluster.make(std::to_string(10'000 + i));
+    task.execute_at = a.cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(2s);
+  const std::size_t before = all<ListTasks>(a.daemon).size();
+  a.cluster.put("11234");  // rewritten: due now, were it not for the pause
+  a.cluster.run_for(20s);
+  std::vector<std::string> read;
+  const auto lists = all<ListTasks>(a.daemon);
+  for (std::size_t i = before; i < lists.size(); ++i) {
+    if (lists[i].full) read.push_back(lists[i].below);
+  }
+  CHECK(read == std::vector<std::string>{"tasks/11"});
+  a.cluster.store.control(false, "");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/11234"});
+}
+
+TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  const auto put = [&](int first, int count) {
+    for (int i = first; i < first + count; ++i) a.cluster.put(std::to_string(1'000 + i));
+  };
+  put(0, 200);
+  a.cluster.run_for(1s);
+  const auto readings = [&] { return all<ListTasks>(a.daemon).size(); };
+  const auto in_a_second = [&](int first) {
+    const std::size_t before = readings();
+    for (int i = 0; i < 100; ++i) {
+      put(first + i, 1);
+      a.cluster.run_for(10ms);
+    }
+    return readings() - before;
+  };
+  CHECK(in_a_second(200) > 50);  // they cost a hundred microseconds each
+  a.cluster.store.full_cost = 2ms;
+  CHECK(in_a_second(300) < 15);
+}
+
 TEST_CASE("a list that shrinks is read whole again") {
   Alone a;
   a.cluster.store.control(true, "");

@@ -63,11 +63,11 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
   CHECK(text(encode(b, ReadLeader{{}, false, 0})) == "GET /v1/kv/l/q/leader");
   CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12&wait=55s");
   CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13&wait=55s");
-  CHECK(text(encode(b, ListTasks{{}, true, true, 0})) ==
+  CHECK(text(encode(b, ListTasks{{}, true, true, 0, {}})) ==
         "GET /v1/kv/l/q/tasks/?recurse&consistent");
-  CHECK(text(encode(b, ListTasks{{}, true, false, 14})) ==
+  CHECK(text(encode(b, ListTasks{{}, true, false, 14, {}})) ==
         "GET /v1/kv/l/q/tasks/?recurse&index=14&wait=55s");
-  CHECK(text(encode(b, ListTasks{{}, false, false, 18446744073709551615ULL})) ==
+  CHECK(text(encode(b, ListTasks{{}, false, false, 18446744073709551615ULL, {}})) ==
         "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615&wait=55s");
   CHECK(text(encode(b, FetchTasks{{}, {"l/q/tasks/a", "l/q/tasks/\""}})) ==
         R"(PUT /v1/txn?consistent [{"KV":{"Verb":"get","Key":"l/q/tasks/a"}},)"

@@ -1,0 +1,82 @@
+#include "core/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lictor::core {
+namespace {
+
+// What is read at once: some milliseconds of Consul's time and of ours.
+constexpr double kPartBytes = 1024.0 * 1024;
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+// The end of the character that begins at `at`.
+std::size_t character_end(std::string_view text, std::size_t at) {
+  ++at;
+  while (at < text.size() && continues_character(text[at])) ++at;
+  return at;
+}
+
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  const auto size = static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  std::size_t end = size;
+  while (end > 0 && end < a.size() && continues_character(a[end])) --end;
+  return end;
+}
+
+// Consul answers a path with such parts by a redirection to another one.
+bool fits_path(std::string_view prefix) {
+  const auto has = [&](std::string_view part) {
+    return prefix.find(part) != std::string_view::npos;
+  };
+  return !has("//") && !has("/./") && !has("/../") && !prefix.ends_with("/.") &&
+         !prefix.ends_with("/..");
+}
+
+}  // namespace
+
+void Sweep::start() {
+  steps_.assign(1, Step{});
+  began_at_ = 0;
+}
+
+std::vector<std::string> Sweep::accept(const TasksListed& reply, double bytes_per_task) {
+  std::vector<std::string> single;
+  const Step step = std::move(steps_.back());
+  steps_.pop_back();
+  if (step.below.empty()) began_at_ = reply.consul_index;
+  if (!step.full && reply.consul_index > seen_) {
+    const std::size_t count = reply.keys.size();
+    if (count != 0 && static_cast<double>(count) * bytes_per_task <= kPartBytes) {
+      steps_.push_back({step.below, true});
+    } else if (count != 0) {
+      split(reply.keys.in_order(), single);
+    }
+  }
+  // Whatever changes after the sweep began is looked for by the next.
+  if (steps_.empty()) seen_ = std::max(seen_, began_at_);
+  return single;
+}
+
+void Sweep::split(const std::vector<std::string_view>& keys, std::vector<std::string>& single) {
+  const std::size_t common = common_prefix(keys.front(), keys.back());
+  for (auto key = keys.begin(); key != keys.end();) {
+    if (key->size() == common) {  // the beginning of all the others
+      single.emplace_back(*key++);
+      continue;
+    }
+    const std::string_view part = key->substr(0, character_end(*key, common));
+    const auto end = std::find_if_not(
+        key, keys.end(), [part](std::string_view other) { return other.starts_with(part); });
+    if (end - key > 1 && fits_path(part)) {
+      steps_.push_back({std::string{part}, false});
+    } else {
+      single.insert(single.end(), key, end);
+    }
+    key = end;
+  }
+}
+
+}  // namespace lictor::core

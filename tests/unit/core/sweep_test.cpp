@@ -1,0 +1,101 @@
+#include "core/sweep.h"
+
+#include <doctest/doctest.h>
+
+namespace lictor::core {
+namespace {
+
+using Keys = std::vector<std::string>;
+constexpr double kBytes = 1024;  // so that 1,024 keys are read at once
+
+TasksListed reply(std::uint64_t index, const Keys& keys) {
+  TasksListed listed;
+  listed.ok = true;
+  listed.consul_index = index;
+  for (const std::string& key : keys) listed.keys.add(key);
+  return listed;
+}
+
+Keys many(const std::string& prefix, int count) {
+  Keys keys;
+  for (int i = 0; i < count; ++i) keys.push_back(prefix + std::to_string(10'000 + i));
+  return keys;
+}
+
+Keys operator+(Keys a, const Keys& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// What the sweep asks for while everything has changed, and the keys that it wants one by one.
+Keys all_steps(Sweep& sweep, const Keys& keys, Keys& single) {
+  Keys steps;
+  while (sweep.running()) {
+    const Sweep::Step step = sweep.step();
+    steps.push_back(step.below + (step.full ? "*" : "?"));
+    Keys below;
+    for (const std::string& key : keys) {
+      if (key.starts_with(step.below)) below.push_back(key);
+    }
+    for (std::string& key : sweep.accept(reply(9, step.full ? Keys{} : below), kBytes)) {
+      single.push_back(std::move(key));
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("a sweep ends at once when the index says that nothing changed") {
+  Sweep sweep;
+  sweep.seen(7);
+  sweep.start();
+  CHECK(sweep.step().below.empty());
+  CHECK_FALSE(sweep.step().full);
+  CHECK(sweep.accept(reply(7, many("t/", 5'000)), kBytes).empty());
+  CHECK_FALSE(sweep.running());
+  CHECK(sweep.seen() == 7);
+}
+
+TEST_CASE("a sweep goes down to the parts that changed") {
+  Sweep sweep;
+  sweep.seen(7);
+  sweep.start();
+  CHECK(sweep.accept(reply(9, many("t/a", 1'500) + many("t/b", 1'500)), kBytes).empty());
+  CHECK(sweep.step().below == "t/b");
+  sweep.accept(reply(7, many("t/b", 1'500)), kBytes);
+  CHECK(sweep.step().below == "t/a");
+  sweep.accept(reply(8, many("t/a", 1'500)), kBytes);
+  CHECK(sweep.step().below == "t/a11");  // "t/a1" is common to all
+  sweep.accept(reply(8, many("t/a", 500)), kBytes);
+  CHECK(sweep.step().below == "t/a11");
+  CHECK(sweep.step().full);
+  sweep.accept(reply(12, {}), kBytes);
+  CHECK(sweep.step().below == "t/a10");
+  sweep.accept(reply(6, many("t/a", 1'000)), kBytes);
+  CHECK_FALSE(sweep.running());
+  CHECK(sweep.seen() == 9);  // what came later is looked for by the next
+}
+
+TEST_CASE("a sweep covers every key, by a part or by itself") {
+  Keys single;
+  Sweep sweep;
+  sweep.start();
+  const Keys keys = Keys{"t/", "t/.x", "t/.y", "t/a", "t/a/", "t/a//b", "t/a//c"} +
+                    many("t/a0", 2'000) + Keys{"t/\xc3\xa4", "t/\xc3\xa4x", "t/\xc3\xb6"};
+  const Keys steps = all_steps(sweep, keys, single);
+  CHECK(single == Keys{"t/", "t/.x", "t/.y", "t/\xc3\xb6", "t/a"});
+  CHECK(steps == Keys{"?", "t/\xc3\xa4?", "t/\xc3\xa4*", "t/a?", "t/a0?", "t/a011?", "t/a011*",
+                      "t/a010?", "t/a010*", "t/a/?", "t/a/*"});
+}
+
+TEST_CASE("a sweep ends when keys cannot be told apart") {
+  Keys single;
+  Sweep sweep;
+  sweep.start();
+  const Keys steps = all_steps(sweep, Keys(5'000, "t/a"), single);  // as non-UTF-8 may look
+  CHECK(steps == Keys{"?"});
+  CHECK(single.size() == 5'000);
+}
+
+}  // namespace lictor::core
