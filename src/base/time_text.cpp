@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <cstdlib>
 
 namespace lictor {
 namespace {
@@ -61,6 +61,14 @@ std::optional<minutes> take_zone(std::string_view& text) {
   if (!m || *m > 59) return std::nullopt;
   const minutes offset = hours{*h} + minutes{*m};
   return east ? offset : -offset;
+}
+
+// Appends `number` with leading zeros, and `after`.
+void put(std::string& text, std::int64_t number, std::size_t digits, char after) {
+  const std::string plain = std::to_string(number);
+  if (plain.size() < digits) text.append(digits - plain.size(), '0');
+  text += plain;
+  text += after;
 }
 
 }  // namespace
@@ -144,14 +152,18 @@ std::string format_rfc3339(WallTime time) {
   const auto days_part = floor<days>(time);
   const year_month_day date{days_part};
   const hh_mm_ss clock{time - days_part};
-  std::array<char, 48> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-                static_cast<int>(clock.minutes().count()),
-                static_cast<int>(clock.seconds().count()),
-                static_cast<int>(clock.subseconds().count()));
-  return buffer.data();
+  const int year = static_cast<int>(date.year());
+  std::string text;
+  text.reserve(sizeof "2026-11-21T09:30:00.000Z");
+  if (year < 0) text += '-';
+  put(text, std::abs(year), 4, '-');
+  put(text, static_cast<unsigned>(date.month()), 2, '-');
+  put(text, static_cast<unsigned>(date.day()), 2, 'T');
+  put(text, clock.hours().count(), 2, ':');
+  put(text, clock.minutes().count(), 2, ':');
+  put(text, clock.seconds().count(), 2, '.');
+  put(text, clock.subseconds().count(), 3, 'Z');
+  return text;
 }
 
 }  // namespace lictor

@@ -141,7 +141,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
   while (!keys.empty()) {
     wire::Txn txn;
     for (const std::string& key : keys) txn.verb("get", key);
-    const http::Response response = perform("PUT", "/v1/txn?consistent", txn.body());
+    const http::Response response = perform("PUT", "/v1/txn?consistent", std::move(txn).body());
     const bool answered = replied(response, 200) || replied(response, 409);
     auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
     const std::string doing = "read " + shown(keys.front());
@@ -247,7 +247,7 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
   txn.verb("check-not-exists", keys.front());
   txn.verb("check-index", keys.front()).index(1);
   for (const std::string& key : keys) txn.verb("cas", key).index(0).value({});
-  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
   const auto reply =
       replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!replied(response, 409) || !reply) {

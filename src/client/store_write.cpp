@@ -74,7 +74,7 @@ Result<void> Store::create_once(const std::vector<Record>& records, std::vector<
   for (const std::size_t i : left) {
     txn.verb("cas", records[i].key).index(0).value(records[i].value);
   }
-  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
     const auto written = find_written(records, left, response);
@@ -224,7 +224,7 @@ Result<bool> Store::apply_once(const std::vector<Change>& changes,
   if (places.empty()) return true;
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
-  const http::Response response = perform("PUT", "/v1/txn", txn.body());
+  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};

@@ -13,6 +13,7 @@ Attempt& Attempts::add(AttemptId id, std::shared_ptr<const Task> task) {
   Attempt& added = *attempt;
   ++counts_[static_cast<std::size_t>(added.state)];
   by_id_.emplace(id, &added);
+  claiming_.insert(id);
   const bool fresh = by_key_.emplace(added.task->key, std::move(attempt)).second;
   LICTOR_ASSERT(fresh);  // one owner a key, also within one daemon
   return added;
@@ -26,12 +27,14 @@ void Attempts::remove(const Attempt& attempt) {
   if (attempt.last_chance) --last_chances_;
   --counts_[static_cast<std::size_t>(attempt.state)];
   by_id_.erase(attempt.id);
+  claiming_.erase(attempt.id);
   by_key_.erase(it);
 }
 
 void Attempts::clear() {
   by_key_.clear();
   by_id_.clear();
+  claiming_.clear();
   held_.clear();
   early_.clear();
   timeouts_.clear();
@@ -61,6 +64,7 @@ void Attempts::set_state(Attempt& attempt, Attempt::State state) {
     held_.emplace(order_of(*attempt.task), &attempt);
   }
   if (state != Attempt::State::kRunning) set_timeout(attempt, Instant::max());
+  if (attempt.state == Attempt::State::kClaiming) claiming_.erase(attempt.id);
   --counts_[static_cast<std::size_t>(attempt.state)];
   ++counts_[static_cast<std::size_t>(state)];
   attempt.state = state;
@@ -105,7 +109,11 @@ void Attempts::mark_last_chance(Attempt& attempt) {
   if (!std::exchange(attempt.last_chance, true)) ++last_chances_;
 }
 
-Attempt* Attempts::next_held() { return held_.empty() ? nullptr : held_.begin()->second; }
+Attempt* Attempts::next_held() {
+  if (held_.empty()) return nullptr;
+  Attempt* first = held_.begin()->second;
+  return claiming_.empty() || first->id < *claiming_.begin() ? first : nullptr;
+}
 
 Attempt* Attempts::next_timed_out(Instant now) {
   if (timeouts_.empty() || timeouts_.begin()->first > now) return nullptr;

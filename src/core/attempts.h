@@ -62,7 +62,8 @@ class Attempts {
   /// The early one that is due last.
   [[nodiscard]] Attempt* last_early();
 
-  /// The claimed attempt that is next to start; an early one never is.
+  /// The claimed attempt that is next to start; an early one never is, nor one whose turn depends
+  /// on a claim that was made before it and is not settled yet.
   [[nodiscard]] Attempt* next_held();
   /// A running attempt whose time is up.
   [[nodiscard]] Attempt* next_timed_out(Instant now);
@@ -92,6 +93,7 @@ class Attempts {
 
   std::map<std::string, std::unique_ptr<Attempt>, std::less<>> by_key_;
   std::map<AttemptId, Attempt*> by_id_;
+  std::set<AttemptId> claiming_;
   std::map<Order, Attempt*> held_;                            // without the early ones
   std::map<std::pair<WallTime, AttemptId>, Attempt*> early_;  // being claimed, or held
   std::set<std::pair<Instant, AttemptId>> timeouts_;

@@ -132,9 +132,15 @@ std::optional<Instant> Commits::wants_proof_since() const {
   return large_.front().since;
 }
 
+bool Commits::may_send() const {
+  if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
+  return in_flight_.empty() || 2 * (waiting_operations_ + 1) >= options_.max_operations ||
+         2 * waiting_bytes_ >= options_.max_transaction_bytes;
+}
+
 void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {
   if (now < hold_until_) return;
-  while (!waiting_.empty() && in_flight_.size() < options_.transactions_in_flight) {
+  while (may_send()) {
     Batch batch;
     batch.sent_at = now;
     Commit commit{requests_.next(), session, {}, false};

@@ -1,7 +1,8 @@
 #pragma once
 
-// Group commit: what the queue wants written waits here, goes out in one fenced transaction at a
-// time, and comes back settled.
+// Group commit: what the queue wants written waits here, goes out in fenced transactions, and comes
+// back settled. While one is under way another goes only when it is half full: what comes alone is
+// not to cost a write of its own each time.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
@@ -64,7 +65,7 @@ class Commits {
   /// task, a delete and a dead letter can go alone.
   [[nodiscard]] bool fits(const Op& op) const;
 
-  /// A transaction may be sent now, and has room for more operations.
+  /// A transaction may be sent or gathered now, and has room for more operations.
   /// At Instant::min(): also with no pause after trouble.
   [[nodiscard]] bool has_room(Instant now) const;
   /// Sends what waits. `last_proof` decides whether a large record may go.
@@ -102,6 +103,7 @@ class Commits {
 
   [[nodiscard]] std::size_t cost_bytes(const Op& op) const;
   [[nodiscard]] static std::size_t cost_operations(const Op& op);
+  [[nodiscard]] bool may_send() const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
   void requeue(Instant now, std::vector<Write> writes);

@@ -53,8 +53,8 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
     part_at_ = now + kRetry;
     return Use::kNone;
   }
-  part_at_ = now + std::clamp(reply.cost * (busy_ ? kBusyPause : kPartPause), kLeastPause,
-                              kLongestPause);
+  part_at_ =
+      now + std::clamp(reply.cost * (busy_ ? kBusyPause : kPartPause), kLeastPause, kLongestPause);
   for (std::string& key : sweep_.accept(reply, bytes_per_task_)) wanted_.insert(std::move(key));
   return Use::kPart;
 }

@@ -30,8 +30,8 @@ class Listing {
   void stop(Effects& out);
 
   enum class Use { kNone, kAll, kPart };
-  /// What `reply` is good for: nothing; as a list of all that is there; as records, when it has any.
-  /// The pace of the next reading is set by it. `emitted` is when it was asked for.
+  /// What `reply` is good for: nothing; as a list of all that is there; as records, when it has
+  /// any. The pace of the next reading is set by it. `emitted` is when it was asked for.
   [[nodiscard]] Use accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
   /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
@@ -64,7 +64,7 @@ class Listing {
 
   RequestId watch_;
   Instant watch_emitted_{};
-  Instant watch_at_ = Instant::max();  // when the next may be sent
+  Instant watch_at_ = Instant::max();       // when the next may be sent
   Instant slow_watch_at_ = Instant::max();  // the same, while we are busy
   Instant watch_paid_{};                    // what was read is paid for by then
   bool busy_ = false;

@@ -93,7 +93,7 @@ struct QueueOptions {
   // 524288 is Consul's limit for the body; a value is in base64 there.
   std::size_t max_transaction_bytes = 500'000;
   std::size_t max_value_bytes = 524'288;
-  std::size_t transactions_in_flight = 1;
+  std::size_t transactions_in_flight = 2;
 
   std::map<std::string, TypePolicy, std::less<>> types;
   std::optional<TypePolicy> any_type;  // "*"

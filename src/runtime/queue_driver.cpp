@@ -197,8 +197,10 @@ void QueueDriver::send(const Effect& effect) {
 }
 
 void QueueDriver::carry_out(core::Commit& commit) {
-  if (!commit.plain) return send(commit);
-  send_plain(std::make_shared<const core::Commit>(std::move(commit)), 0);
+  const auto kept = std::make_shared<const core::Commit>(std::move(commit));
+  if (kept->plain) return send_plain(kept, 0);
+  dispatch(wire::encode(*binding_, *kept), kept->request,
+           [kept](const http::Response& response) { return wire::decode(*kept, response); });
 }
 
 // A record too large for a transaction, in steps; each goes only when the one before succeeded.

@@ -121,7 +121,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect) {
   // and tells no ModifyIndex (2.2).
   Txn txn;
   txn.verb("lock", binding.layout.leader_key).session(effect.session).value(binding.leader_value);
-  return request(binding, "PUT", "/v1/txn", txn.body());
+  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
@@ -129,7 +129,7 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
   txn.verb(mutant(Mutant::kUnlockUnchecked) ? "get" : "check-index", binding.layout.leader_key)
       .index(effect.index);
   txn.verb("unlock", binding.layout.leader_key).session(effect.session);
-  return request(binding, "PUT", "/v1/txn", txn.body());
+  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
@@ -149,7 +149,7 @@ http::Request encode(const Binding& binding, const core::ListTasks& effect) {
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
   Txn txn;
   for (const std::string& key : effect.keys) txn.verb("get", key);
-  return request(binding, "PUT", "/v1/txn?consistent", txn.body());
+  return request(binding, "PUT", "/v1/txn?consistent", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ListHistory&) {
@@ -163,7 +163,7 @@ http::Request encode(const Binding& binding, const core::Commit& commit) {
   for (const core::Op& op : commit.ops) {
     std::visit([&](const auto& o) { add_op(binding, o, txn); }, op);
   }
-  return request(binding, "PUT", "/v1/txn", txn.body());
+  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 
 std::vector<http::Request> encode_plain(const Binding& binding, const core::Commit& commit) {

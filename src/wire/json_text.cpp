@@ -1,5 +1,7 @@
 #include "wire/json_text.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -40,6 +42,15 @@ struct Checker : nlohmann::json_sax<json> {
   }
 };
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+std::string name_of(std::string_view quoted) {
+  if (quoted.find('\\') == std::string_view::npos) {
+    return std::string{quoted.substr(1, quoted.size() - 2)};
+  }
+  return json::parse(quoted, nullptr, false).get<std::string>();
+}
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Walks over text that is known to be one valid JSON object.
@@ -49,6 +60,7 @@ class Walker {
 
   std::vector<Member> members() {
     std::vector<Member> members;
+    members.reserve(8);
     skip_space();
     ++at_;  // {
     for (skip_space(); text_[at_] != '}'; skip_space()) {
@@ -62,7 +74,7 @@ class Walker {
       ++at_;  // :
       skip_space();
       member.value_text = value();
-      member.name = json::parse(member.name_text, nullptr, false).get<std::string>();
+      member.name = name_of(member.name_text);
       members.push_back(std::move(member));
     }
     return members;
@@ -111,7 +123,7 @@ class Walker {
 
 Result<std::vector<Member>> split_object(std::string_view text) {
   // Some editors put a byte order mark first; nlohmann passes over it, and so must we.
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Checker checker;
   // To nlohmann a NUL is the end of the text, whatever follows.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
@@ -130,6 +142,11 @@ Result<std::vector<Member>> split_object(std::string_view text) {
   return Walker{text}.members();
 }
 
+std::vector<Member> split_valid_object(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return Walker{text}.members();
+}
+
 std::optional<json> parse_json(std::string_view text) {
   json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
@@ -137,6 +154,15 @@ std::optional<json> parse_json(std::string_view text) {
 }
 
 std::string json_quoted(std::string_view text) {
+  const bool plain = std::none_of(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
+  if (plain) {
+    std::string quoted;
+    quoted.reserve(text.size() + 2);
+    quoted += '"';
+    quoted += text;
+    return quoted += '"';
+  }
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -171,11 +171,14 @@ std::string stamp_members(const core::Stamp& stamp) {
   return text;
 }
 
-std::string rewrite(std::string_view record, const core::Stamp& stamp, bool add_taken) {
-  const auto members = split_object(record);
-  std::string text{'{'};
+std::string rewrite(const std::vector<Member>& members, std::size_t size, const core::Stamp& stamp,
+                    bool add_taken) {
+  constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
+  std::string text;
+  text.reserve(size + kStampBytes);
+  text += '{';
   bool taken_written = false;
-  for (const Member& member : members.value_or(std::vector<Member>{})) {
+  for (const Member& member : members) {
     const bool taken = member.name == "taskTaken";
     if (is_stamp_field(member.name) && (!taken || taken_written)) continue;
     if (text.size() > 1) text += ',';
@@ -256,10 +259,12 @@ core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
 }
 
 std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
-  return rewrite(record, stamp, true);
+  return rewrite(split_valid_object(record), record.size(), stamp, true);
 }
 
-std::string unstamped_record(std::string_view record) { return rewrite(record, {}, false); }
+std::string unstamped_record(std::string_view record) {
+  return rewrite(split_object(record).value_or(std::vector<Member>{}), record.size(), {}, false);
+}
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {
   std::string text;

@@ -1,12 +1,14 @@
 #include "wire/txn.h"
 
+#include <utility>
+
 #include "base/base64.h"
 #include "wire/json_text.h"
 
 namespace lictor::wire {
 
 Txn& Txn::verb(std::string_view name, std::string_view key) {
-  text_ += text_.empty() ? "" : "}},";
+  text_ += text_.size() == 1 ? "" : "}},";
   text_ += R"({"KV":{"Verb":")";
   text_ += name;
   text_ += '"';
@@ -29,6 +31,9 @@ Txn& Txn::add(std::string_view name, std::string_view json) {
   return *this;
 }
 
-std::string Txn::body() const { return '[' + text_ + (text_.empty() ? "]" : "}}]"); }
+std::string Txn::body() && {
+  text_ += text_.size() == 1 ? "]" : "}}]";
+  return std::move(text_);
+}
 
 }  // namespace lictor::wire

@@ -16,12 +16,13 @@ class Txn {
   Txn& session(std::string_view session);
   Txn& value(std::string_view value);  ///< any bytes
 
-  [[nodiscard]] std::string body() const;
+  /// Once, at the end.
+  [[nodiscard]] std::string body() &&;
 
  private:
   Txn& add(std::string_view name, std::string_view json);
 
-  std::string text_;  // the last operation is still open
+  std::string text_{'['};  // the last operation is still open
 };
 
 }  // namespace lictor::wire

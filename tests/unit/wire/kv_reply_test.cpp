@@ -68,9 +68,8 @@ TEST_CASE("names are read") {
   CHECK(names_in(R"(["a",["b"],{"c":"d"},1,null])") == Names{"a"});
   CHECK(names_in("[]\n") == Names{});
   CHECK(names_in("[]") == Names{});
-  for (const char* broken :
-       {R"(["a)", R"(["a])", R"(["a"x])", R"(["a",])", R"(["a","b\q"])", R"([a"])", "]", "", "{}",
-        "["}) {
+  for (const char* broken : {R"(["a)", R"(["a])", R"(["a"x])", R"(["a",])", R"(["a","b\q"])",
+                             R"([a"])", "]", "", "{}", "["}) {
     CHECK_FALSE(names_in(broken));
   }
 }
