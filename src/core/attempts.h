@@ -72,6 +72,8 @@ class Attempts {
   [[nodiscard]] std::size_t count(Attempt::State state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
+  /// Claimed, due, and not started yet.
+  [[nodiscard]] std::size_t ready_size() const { return held_.size(); }
   [[nodiscard]] std::size_t size() const { return by_key_.size(); }
   [[nodiscard]] bool empty() const { return by_key_.empty(); }
   [[nodiscard]] bool has_last_chance() const { return last_chances_ != 0; }

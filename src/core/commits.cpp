@@ -369,8 +369,10 @@ void Commits::judge(Instant now, Write write, std::optional<StoredRecord> stored
   }
   const bool unchanged = index == expected_index(write.op);
   const bool still_ours = !write.nonce.empty() && nonce != nullptr && *nonce == write.nonce;
-  if (!claim && (unchanged || still_ours)) {
-    // Not carried out; if somebody touched the record beside our claim, the index moved on.
+  if (unchanged || (!claim && still_ours)) {
+    // Not carried out, or not yet: then this one is refused, and found to be done. A claim keeps
+    // its turn so, which those behind it wait for. If somebody touched the record beside our claim,
+    // the index moved on.
     expect(write.op, *stored);
     std::vector<Write> again;
     again.push_back(std::move(write));

@@ -32,7 +32,7 @@ void Queue::pump(Instant now, Effects& out) {
   if (lease_.holding()) {
     if (!control_ && now >= control_at_) watch_control(now, out);
     commits_.on_time(now, out);
-    listing_.on_time(now, schedule_.offered_size() > options_.max_operations, out);
+    listing_.on_time(now, busy(), out);
     history_.on_time(now, out);
     stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);
@@ -61,6 +61,13 @@ void Queue::pump(Instant now, Effects& out) {
     finish_drain(now, out);
   }
   leave_if_done(out);
+}
+
+// More is ready, or waits to be finished, than the next transaction takes.
+bool Queue::busy() const {
+  return schedule_.offered_size() + attempts_.ready_size() +
+             attempts_.count(Attempt::State::kSettling) >
+         options_.max_operations;
 }
 
 Instant Queue::next_deadline() const {

@@ -80,6 +80,7 @@ class Queue {
   template <class LeaseEvent>
   void on(Instant now, const LeaseEvent& event, Effects& out);
   void pump(Instant now, Effects& out);
+  [[nodiscard]] bool busy() const;
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_change(Instant now, Lease::Change change, Effects& out);
@@ -97,9 +98,6 @@ class Queue {
   void take_in(Instant now, const BadRecord& record, Effects& out);
   using Names = std::vector<std::string_view>;  // in order
   void compare(const Names& listed, const TasksListed& event, Effects& out);
-  void take_in_name(std::string_view key);
-  void withdraw_unlisted(const Names& listed, const std::vector<std::string>& gone,
-                         std::uint64_t index, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 

@@ -13,6 +13,8 @@ namespace {
 // What a stamp adds to a record: a claim (node, session, nonce, time), counters, and the last
 // error, up to 2 kB before it is escaped.
 constexpr std::size_t kClaimBytes = 5'000;
+// Greater than every key: they are UTF-8, or are shown as if they were.
+constexpr std::string_view kAfterAll = "\xff";
 
 const std::string& key_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
@@ -128,17 +130,8 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   }
 }
 
-// A name that the schedule does not know.
-void Queue::take_in_name(std::string_view key) {
-  if (Attempt* attempt = attempts_.find(key)) {
-    // Our delete may be under way; a task written anew under this name would not show.
-    if (attempt->state == Attempt::State::kSettling) attempt->look_again = true;
-  } else if (!burying_.contains(key) && !left_alone_.contains(key)) {
-    listing_.fetch(std::string{key});
-  }
-}
-
-// Of a hundred thousand names all but a few are known: both sides are walked once, in order.
+// Of a hundred thousand names all but a few are known: the names, what waits and what is ours are
+// walked together, in order.
 //
 // A key that we know from before the listing and that the listing does not show is gone. One whose
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
@@ -146,44 +139,55 @@ void Queue::take_in_name(std::string_view key) {
 // was deleted, it is made again, and the next listing tells.
 void Queue::compare(const Names& listed, const TasksListed& event, Effects& out) {
   std::vector<std::string> gone;
+  std::vector<Attempt*> mine;
+  std::vector<Attempt*> withdrawn;
+  mine.reserve(attempts_.size());
+  attempts_.for_each([&](Attempt& attempt) { mine.push_back(&attempt); });
+  auto attempt = mine.begin();
+  const auto is_old = [&](const Task& task) {
+    return event.marker && task.modify_index <= event.consul_index;
+  };
+  const auto pass_mine_before = [&](std::string_view name) {
+    for (; attempt != mine.end() && (*attempt)->task->key < name; ++attempt) {
+      const auto state = (*attempt)->state;
+      const bool settled_by_us =
+          state == Attempt::State::kSettling || state == Attempt::State::kClaiming;
+      if (!settled_by_us && is_old(*(*attempt)->task)) withdrawn.push_back(*attempt);
+    }
+  };
   auto name = listed.begin();
-  const auto pass = [&] {
-    if (!event.full) take_in_name(*name);
+  const auto pass_name = [&] {  // that does not wait
+    pass_mine_before(*name);
+    if (attempt != mine.end() && (*attempt)->task->key == *name) {
+      // Our delete may be under way; a task written anew under this name would not show.
+      if (!event.full && (*attempt)->state == Attempt::State::kSettling) {
+        (*attempt)->look_again = true;
+      }
+      ++attempt;
+    } else if (!event.full && !burying_.contains(*name) && !left_alone_.contains(*name)) {
+      listing_.fetch(std::string{*name});
+    }
     ++name;
   };
   schedule_.for_each([&](const Task& task) {
     int order = 1;
-    while (name != listed.end() && (order = name->compare(task.key)) < 0) pass();
+    while (name != listed.end() && (order = name->compare(task.key)) < 0) pass_name();
     if (order == 0) {
       ++name;
-    } else if (task.modify_index <= event.consul_index) {
+    } else if (is_old(task)) {
       gone.push_back(task.key);
     }
   });
-  while (name != listed.end()) pass();
-  if (event.marker) withdraw_unlisted(listed, gone, event.consul_index, out);
-}
-
-void Queue::withdraw_unlisted(const Names& listed, const std::vector<std::string>& gone,
-                              std::uint64_t index, Effects& out) {
+  while (name != listed.end()) pass_name();
+  pass_mine_before(kAfterAll);
   for (const std::string& key : gone) {
     schedule_.remove(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});
   }
-  const auto is_listed = [&](std::string_view key) {
-    return std::binary_search(listed.begin(), listed.end(), key);
-  };
-  std::vector<Attempt*> withdrawn;
-  attempts_.for_each([&](Attempt& attempt) {
-    const bool settled_by_us =
-        attempt.state == Attempt::State::kSettling || attempt.state == Attempt::State::kClaiming;
-    if (!settled_by_us && attempt.task->modify_index <= index && !is_listed(attempt.task->key)) {
-      withdrawn.push_back(&attempt);
-    }
-  });
-  for (Attempt* attempt : withdrawn) withdraw(*attempt, out);
+  for (Attempt* each : withdrawn) withdraw(*each, out);
   std::erase_if(left_alone_, [&](const auto& entry) {
-    return entry.second <= index && !is_listed(entry.first);
+    return event.marker && entry.second <= event.consul_index &&
+           !std::binary_search(listed.begin(), listed.end(), std::string_view{entry.first});
   });
 }
 

@@ -43,12 +43,15 @@ Result<void> FunctionRunner::start(const Attempt& attempt, Instant deadline, Exi
   if (!board_.admit(counted_slot_)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
+  bool wake = false;
   {
     const std::lock_guard lock{mutex_};
     jobs_[attempt.id] = job;
     waiting_.push_back(std::move(job));
+    wake = waiting_.size() == 1 || !waking_;
+    waking_ = true;
   }
-  wake_.notify_one();
+  if (wake) wake_.notify_one();
   return {};
 }
 
@@ -79,13 +82,19 @@ std::string FunctionRunner::progress(AttemptId attempt) {
 void FunctionRunner::work() {
   while (true) {
     std::shared_ptr<Job> job;
+    bool wake = false;
     {
       std::unique_lock lock{mutex_};
-      wake_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
+      while (!closing_ && waiting_.empty()) {
+        wake_.wait(lock);
+        waking_ = false;
+      }
       if (waiting_.empty()) return;
       job = std::move(waiting_.front());
       waiting_.pop_front();
+      wake = !waiting_.empty() && !std::exchange(waking_, true);
     }
+    if (wake) wake_.notify_one();
     run(*job);
   }
 }

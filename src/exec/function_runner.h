@@ -74,6 +74,9 @@ class FunctionRunner : public Runner {
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
+  // A thread was woken and has not looked yet; it wakes the next one. Short jobs are done by few
+  // threads then, without a wake-up each.
+  bool waking_ = false;
   bool closing_ = false;
   std::vector<std::thread> threads_;
 };

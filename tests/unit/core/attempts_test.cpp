@@ -39,6 +39,20 @@ TEST_CASE("held attempts start in the tasks' order, whenever they were claimed")
   CHECK(attempts.size() == 2);
 }
 
+TEST_CASE("a held attempt waits for the claims made before it, and for no later one") {
+  Attempts attempts;
+  Attempt& first = attempts.add(AttemptId{1}, task("a", 1));
+  Attempt& second = attempts.add(AttemptId{2}, task("b", 2));
+  Attempt& third = attempts.add(AttemptId{3}, task("c", 3));
+  attempts.set_state(second, State::kHeld);
+  CHECK(attempts.next_held() == nullptr);
+  attempts.remove(first);
+  CHECK(attempts.next_held() == &second);
+  attempts.set_state(second, State::kRunning);
+  attempts.set_state(third, State::kHeld);
+  CHECK(attempts.next_held() == &third);
+}
+
 TEST_CASE("only what runs times out") {
   Attempts attempts;
   Attempt& a = attempts.add(AttemptId{1}, task("a", 1));

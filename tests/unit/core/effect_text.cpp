@@ -20,7 +20,8 @@ std::string text(const ReadLeader& e) {
 }
 std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
 std::string text(const ListTasks& e) {
-  return "list the tasks" + (e.below.empty() ? "" : " below " + e.below) + (e.full ? "" : " by name") +
+  return "list the tasks" + (e.below.empty() ? "" : " below " + e.below) +
+         (e.full ? "" : " by name") +
          (e.consistent ? ", consistent" : " from " + std::to_string(e.index));
 }
 std::string text(const FetchTasks& e) {
