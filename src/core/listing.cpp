@@ -19,8 +19,6 @@ constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
-// Below this a reading with values costs Consul no more than one with names (CONSUL-FACTS.md 11).
-constexpr double kWholeBytes = 64.0 * 1024;
 
 }  // namespace
 
@@ -55,7 +53,8 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
   }
   part_at_ =
       now + std::clamp(reply.cost * (busy_ ? kBusyPause : kPartPause), kLeastPause, kLongestPause);
-  for (std::string& key : sweep_.accept(reply, bytes_per_task_)) wanted_.insert(std::move(key));
+  const double tasks_in_part = static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
+  for (std::string& key : sweep_.accept(reply, tasks_in_part)) wanted_.insert(std::move(key));
   return Use::kPart;
 }
 
@@ -113,7 +112,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
 void Listing::choose_mode(const TasksListed& reply) {
   const auto count = static_cast<double>(reply.full ? reply.records.size() : reply.keys.size());
   if (reply.full && count > 0) bytes_per_task_ = static_cast<double>(reply.bytes) / count;
-  const bool by_name = count * bytes_per_task_ > kWholeBytes;
+  const bool by_name = count * bytes_per_task_ > static_cast<double>(options_.whole_list_bytes);
   if (by_name_ && !by_name) index_ = 0;  // what was rewritten meanwhile is to be seen, too
   by_name_ = by_name;
 }

@@ -94,6 +94,11 @@ struct QueueOptions {
   std::size_t max_transaction_bytes = 500'000;
   std::size_t max_value_bytes = 524'288;
   std::size_t transactions_in_flight = 2;
+  // A longer list is watched by name: below this a reading with values costs Consul no more than
+  // one with names (CONSUL-FACTS.md 11).
+  std::size_t whole_list_bytes = 64 * 1024;
+  // What is read at once of a longer one: some milliseconds of Consul's time and of ours.
+  std::size_t list_part_bytes = 1024 * 1024;
 
   std::map<std::string, TypePolicy, std::less<>> types;
   std::optional<TypePolicy> any_type;  // "*"

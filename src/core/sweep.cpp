@@ -6,9 +6,6 @@
 namespace lictor::core {
 namespace {
 
-// What is read at once: some milliseconds of Consul's time and of ours.
-constexpr double kPartBytes = 1024.0 * 1024;
-
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 // The end of the character that begins at `at`.
@@ -42,14 +39,14 @@ void Sweep::start() {
   began_at_ = 0;
 }
 
-std::vector<std::string> Sweep::accept(const TasksListed& reply, double bytes_per_task) {
+std::vector<std::string> Sweep::accept(const TasksListed& reply, double keys_in_part) {
   std::vector<std::string> single;
   const Step step = std::move(steps_.back());
   steps_.pop_back();
   if (step.below.empty()) began_at_ = reply.consul_index;
   if (!step.full && reply.consul_index > seen_) {
     const std::size_t count = reply.keys.size();
-    if (count != 0 && static_cast<double>(count) * bytes_per_task <= kPartBytes) {
+    if (count != 0 && static_cast<double>(count) <= keys_in_part) {
       steps_.push_back({step.below, true});
     } else if (count != 0) {
       split(reply.keys.in_order(), single);

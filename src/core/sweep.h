@@ -32,8 +32,9 @@ class Sweep {
   [[nodiscard]] bool running() const { return !steps_.empty(); }
   /// What is to be read next, while it runs.
   [[nodiscard]] const Step& step() const { return steps_.back(); }
-  /// The answer to step(). Returns the keys that are to be read one by one.
-  std::vector<std::string> accept(const TasksListed& reply, double bytes_per_task);
+  /// The answer to step(). Up to `keys_in_part` keys are read at once. Returns those that are to be
+  /// read one by one.
+  std::vector<std::string> accept(const TasksListed& reply, double keys_in_part);
 
  private:
   void split(const std::vector<std::string_view>& keys, std::vector<std::string>& single);

@@ -6,7 +6,7 @@ namespace lictor::core {
 namespace {
 
 using Keys = std::vector<std::string>;
-constexpr double kBytes = 1024;  // so that 1,024 keys are read at once
+constexpr double kInPart = 1'024;
 
 TasksListed reply(std::uint64_t index, const Keys& keys) {
   TasksListed listed;
@@ -37,7 +37,7 @@ Keys all_steps(Sweep& sweep, const Keys& keys, Keys& single) {
     for (const std::string& key : keys) {
       if (key.starts_with(step.below)) below.push_back(key);
     }
-    for (std::string& key : sweep.accept(reply(9, step.full ? Keys{} : below), kBytes)) {
+    for (std::string& key : sweep.accept(reply(9, step.full ? Keys{} : below), kInPart)) {
       single.push_back(std::move(key));
     }
   }
@@ -52,7 +52,7 @@ TEST_CASE("a sweep ends at once when the index says that nothing changed") {
   sweep.start();
   CHECK(sweep.step().below.empty());
   CHECK_FALSE(sweep.step().full);
-  CHECK(sweep.accept(reply(7, many("t/", 5'000)), kBytes).empty());
+  CHECK(sweep.accept(reply(7, many("t/", 5'000)), kInPart).empty());
   CHECK_FALSE(sweep.running());
   CHECK(sweep.seen() == 7);
 }
@@ -61,18 +61,18 @@ TEST_CASE("a sweep goes down to the parts that changed") {
   Sweep sweep;
   sweep.seen(7);
   sweep.start();
-  CHECK(sweep.accept(reply(9, many("t/a", 1'500) + many("t/b", 1'500)), kBytes).empty());
+  CHECK(sweep.accept(reply(9, many("t/a", 1'500) + many("t/b", 1'500)), kInPart).empty());
   CHECK(sweep.step().below == "t/b");
-  sweep.accept(reply(7, many("t/b", 1'500)), kBytes);
+  sweep.accept(reply(7, many("t/b", 1'500)), kInPart);
   CHECK(sweep.step().below == "t/a");
-  sweep.accept(reply(8, many("t/a", 1'500)), kBytes);
+  sweep.accept(reply(8, many("t/a", 1'500)), kInPart);
   CHECK(sweep.step().below == "t/a11");  // "t/a1" is common to all
-  sweep.accept(reply(8, many("t/a", 500)), kBytes);
+  sweep.accept(reply(8, many("t/a", 500)), kInPart);
   CHECK(sweep.step().below == "t/a11");
   CHECK(sweep.step().full);
-  sweep.accept(reply(12, {}), kBytes);
+  sweep.accept(reply(12, {}), kInPart);
   CHECK(sweep.step().below == "t/a10");
-  sweep.accept(reply(6, many("t/a", 1'000)), kBytes);
+  sweep.accept(reply(6, many("t/a", 1'000)), kInPart);
   CHECK_FALSE(sweep.running());
   CHECK(sweep.seen() == 9);  // what came later is looked for by the next
 }
