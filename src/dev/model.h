@@ -57,6 +57,8 @@ class Model {
 
   /// Of the raft log: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
+  /// What there is, for who checks it.
+  [[nodiscard]] const State& state() const { return state_; }
 
   // What Consul suffers, for simulations.
   /// A new leader: the TTL timers start anew, in full (6.2).

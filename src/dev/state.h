@@ -44,6 +44,7 @@ class State {
   [[nodiscard]] std::uint64_t index() const { return index_; }
   std::uint64_t next_index() { return ++index_; }
 
+  [[nodiscard]] const Records& records() const { return records_; }
   [[nodiscard]] const KvRecord* find(std::string_view key) const;
   /// Those whose key begins with `prefix`, as [first, last).
   [[nodiscard]] std::pair<Records::const_iterator, Records::const_iterator> under(

@@ -11,6 +11,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// A deposed leader's server that was frozen for as long (CONSUL-FACTS.md 5).
+constexpr Duration kMostStale = std::chrono::seconds{30};
+
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
 std::string json_text(const Task& task) {
@@ -43,11 +46,66 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev"}) {
   binding_.queue = "sim";
 }
 
-http::Response FakeStore::ask(const http::Request& request) const {
-  auto response = model_.handle(now_, request, true);
-  if (!response) return {};
+std::optional<http::Response> FakeStore::ask(const http::Request& request, bool over) const {
+  const Tamper how = tampering_.how;
+  const bool unavailable = how == Tamper::kError || how == Tamper::kBadGateway;
+  http::Response refusal;
+  refusal.delivery = http::Delivery::kReplied;
+  refusal.status = how == Tamper::kTooMany ? 429 : how == Tamper::kError ? 500 : 502;
+  carried_out_ = false;
+  if (how == Tamper::kTooMany || (unavailable && tampering_.where < 0.5)) {
+    ++tampered_[how];
+    return refusal;
+  }
+  auto response = model_.handle(now_, request, over);
+  if (!response) return std::nullopt;
+  carried_out_ = response->status == 200 && response->body != "false";
+  if (unavailable) {
+    ++tampered_[how];
+    return refusal;
+  }
   response->elapsed = std::chrono::microseconds{100};
-  return *response;
+  if (remembers) spoil(request, *response);
+  return response;
+}
+
+http::Response FakeStore::ask(const http::Request& request) const {
+  return ask(request, true).value_or(http::Response{});
+}
+
+// A server that lags answers with what was true a while ago; a proxy ends a body early.
+void FakeStore::spoil(const http::Request& request, http::Response& response) const {
+  constexpr std::size_t kMost = 8;
+  const Tamper how = tampering_.how;
+  const bool read = request.method == "GET";
+  const bool indexed = read && response.consul_index != 0;
+  const auto part = [&](std::uint64_t whole) {
+    return static_cast<std::uint64_t>(tampering_.where * static_cast<double>(whole));
+  };
+  std::optional<http::Response> old;
+  if (read) {
+    const bool consistent = request.target.find("consistent") != std::string::npos;
+    auto& earlier = earlier_[request.target.substr(0, request.target.find_first_of("&?")) +
+                             (request.target.find("?recurse") != std::string::npos ? "?" : "")];
+    while (!earlier.empty() && earlier.front().first < now_ - kMostStale) earlier.pop_front();
+    if (how == Tamper::kStale && !consistent && !earlier.empty()) {
+      old = earlier[part(earlier.size())].second;
+    }
+    earlier.emplace_back(now_, response);
+    if (earlier.size() > kMost) earlier.pop_front();
+  }
+  if (old) {
+    response = *std::move(old);
+  } else if (how == Tamper::kRewound && indexed) {
+    response.consul_index = 1 + part(response.consul_index - 1);
+  } else if (how == Tamper::kNoIndex && indexed) {
+    response.consul_index = 0;
+  } else if (how == Tamper::kCut && !response.body.empty()) {
+    response.body.resize(part(response.body.size()));
+  } else {
+    return;
+  }
+  ++tampered_[how];
 }
 
 void FakeStore::write(const std::string& method, const std::string& target, std::string body) {
@@ -55,29 +113,30 @@ void FakeStore::write(const std::string& method, const std::string& target, std:
   request.method = method;
   request.target = target;
   request.body = std::move(body);
-  static_cast<void>(ask(request));
+  static_cast<void>(model_.handle(now_, request, true));
 }
 
-std::string FakeStore::create_session(Instant now, Duration ttl, Duration lock_delay) {
+SessionCreated FakeStore::create_session(Instant now, const CreateSession& effect, Duration ttl,
+                                         Duration lock_delay) {
   now_ = now;
   binding_.session_ttl = ttl;
   binding_.lock_delay = lock_delay;
-  const CreateSession effect{RequestId{1}};
-  return wire::decode(effect, ask(wire::encode(binding_, effect))).session;
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-bool FakeStore::renew(Instant now, const std::string& session) {
+SessionRenewed FakeStore::renew(Instant now, const RenewSession& effect) {
   now_ = now;
-  const RenewSession effect{RequestId{1}, session};
-  return wire::decode(effect, ask(wire::encode(binding_, effect))).answer ==
-         SessionRenewed::Answer::kAlive;
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+}
+
+SessionDestroyed FakeStore::destroy(Instant now, const DestroySession& effect) {
+  now_ = now;
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 void FakeStore::destroy(Instant now, const std::string& session) {
   now_ = now;
-  if (session.empty()) return;
-  const DestroySession effect{RequestId{1}, session};
-  static_cast<void>(ask(wire::encode(binding_, effect)));
+  model_.invalidate_session(now, session);
 }
 
 LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node) {
@@ -98,17 +157,43 @@ ControlRead FakeStore::read_control(const WatchControl& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
+std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) const {
+  const auto response = ask(wire::encode(binding_, effect), over);
+  if (!response) return std::nullopt;
+  return wire::decode(effect, *response);
+}
+
+std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over) const {
+  const auto response = ask(wire::encode(binding_, effect), over);
+  if (!response) return std::nullopt;
+  return wire::decode(effect, *response);
+}
+
+std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
+  const auto response = ask(wire::encode(binding_, effect), over);
+  if (!response) return std::nullopt;
+  return translated(wire::decode(binding_.layout, effect, *response));
+}
+
 void FakeStore::translate(StoredRecord& stored) const {
   auto* task = std::get_if<Task>(&stored);
   if (task == nullptr) return;
-  const auto known = record_of_.find(wire::unstamped_record(*task->record));
-  if (known != record_of_.end()) task->record = known->second;
+  auto& record = seen_[*task->record];
+  if (!record) {
+    const auto known = record_of_.find(wire::unstamped_record(*task->record));
+    record = known == record_of_.end() ? task->record : known->second;
+  }
+  task->record = record;
+}
+
+TasksListed FakeStore::translated(TasksListed reply) const {
+  for (StoredRecord& record : reply.records) translate(record);
+  return reply;
 }
 
 TasksListed FakeStore::list(const ListTasks& effect) const {
-  TasksListed reply = wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
-  for (StoredRecord& record : reply.records) translate(record);
-  return reply;
+  return translated(
+      wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect))));
 }
 
 TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
@@ -143,54 +228,103 @@ Commit FakeStore::worded(const Commit& commit) const {
 }
 
 Committed FakeStore::commit(const Commit& commit) {
-  std::set<std::string> there;  // finished tasks that were still there
+  std::map<std::string, std::string> there;  // what a finish would delete, by key
   for (const Op& op : commit.ops) {
     const auto* finish = std::get_if<FinishOp>(&op);
     if (const Task* ended = finish == nullptr ? nullptr : task(finish->key)) {
-      there.insert(*ended->record);
+      there[finish->key] = *ended->record;
     }
   }
   const Commit json = worded(commit);
+  applied_ = false;
   Committed reply;
   if (commit.plain) {
+    // As the runtime does: each step when the one before went well.
     std::size_t step = 0;
     for (const http::Request& request : wire::encode_plain(binding_, json)) {
-      reply = wire::decode_plain(json, step++, ask(request));
-      if (reply.outcome != Outcome::kUnknown) return reply;
+      const http::Response response = ask(request);
+      reply = wire::decode_plain(json, step++, response);
+      applied_ = carried_out_;
+      if (carried_out_) note(commit.ops.front(), there);
+      if (response.status != 200 || !response.body.starts_with("true")) break;
     }
-  } else {
-    reply = wire::decode(json, ask(wire::encode(binding_, json)));
-    if (reply.outcome != Outcome::kApplied) return reply;
+    return reply;
   }
-  note(commit, there);
+  const http::Request request = wire::encode(binding_, json);
+  reply = wire::decode(json, ask(request));
+  applied_ = carried_out_;
+  if (!applied_) return reply;
+  last_body_ = request.body;
+  for (const Op& op : commit.ops) note(op, there);
   return reply;
 }
 
-void FakeStore::note(const Commit& commit, const std::set<std::string>& there) {
-  finished.insert(finished.end(), there.begin(), there.end());
-  for (const Op& op : commit.ops) {
-    if (const auto* bury = std::get_if<BuryOp>(&op)) {
-      dead.emplace(binding_.layout.dead_key(bury->key, bury->copy), *bury);
-    } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
-      for (const KvWrite& each : finish->writes) ++app_writes[each.key + "=" + each.value];
-    }
+void FakeStore::note(const Op& op, const std::map<std::string, std::string>& there) {
+  if (const auto* bury = std::get_if<BuryOp>(&op)) {
+    dead.emplace(binding_.layout.dead_key(bury->key, bury->copy), *bury);
+  } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
+    if (const auto it = there.find(finish->key); it != there.end()) finished.push_back(it->second);
+    for (const KvWrite& each : finish->writes) ++app_writes[each.key + "=" + each.value];
   }
+}
+
+std::string FakeStore::fence_fault() const {
+  const auto ops = nlohmann::json::parse(last_body_, nullptr, false);
+  std::map<std::string, std::uint64_t> checked;  // by key, with the index
+  bool first = true;
+  for (const auto& item : ops) {
+    const auto& op = item.at("KV");
+    const auto verb = op.at("Verb").get<std::string>();
+    const auto key = op.at("Key").get<std::string>();
+    const std::uint64_t index = op.value("Index", std::uint64_t{0});
+    if (std::exchange(first, false)) {
+      if (verb != "check-session" || key != binding_.layout.leader_key ||
+          op.value("Session", "").empty()) {
+        return "it does not begin with check-session on the leader key";
+      }
+      continue;
+    }
+    if (verb == "check-index") checked[key] = index;
+    if (!binding_.layout.task_id(key)) continue;
+    const bool fenced = verb == "cas" || verb == "delete-cas" || verb == "check-index";
+    if (!fenced || index == 0) return verb + " of " + key + " without its ModifyIndex";
+  }
+  return {};
+}
+
+std::vector<std::string> FakeStore::strays() const {
+  std::vector<std::string> found;
+  for (const auto& [key, record] : model_.state().records()) {
+    const bool known = key.starts_with(kTasks) || key.starts_with("dead/") ||
+                       key.starts_with("done/") || key.starts_with("app/") || key == "leader" ||
+                       key == "control";
+    if (!known) found.push_back(key);
+  }
+  return found;
 }
 
 void FakeStore::put(const Task& task) {
   const std::string json = json_text(task);
   json_of_[*task.record] = json;
   record_of_[wire::unstamped_record(json)] = task.record;
-  write("PUT", "/v1/kv" + ("/" + task.key), json);
+  write("PUT", "/v1/kv/" + task.key + "?flags=" + std::to_string(task.flags), json);
 }
 
 void FakeStore::put_bad(const std::string& key, const std::string& bytes, const std::string&) {
   write("PUT", "/v1/kv/" + key, bytes);
 }
 
-void FakeStore::remove(const std::string& key) { write("DELETE", "/v1/kv/" + key); }
-
-void FakeStore::overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
+// A member more, beside lictor's.
+void FakeStore::touch(const std::string& key, const std::string& bytes) {
+  const dev::KvRecord* record = find(key);
+  if (record == nullptr || !record->value.starts_with('{')) return;
+  const std::string json = R"({"note":")" + bytes + "\"," + record->value.substr(1);
+  const std::string flags = std::to_string(record->flags);
+  const std::string plain = wire::unstamped_record(json);
+  json_of_[bytes] = plain;
+  record_of_[plain] = std::make_shared<const std::string>(bytes);
+  write("PUT", "/v1/kv/" + key + "?flags=" + flags, json);
+}
 
 void FakeStore::control(bool paused, const std::string& step_down) {
   ordered_json json = ordered_json::object();
@@ -204,33 +338,39 @@ void FakeStore::expire_sessions(Instant now) {
   model_.advance(now);
 }
 
+const dev::KvRecord* FakeStore::find(const std::string& key) const {
+  return model_.state().find(key);
+}
+
 const Task* FakeStore::task(const std::string& key) const {
-  const TasksFetched reply = fetch({RequestId{1}, {key}});
   found_.reset();
-  if (reply.records.empty()) return nullptr;
-  if (const auto* found = std::get_if<Task>(&reply.records.front())) found_ = *found;
+  const dev::KvRecord* record = find(key);
+  if (record == nullptr || !binding_.layout.task_id(key)) return nullptr;
+  wire::KvEntry entry;
+  entry.key = key;
+  entry.value = record->value;
+  entry.flags = record->flags;
+  entry.create_index = record->create_index;
+  entry.modify_index = record->modify_index;
+  StoredRecord read = wire::read_record(binding_.layout, std::move(entry));
+  translate(read);
+  if (auto* found = std::get_if<Task>(&read)) found_ = std::move(*found);
   return found_ ? &*found_ : nullptr;
 }
 
-bool FakeStore::has(const std::string& key) const {
-  return !fetch({RequestId{1}, {key}}).records.empty();
-}
-
 std::vector<std::string> FakeStore::task_keys() const {
-  return list({RequestId{1}, false, true, 0}).keys;
+  std::vector<std::string> keys;
+  const auto [first, last] = model_.state().under(kTasks);
+  for (auto it = first; it != last; ++it) {
+    if (binding_.layout.task_id(it->first)) keys.push_back(it->first);
+  }
+  return keys;
 }
 
 const std::string& FakeStore::leader_session() const {
-  session_ = read_leader({RequestId{1}, true, 0}).session;
+  const dev::KvRecord* leader = find(binding_.layout.leader_key);
+  session_ = leader == nullptr ? std::string{} : leader->session;
   return session_;
-}
-
-std::uint64_t FakeStore::leader_index() const {
-  return read_leader({RequestId{1}, true, 0}).consul_index;
-}
-
-std::uint64_t FakeStore::control_index() const {
-  return read_control({RequestId{1}, 0}).consul_index;
 }
 
 }  // namespace lictor::core::test

@@ -7,18 +7,20 @@
 // ("record 12"); the store holds the JSON that stands for it.
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/effect.h"
 #include "core/event.h"
 #include "dev/model.h"
+#include "tamper.h"
 #include "wire/consul.h"
 
 namespace lictor::core::test {
@@ -29,9 +31,10 @@ class FakeStore {
  public:
   explicit FakeStore(std::uint64_t seed);
 
-  std::string create_session(Instant now, Duration ttl, Duration lock_delay);
-  bool renew(Instant now, const std::string& session);
-  void destroy(Instant now, const std::string& session);
+  SessionCreated create_session(Instant now, const CreateSession& effect, Duration ttl,
+                                Duration lock_delay);
+  SessionRenewed renew(Instant now, const RenewSession& effect);
+  SessionDestroyed destroy(Instant now, const DestroySession& effect);
   LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
@@ -40,12 +43,20 @@ class FakeStore {
   TasksFetched fetch(const FetchTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   Committed commit(const Commit& commit);
+  std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
+  std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
+  std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
 
   void put(const Task& task);
   void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
-  void remove(const std::string& key);
-  void overwrite_leader_key();
+  void touch(const std::string& key, const std::string& bytes);
+  void remove(const std::string& key) { write("DELETE", "/v1/kv/" + key); }
+  void remove_leader_key() { write("DELETE", "/v1/kv/leader"); }
+  void overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
   void control(bool paused, const std::string& step_down);
+  void remove_control() { write("DELETE", "/v1/kv/control"); }
+  void overwrite_control() { write("PUT", "/v1/kv/control", "nonsense"); }
+  void destroy(Instant now, const std::string& session);
 
   void fail_over(Instant now) { model_.fail_over(now); }
   void reap() {}  // the model reaps by itself
@@ -54,29 +65,54 @@ class FakeStore {
 
   /// Valid until the next call of anything.
   [[nodiscard]] const Task* task(const std::string& key) const;
-  [[nodiscard]] bool has(const std::string& key) const;
+  [[nodiscard]] bool has(const std::string& key) const { return find(key) != nullptr; }
   [[nodiscard]] std::vector<std::string> task_keys() const;
   [[nodiscard]] const std::string& leader_session() const;
   [[nodiscard]] std::uint64_t index() const { return model_.index(); }
-  [[nodiscard]] std::uint64_t leader_index() const;
-  [[nodiscard]] std::uint64_t control_index() const;
+
+  void tamper(Instant now, const Tampering& tampering) {
+    now_ = now;
+    tampering_ = tampering;
+  }
+  [[nodiscard]] std::map<Tamper, std::size_t> tampered() const { return tampered_; }
+  bool remembers = false;
+
+  [[nodiscard]] bool applied() const { return applied_; }
+  /// What is wrong with the transaction that was applied last, as Consul saw it: a write that a
+  /// deposed leader, or one who knows an older version, could have made as well. Empty: nothing.
+  [[nodiscard]] std::string fence_fault() const;
+  /// Keys that nothing of lictor's would be looked for under.
+  [[nodiscard]] std::vector<std::string> strays() const;
+  [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
 
   std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
   std::vector<std::string> finished;   // the records that a FinishOp deleted
   std::map<std::string, std::size_t> app_writes;
 
  private:
+  [[nodiscard]] std::optional<http::Response> ask(const http::Request& request, bool over) const;
   [[nodiscard]] http::Response ask(const http::Request& request) const;
+  void spoil(const http::Request& request, http::Response& response) const;
   void write(const std::string& method, const std::string& target, std::string body = {});
+  [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
   [[nodiscard]] Commit worded(const Commit& commit) const;
   void translate(StoredRecord& record) const;
-  void note(const Commit& commit, const std::set<std::string>& there);
+  TasksListed translated(TasksListed reply) const;
+  void note(const Op& op, const std::map<std::string, std::string>& there);
 
   mutable dev::Model model_;
   wire::Binding binding_;
   Instant now_{};
+  Tampering tampering_;
+  bool applied_ = false;
+  std::string last_body_;                              // of the last transaction
+  mutable bool carried_out_ = false;                   // the last request, whatever was answered
+  mutable std::map<Tamper, std::size_t> tampered_;
+  mutable std::map<std::string, std::deque<std::pair<Instant, http::Response>>> earlier_;
   std::map<std::string, std::string> json_of_;                                        // by record
   std::map<std::string, std::shared_ptr<const std::string>, std::less<>> record_of_;  // by JSON
+  // As the store held them, with lictor's fields.
+  mutable std::unordered_map<std::string, std::shared_ptr<const std::string>> seen_;
   mutable std::optional<Task> found_;
   mutable std::string session_;
 };

@@ -355,7 +355,7 @@ void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
   const std::string& key = effect.task->key;
   for (const auto& other : daemons_) {
     for (const auto& [id, job] : other->jobs) {
-      if (exclusive || job.task->key == key) {
+      if ((exclusive || job.task->key == key) && now >= unguarded_until) {
         violation(daemon.name + " starts " + key + " while " + other->name + " runs " +
                   job.task->key);
       }
@@ -392,10 +392,13 @@ void Cluster::send(Daemon& daemon, const Request& request) {
       return;
     }
     if (blocks(request)) {
-      waiters_.push_back({d, incarnation, request, f.back, f.lose_reply, now + kWait});
+      const Duration wait = f.spurious ? f.back : kWait;
+      waiters_.push_back({d, incarnation, request, f, now + wait});
       return;
     }
+    store.tamper(now, f.tampering);
     Event reply = serve(*d, request);
+    store.tamper(now, {});
     if (trace)
       std::cerr << '+' << (now - kStart) / 1ms << "ms store: " << effect_text(request)
                 << (f.lose_reply ? " (reply lost)" : "") << '\n';
@@ -411,7 +414,7 @@ void Cluster::send(Daemon& daemon, const Request& request) {
 }
 
 void Cluster::answer_waiters() {
-  seen_index_ = store.index();
+  const bool changed = std::exchange(seen_index_, store.index()) != store.index();
   std::vector<Waiter> waiting;
   for (Waiter& waiter : std::exchange(waiters_, {})) {
     Daemon& daemon = *waiter.daemon;
@@ -425,24 +428,36 @@ void Cluster::answer_waiters() {
         },
         waiter.effect);
     if (!wanted) continue;
-    std::optional<Event> reply;
     const bool over = now >= waiter.until;
-    if (const auto* e = std::get_if<ReadLeader>(&waiter.effect)) {
-      if (over || store.leader_index() > e->index) reply = store.read_leader(*e);
-    } else if (const auto* c = std::get_if<WatchControl>(&waiter.effect)) {
-      if (over || store.control_index() > c->index) reply = store.read_control(*c);
-    } else if (const auto* l = std::get_if<ListTasks>(&waiter.effect)) {
-      if (over || store.list(*l).consul_index > l->index) reply = store.list(*l);
+    if (!over && !changed && !waiter.fresh) {
+      waiting.push_back(std::move(waiter));
+      continue;
     }
+    waiter.fresh = false;
+    store.tamper(now, waiter.fault.tampering);
+    std::optional<Event> reply = ask(waiter, over);
+    store.tamper(now, {});
     if (!reply) {
       waiting.push_back(std::move(waiter));
-    } else if (!waiter.lose_reply) {
-      at(now + waiter.back, [this, d = &daemon, incarnation = waiter.incarnation, answer = *reply] {
-        deliver(*d, incarnation, answer);
-      });
+    } else if (!waiter.fault.lose_reply) {
+      at(now + waiter.fault.back,
+         [this, d = &daemon, incarnation = waiter.incarnation, answer = std::move(*reply)] {
+           deliver(*d, incarnation, answer);
+         });
     }
   }
   waiters_ = std::move(waiting);
+}
+
+std::optional<Event> Cluster::ask(const Waiter& waiter, bool over) {
+  return std::visit(
+      [&](const auto& e) -> std::optional<Event> {
+        if constexpr (requires { store.poll(e, over); }) {
+          if (auto reply = store.poll(e, over)) return Event{std::move(*reply)};
+        }
+        return std::nullopt;
+      },
+      waiter.effect);
 }
 
 void Cluster::at(Instant when, std::function<void()> what) {
@@ -456,22 +471,7 @@ void Cluster::deliver(Daemon& daemon, std::uint64_t incarnation, Event event) {
 }
 
 Event Cluster::serve(Daemon& daemon, const CreateSession& effect) {
-  const auto& options = daemon.options;
-  return SessionCreated{effect.request,
-                        Outcome::kApplied,
-                        store.create_session(now, options.session_ttl, options.lock_delay),
-                        {}};
-}
-
-Event Cluster::serve(Daemon&, const RenewSession& effect) {
-  using Answer = SessionRenewed::Answer;
-  return SessionRenewed{
-      effect.request, store.renew(now, effect.session) ? Answer::kAlive : Answer::kGone, {}};
-}
-
-Event Cluster::serve(Daemon&, const DestroySession& effect) {
-  store.destroy(now, effect.session);
-  return SessionDestroyed{effect.request, Outcome::kApplied};
+  return store.create_session(now, effect, daemon.options.session_ttl, daemon.options.lock_delay);
 }
 
 Event Cluster::serve(Daemon& daemon, const AcquireLock& effect) {

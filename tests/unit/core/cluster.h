@@ -16,6 +16,7 @@
 
 #include "core/queue.h"
 #include "effect_text.h"
+#include "tamper.h"
 #ifdef LICTOR_SIM_WIRE
 #include "model_store.h"  // of tests/sim: the wire layer and the model of Consul in its place
 #else
@@ -35,6 +36,8 @@ struct Fault {
   bool lose_request = false;  // never arrives
   bool lose_reply = false;
   bool no_leader = false;  // Consul answers 500 and does nothing: unknown
+  bool spurious = false;   // a blocking query is answered although nothing changed
+  Tampering tampering{};
   Duration out = 1ms;      // past the request's time-out it lands all the same: a zombie
   Duration back = 1ms;
 };
@@ -131,6 +134,9 @@ class Cluster {
   std::vector<std::string> started;  // keys, in the order in which their jobs started
   std::multiset<std::string> done;   // the records whose jobs ended well
   bool exclusive = true;             // one job at a time, whoever leads
+  /// Until then who led may run jobs beside those of who leads: the leader key was deleted by hand,
+  /// the one hole in the lock (CONSUL-FACTS.md 2.3).
+  Instant unguarded_until = Instant::min();
   std::function<Fault(const Daemon&, const Effect&)> fault = [](const Daemon&, const Effect&) {
     return Fault{};
   };
@@ -154,9 +160,9 @@ class Cluster {
     Daemon* daemon;
     std::uint64_t incarnation;
     Effect effect;
-    Duration back;
-    bool lose_reply;
+    Fault fault;
     Instant until;
+    bool fresh = true;  // not asked yet
   };
 
   void run_to(Instant end);
@@ -168,13 +174,14 @@ class Cluster {
   template <class Request>
   void send(Daemon& daemon, const Request& request);
   void answer_waiters();
+  [[nodiscard]] std::optional<Event> ask(const Waiter& waiter, bool over);
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
 
   Event serve(Daemon& daemon, const CreateSession& effect);
-  Event serve(Daemon& daemon, const RenewSession& effect);
-  Event serve(Daemon& daemon, const DestroySession& effect);
+  Event serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
+  Event serve(Daemon&, const DestroySession& effect) { return store.destroy(now, effect); }
   Event serve(Daemon& daemon, const AcquireLock& effect);
   Event serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
   Event serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }

@@ -21,25 +21,36 @@ const std::string& key_of(const StoredRecord& record) {
 
 using Failure = Committed::Failure;
 
+// A deposed leader's server that was frozen for as long (CONSUL-FACTS.md 5).
+constexpr Duration kMostStale = 30s;
+
 }  // namespace
 
-std::string FakeStore::create_session(Instant now, Duration ttl, Duration lock_delay) {
+SessionCreated FakeStore::create_session(Instant now, const CreateSession& effect, Duration ttl,
+                                         Duration lock_delay) {
   const std::string id = "s" + std::to_string(++last_session_);
   sessions_[id] = {ttl, lock_delay, {}};
-  renew(now, id);
-  return id;
+  start_timer(now, sessions_[id]);
+  return {effect.request, Outcome::kApplied, id, {}};
 }
 
-bool FakeStore::renew(Instant now, const std::string& session) {
-  const auto it = sessions_.find(session);
-  if (it == sessions_.end()) return false;
+SessionRenewed FakeStore::renew(Instant now, const RenewSession& effect) {
+  const auto it = sessions_.find(effect.session);
+  if (it == sessions_.end()) return {effect.request, SessionRenewed::Answer::kGone, {}};
+  start_timer(now, it->second);
+  return {effect.request, SessionRenewed::Answer::kAlive, {}};
+}
+
+SessionDestroyed FakeStore::destroy(Instant now, const DestroySession& effect) {
+  invalidate(now, effect.session);
+  return {effect.request, Outcome::kApplied};
+}
+
+void FakeStore::start_timer(Instant now, Session& session) {
   // Consul promises no more than "not before the TTL, and at twice of it".
-  const auto ttl = static_cast<double>(it->second.ttl.count());
-  it->second.expires = now + Duration{static_cast<Duration::rep>(ttl * (1.0 + random_.fraction()))};
-  return true;
+  const auto ttl = static_cast<double>(session.ttl.count());
+  session.expires = now + Duration{static_cast<Duration::rep>(ttl * (1.0 + random_.fraction()))};
 }
-
-void FakeStore::destroy(Instant now, const std::string& session) { invalidate(now, session); }
 
 void FakeStore::invalidate(Instant now, const std::string& session) {
   const auto node = sessions_.extract(session);
@@ -50,7 +61,7 @@ void FakeStore::invalidate(Instant now, const std::string& session) {
 }
 
 void FakeStore::fail_over(Instant now) {
-  for (auto& [id, session] : sessions_) renew(now, id);
+  for (auto& [id, session] : sessions_) start_timer(now, session);
 }
 
 void FakeStore::expire_sessions(Instant now) {
@@ -101,18 +112,19 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   reply.holder = leader_.value;
   reply.modify_index = leader_.modify_index;
   reply.consul_index = leader_index();
-  return reply;
+  return effect.consistent ? reply : spoiled(std::move(reply), leader_reads_);
 }
 
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
   ControlRead reply;
   reply.request = effect.request;
-  reply.ok = true;
+  reply.ok = !control_unreadable_;
+  reply.unreadable = control_unreadable_;
   reply.found = control_.exists;
   reply.paused = paused_;
   reply.step_down = step_down_;
   reply.consul_index = control_index();
-  return reply;
+  return spoiled(std::move(reply), control_reads_);
 }
 
 TasksListed FakeStore::list(const ListTasks& effect) const {
@@ -135,7 +147,51 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
         key.size() +
         (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
   }
+  return effect.consistent ? reply
+                           : spoiled(std::move(reply), effect.full ? lists_ : name_lists_);
+}
+
+// A server that lags answers with what was true a while ago.
+template <class Reply>
+Reply FakeStore::spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& earlier) const {
+  constexpr std::size_t kMost = 8;
+  const Tamper how = tampering_.how;
+  while (!earlier.empty() && earlier.front().first < now_ - kMostStale) earlier.pop_front();
+  std::optional<Reply> old;
+  if (how == Tamper::kStale && !earlier.empty()) {
+    const auto which = tampering_.where * static_cast<double>(earlier.size());
+    old = earlier[static_cast<std::size_t>(which)].second;
+    old->request = reply.request;
+  }
+  const bool spoils = old || how == Tamper::kRewound || how == Tamper::kNoIndex;
+  if (spoils) ++tampered_[how];
+  if (remembers) {
+    earlier.emplace_back(now_, reply);
+    if (earlier.size() > kMost) earlier.pop_front();
+  }
+  if (old) return *std::move(old);
+  if (how == Tamper::kRewound) {
+    reply.consul_index = 1 + static_cast<std::uint64_t>(
+                                 tampering_.where * static_cast<double>(reply.consul_index - 1));
+  } else if (how == Tamper::kNoIndex) {
+    reply.consul_index = 0;
+  }
   return reply;
+}
+
+std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) const {
+  if (!over && leader_index() <= effect.index) return std::nullopt;
+  return read_leader(effect);
+}
+
+std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over) const {
+  if (!over && control_index() <= effect.index) return std::nullopt;
+  return read_control(effect);
+}
+
+std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
+  if (!over && (unreadable ? index_ : tasks_index()) <= effect.index) return std::nullopt;
+  return list(effect);
 }
 
 TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
@@ -236,7 +292,8 @@ Committed FakeStore::commit(const Commit& commit) {
       for (const KvWrite& write : finish->writes) ++app_writes[write.key + "=" + write.value];
     }
   }
-  if (!failures.empty()) {
+  applied_ = failures.empty();
+  if (!applied_) {
     reply.outcome = Outcome::kRejected;
     return reply;
   }
@@ -335,8 +392,15 @@ void FakeStore::overwrite_leader_key() {
 
 void FakeStore::control(bool paused, const std::string& step_down) {
   paused_ = paused;
+  control_unreadable_ = false;
   step_down_ = step_down;
   control_ = {true, {}, {}, ++index_};
+}
+
+void FakeStore::remove_control() {
+  paused_ = control_unreadable_ = false;
+  step_down_.clear();
+  control_ = {false, {}, {}, ++index_};
 }
 
 const Task* FakeStore::task(const std::string& key) const {

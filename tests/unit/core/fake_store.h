@@ -5,8 +5,10 @@
 // requests and replies are late or lost is the cluster's business.
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include "base/random.h"
 #include "core/effect.h"
 #include "core/event.h"
+#include "tamper.h"
 
 namespace lictor::core::test {
 
@@ -26,9 +29,10 @@ class FakeStore {
   explicit FakeStore(std::uint64_t seed) : random_(seed) {}
 
   // What the daemons ask. `now` is the store's clock.
-  std::string create_session(Instant now, Duration ttl, Duration lock_delay);
-  bool renew(Instant now, const std::string& session);
-  void destroy(Instant now, const std::string& session);
+  SessionCreated create_session(Instant now, const CreateSession& effect, Duration ttl,
+                                Duration lock_delay);
+  SessionRenewed renew(Instant now, const RenewSession& effect);
+  SessionDestroyed destroy(Instant now, const DestroySession& effect);
   LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
@@ -37,6 +41,21 @@ class FakeStore {
   TasksFetched fetch(const FetchTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   Committed commit(const Commit& commit);
+  /// Whether the last commit was carried out, whatever was answered.
+  [[nodiscard]] bool applied() const { return applied_; }
+  /// Blocking queries: nothing while they have nothing to say and the wait is not `over`.
+  std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
+  std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
+  std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
+  /// What befalls the next reply, until it is told anew.
+  void tamper(Instant now, const Tampering& tampering) {
+    now_ = now;
+    tampering_ = tampering;
+  }
+  /// How often each happened.
+  std::map<Tamper, std::size_t> tampered() const { return tampered_; }
+  /// Keeps what is answered, for kStale.
+  bool remembers = false;
 
   // What strangers do. A task's `record` says what it is: it comes back whatever lictor stamps.
   void put(Task task);
@@ -44,10 +63,14 @@ class FakeStore {
   /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
   void remove(const std::string& key);
+  /// As an operator would: what is locked is in lock-delay then.
+  void destroy(Instant now, const std::string& session) { invalidate(now, session); }
   void remove_leader_key();
   /// Writes the leader key without touching the lock, as a plain PUT does.
   void overwrite_leader_key();
   void control(bool paused, const std::string& step_down);
+  void remove_control();
+  void overwrite_control() { control_unreadable_ = true, control_ = {true, {}, {}, ++index_}; }
 
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
@@ -92,7 +115,10 @@ class FakeStore {
     std::string value;
     std::uint64_t modify_index = 0;
   };
+  void start_timer(Instant now, Session& session);
   void invalidate(Instant now, const std::string& session);
+  template <class Reply>
+  [[nodiscard]] Reply spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& earlier) const;
   void store(StoredRecord record);
   void erase(const std::string& key);
   [[nodiscard]] static std::string dead_key(const BuryOp& op);
@@ -106,8 +132,17 @@ class FakeStore {
   std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
   Key leader_, control_, marker_;
   bool paused_ = false;
+  bool control_unreadable_ = false;
   std::string step_down_;
   Instant lock_delay_until_ = Instant::min();
+
+  bool applied_ = false;
+  Instant now_{};
+  Tampering tampering_;
+  mutable std::map<Tamper, std::size_t> tampered_;
+  mutable std::deque<std::pair<Instant, LeaderRead>> leader_reads_;
+  mutable std::deque<std::pair<Instant, ControlRead>> control_reads_;
+  mutable std::deque<std::pair<Instant, TasksListed>> lists_, name_lists_;
 };
 
 }  // namespace lictor::core::test
