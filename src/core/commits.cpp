@@ -402,6 +402,12 @@ void Commits::clear(Effects& out) {
   hold_until_ = Instant::min();
 }
 
+std::size_t Commits::writes() const {
+  std::size_t count = waiting_.size() + large_.size() + doubtful_.size() + aside_.size();
+  for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
+  return count;
+}
+
 Instant Commits::next_deadline() const {
   Instant next = aside_.empty() ? Instant::max() : aside_until_;
   // Also when nothing waits: has_room() keeps claims back until then.

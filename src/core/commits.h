@@ -89,6 +89,9 @@ class Commits {
     return waiting_.empty() && large_.empty() && in_flight_.empty() && doubtful_.empty() &&
            aside_.empty();
   }
+  /// How many writes are not settled; how many transactions are on their way.
+  [[nodiscard]] std::size_t writes() const;
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
   [[nodiscard]] Instant next_deadline() const;
 
  private:

@@ -27,6 +27,9 @@ struct Backoff {
 enum class Delivery { kAtLeastOnce, kAtMostOnce };
 enum class OnLeaseLost { kStop, kFinish };
 
+/// What is called may ask for a longer pause than the backoff, up to this.
+inline constexpr Duration kLongestRetryAfter = 24h;
+
 /// At most one in `interval` on average, `burst` at once.
 struct Rate {
   Duration interval{};

@@ -98,6 +98,17 @@ bool Queue::drained() const {
          commits_.idle() && schedule_.ready_size() == 0 && burying_.empty();
 }
 
+Queue::Held Queue::held() const {
+  Held held;
+  held.tasks = schedule_.size();
+  held.unacked = attempts_.count(Attempt::State::kSettling);
+  held.claimed = attempts_.size() - held.unacked;
+  held.writes = commits_.writes();
+  held.in_flight = commits_.in_flight();
+  held.notes = tombstones_.size() + burying_.size() + left_alone_.size() + refused_.size();
+  return held;
+}
+
 void Queue::on(Instant, const TimePassed&, Effects&) {}
 
 void Queue::on(Instant now, const Started& event, Effects& out) {
@@ -107,6 +118,7 @@ void Queue::on(Instant now, const Started& event, Effects& out) {
 void Queue::on(Instant now, const WallClockRead& event, Effects&) {
   wall_base_ = event.wall;
   wall_base_at_ = now;
+  correct_retries(now);
 }
 
 void Queue::on(Instant now, const StopRequested&, Effects& out) {

@@ -55,6 +55,17 @@ class Queue {
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] bool draining() const { return drain_ != Drain::kNone; }
 
+  /// What it holds in memory, for who checks that it stays bounded.
+  struct Held {
+    std::size_t tasks = 0;      ///< that wait
+    std::size_t claimed = 0;    ///< or being claimed; with those that run
+    std::size_t unacked = 0;    ///< ended, but not yet in Consul
+    std::size_t writes = 0;     ///< on their way, those in flight included
+    std::size_t in_flight = 0;  ///< transactions
+    std::size_t notes = 0;      ///< on keys that are neither waiting nor claimed
+  };
+  [[nodiscard]] Held held() const;
+
   /// All that keeps the task from running now, by what the core decides by; never empty.
   [[nodiscard]] std::vector<Reason> why(Instant now, std::string_view key) const;
 
@@ -99,6 +110,8 @@ class Queue {
   using Names = std::vector<std::string_view>;  // in order
   void compare(const Names& listed, const TasksListed& event, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
+  bool correct_retry(Instant now, Task& task) const;
+  void correct_retries(Instant now);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 
   // queue_claim.cpp: which task is claimed, and when

@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t kDeadLetterBytes = 5'000;
 // A task that may not be written is tried again then; meanwhile it holds up no other.
 constexpr Duration kRefusedRetry = 5s;
-// What is called may ask for patience, but not for ever.
-constexpr Duration kLongestRetryAfter = 24h;
 constexpr const char* kExpired = "expireAt passed before it was started";
 
 }  // namespace
@@ -389,6 +387,7 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
       attempts_.remove(attempt);
       task->stamp = op.stamp;
       task->modify_index = settled.modify_index;
+      correct_retry(now, *task);  // the clock may have been set since
       put(std::move(task));
       break;
     }

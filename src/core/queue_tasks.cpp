@@ -78,8 +78,32 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   if (known && task.modify_index > known->modify_index) {
     out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
   }
-  static_cast<void>(now);
-  put(std::make_shared<const Task>(task));
+  auto taken = std::make_shared<Task>(task);
+  correct_retry(now, *taken);
+  put(std::move(taken));
+}
+
+// A retry further ahead than any that lictor sets was set by a clock that went wrong, and has been
+// put right since: it is due.
+bool Queue::correct_retry(Instant now, Task& task) const {
+  const TypePolicy* policy = policy_of(task);
+  Duration most = kLongestRetryAfter;
+  if (task.backoff) most = std::max(most, task.backoff->max);
+  if (policy != nullptr) most = std::max(most, policy->backoff.max);
+  const WallTime limit = wall(now) + std::chrono::ceil<std::chrono::milliseconds>(most);
+  if (!task.stamp.retry_at || *task.stamp.retry_at <= limit) return false;
+  task.stamp.retry_at = wall(now);
+  return true;
+}
+
+void Queue::correct_retries(Instant now) {
+  std::vector<std::shared_ptr<const Task>> corrected;
+  schedule_.for_each([&](const Task& task) {
+    if (!task.stamp.retry_at) return;
+    auto copy = std::make_shared<Task>(task);
+    if (correct_retry(now, *copy)) corrected.push_back(std::move(copy));
+  });
+  for (auto& task : corrected) put(std::move(task));
 }
 
 void Queue::put(std::shared_ptr<const Task> task) {

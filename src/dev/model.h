@@ -63,6 +63,8 @@ class Model {
   // What Consul suffers, for simulations.
   /// A new leader: the TTL timers start anew, in full (6.2).
   void fail_over(Instant now);
+  /// The tombstones are reaped before their time: indexes go back (4.3).
+  void reap() { state_.reap(state_.index()); }
   /// As a check that fails, or an operator, would end it. No such session: nothing happens.
   void invalidate_session(Instant now, const std::string& id);
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "core/mutant.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/kv_reply.h"
@@ -15,6 +16,8 @@
 namespace lictor::wire {
 namespace {
 
+using core::mutant;
+using core::Mutant;
 using core::Outcome;
 using http::Delivery;
 using nlohmann::json;
@@ -45,7 +48,7 @@ Outcome failed_write(const http::Response& response) {
     case 429:
       return Outcome::kRejected;
     default:
-      return Outcome::kUnknown;
+      return mutant(Mutant::kErrorRefused) ? Outcome::kRejected : Outcome::kUnknown;
   }
 }
 
@@ -80,7 +83,7 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
   failure.text = error.what;
   std::size_t part = error.index;
   if (part != 0) {
-    --part;  // the fence
+    if (!mutant(Mutant::kWrongOperation)) --part;  // the fence
     for (std::size_t i = 0; i < commit.ops.size(); ++i) {
       if (part < width(commit.ops[i])) {
         failure.op = i;
@@ -365,7 +368,8 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
   if (!answered || !reply) {
-    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
+    const Outcome cut = mutant(Mutant::kCutRefused) ? Outcome::kRejected : Outcome::kUnknown;
+    event.outcome = answered ? cut : failed_write(response);
     event.error = describe(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
       const bool denied = response.status == 403;
@@ -379,7 +383,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.error = describe(response);
     return event;
   }
-  if (response.status == 200) {
+  if (response.status == 200 || mutant(Mutant::kConflictApplied)) {
     event.outcome = Outcome::kApplied;
     for (const KvEntry& entry : reply->results) {
       event.modify_index = std::max(event.modify_index, entry.modify_index);
@@ -409,8 +413,11 @@ core::Committed decode_plain(const core::Commit& commit, std::size_t step,
   event.request = commit.request;
   const bool bury = std::holds_alternative<core::BuryOp>(commit.ops.front());
   if (replied(response, 200)) {
-    if (response.body.starts_with("true"))
-      return event;  // unknown: it tells no index; read it back
+    // Unknown: "true" tells no index, and what is cut short tells nothing. Read it back.
+    if (!response.body.starts_with("false")) {
+      if (!response.body.starts_with("true")) event.error = describe(response);
+      return event;
+    }
     event.outcome = Outcome::kRejected;
     event.failures.push_back(
         {0, core::OpFailure::kStale,

@@ -51,13 +51,15 @@ void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
   static_cast<void>(binding);
   txn.verb(mutant(Mutant::kNoCas) ? "set" : "cas", op.key)
       .index(op.index)
-      .flags(op.flags)
+      .flags(mutant(Mutant::kFlagsDropped) ? 0 : op.flags)
       .value(restamp_record(*op.record, op.stamp));
 }
 
 void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
   // delete-cas also succeeds on a key that is gone (3.3): then nothing is to be written with it.
-  if (!op.writes.empty() || op.done) txn.verb("check-index", op.key).index(op.index);
+  const bool checked = (!op.writes.empty() || op.done) && !mutant(Mutant::kFinishUnchecked);
+  const bool late = mutant(Mutant::kCheckAfterDelete);
+  if (checked && !late) txn.verb("check-index", op.key).index(op.index);
   for (const core::KvWrite& write : op.writes) {
     if (write.erase) {
       txn.verb(write.cas ? "delete-cas" : "delete", write.key);
@@ -70,6 +72,7 @@ void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
     txn.verb("set", binding.layout.done_key(op.key)).value(done_record(*op.done, binding.node));
   }
   txn.verb(mutant(Mutant::kPlainDelete) ? "delete" : "delete-cas", op.key).index(op.index);
+  if (checked && late) txn.verb("check-index", op.key).index(op.index);
 }
 
 void add_op(const Binding& binding, const core::PruneOp& op, Txn& txn) {
@@ -78,7 +81,7 @@ void add_op(const Binding& binding, const core::PruneOp& op, Txn& txn) {
 
 void add_op(const Binding& binding, const core::BuryOp& op, Txn& txn) {
   // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
-  txn.verb("check-index", op.key).index(op.index);
+  if (!mutant(Mutant::kBuryUnchecked)) txn.verb("check-index", op.key).index(op.index);
   txn.verb("cas", binding.layout.dead_key(op.key, op.copy))
       .index(0)
       .value(dead_letter(op, binding.node));
@@ -133,7 +136,8 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
-  return read(binding, kv_path(binding.layout.leader_key), effect.consistent, effect.index);
+  return read(binding, kv_path(binding.layout.leader_key),
+              effect.consistent && !mutant(Mutant::kProofUnread), effect.index);
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {

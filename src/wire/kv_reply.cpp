@@ -8,10 +8,13 @@
 
 #include "base/base64.h"
 #include "base/text.h"
+#include "core/mutant.h"
 
 namespace lictor::wire {
 namespace {
 
+using core::mutant;
+using core::Mutant;
 using nlohmann::json;
 
 // Entries as they stream by: a list of 100,000 tasks never stands in memory as a tree. Takes both
@@ -26,7 +29,8 @@ class EntryReader : public nlohmann::json_sax<json> {
   bool number_integer(number_integer_t) override { return true; }
   bool number_unsigned(number_unsigned_t number) override {
     if (name_ == "CreateIndex") entry_.create_index = number;
-    if (name_ == "ModifyIndex") entry_.modify_index = number;
+    if (name_ == "ModifyIndex" && !mutant(Mutant::kCreateForModify)) entry_.modify_index = number;
+    if (name_ == "CreateIndex" && mutant(Mutant::kCreateForModify)) entry_.modify_index = number;
     if (name_ == "Flags") entry_.flags = number;
     if (name_ == "OpIndex") error_.index = static_cast<std::size_t>(number);
     return true;
@@ -44,7 +48,7 @@ class EntryReader : public nlohmann::json_sax<json> {
         return false;
       }
       entry_.value = std::move(*value);
-    } else if (name_ == "Session") {
+    } else if (name_ == "Session" && !mutant(Mutant::kHolderUnread)) {
       entry_.session = std::move(text);
     } else if (name_ == "What") {
       error_.what = std::move(text);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "core/mutant.h"
 #include "wire/json_text.h"
 
 namespace lictor::wire {
@@ -21,7 +22,10 @@ Txn& Txn::flags(std::uint64_t flags) { return add("Flags", std::to_string(flags)
 
 Txn& Txn::session(std::string_view session) { return add("Session", json_quoted(session)); }
 
-Txn& Txn::value(std::string_view value) { return add("Value", '"' + base64_encode(value) + '"'); }
+Txn& Txn::value(std::string_view value) {
+  if (core::mutant(core::Mutant::kValueAsText)) return add("Value", json_quoted(value));
+  return add("Value", '"' + base64_encode(value) + '"');
+}
 
 Txn& Txn::add(std::string_view name, std::string_view json) {
   text_ += ",\"";

@@ -1,13 +1,20 @@
 // sim: many runs of the simulation, by seed.
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
 #include <cstdlib>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/mutant.h"
@@ -18,9 +25,18 @@ namespace {
 using namespace lictor::core;
 using test::Simulation;
 
+#ifdef LICTOR_SIM_WIRE
+constexpr const char* kProgram = "sim_wire";
+#else
+constexpr const char* kProgram = "sim";
+#endif
+constexpr std::uint64_t kEnoughSeeds = 100;
+constexpr std::chrono::seconds kProgress{10};
+
 constexpr std::string_view kUsage =
     "sim: daemons, a store, a network and clocks that fail, in virtual time; by seed.\n"
     "  sim [--first N] [--seeds N] [--jobs N]  run the seeds; exit 1 if anything is found\n"
+    "      [--stats]                           how often what went wrong\n"
     "  sim --seed N [--trace]                  replay one, with all that happens\n"
     "  sim --mutants [--seeds N]               find each deliberate fault (core/mutant.h)\n"
     "  --mutant NAME                           with such a fault\n";
@@ -31,6 +47,7 @@ struct Arguments {
   unsigned jobs = 1;
   bool trace = false;
   bool mutants = false;
+  bool stats = false;
 };
 
 struct Named {
@@ -41,6 +58,9 @@ struct Named {
 constexpr Named kMutants[] = {
 #define LICTOR_MUTANT(name, what) {Mutant::k##name, #name, what},
     LICTOR_MUTANT_LIST(LICTOR_MUTANT)
+#ifdef LICTOR_SIM_WIRE
+        LICTOR_WIRE_MUTANT_LIST(LICTOR_MUTANT)
+#endif
 #undef LICTOR_MUTANT
 };
 
@@ -75,6 +95,8 @@ Arguments read_arguments(const std::vector<std::string>& words) {
       arguments.jobs = static_cast<unsigned>(std::max<std::uint64_t>(1, number()));
     } else if (word == "--trace") {
       arguments.trace = true;
+    } else if (word == "--stats") {
+      arguments.stats = true;
     } else if (word == "--mutants") {
       arguments.mutants = true;
     } else if (word == "--mutant") {
@@ -93,45 +115,121 @@ Arguments read_arguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
-// One process's share of the seeds: every `of`th. Returns how many failed.
-std::size_t run_seeds(const Arguments& arguments, unsigned share, unsigned of) {
-  std::size_t failed = 0, starts = 0, losses = 0, effects = 0, dead = 0, seeds = 0;
-  for (std::uint64_t i = share; i < arguments.seeds; i += of) {
+// What a process did; small enough for a pipe to take it whole.
+struct Totals {
+  std::size_t seeds = 0, failed = 0, jobs = 0, losses = 0, effects = 0, dead = 0;
+  std::array<std::size_t, test::kMisfortunes> misfortunes{};
+
+  void add(const Totals& other) {
+    seeds += other.seeds;
+    failed += other.failed;
+    jobs += other.jobs;
+    losses += other.losses;
+    effects += other.effects;
+    dead += other.dead;
+    for (std::size_t i = 0; i < misfortunes.size(); ++i) misfortunes[i] += other.misfortunes[i];
+  }
+};
+static_assert(sizeof(Totals) <= PIPE_BUF && std::is_trivially_copyable_v<Totals>);
+
+// One process's share of the seeds: every `of`th. Tells `tell` about each second.
+Totals run_seeds(const Arguments& arguments, unsigned share,
+                 const std::function<void(const Totals&)>& tell) {
+  Totals totals;
+  auto told_at = std::chrono::steady_clock::now();
+  for (std::uint64_t i = share; i < arguments.seeds && totals.failed < 10; i += arguments.jobs) {
     const std::uint64_t seed = arguments.first + i;
     Simulation simulation{seed, arguments.trace};
     const std::string found = simulation.run();
-    ++seeds;
-    starts += simulation.oracle().starts();
-    losses += simulation.oracle().losses();
-    effects += simulation.oracle().effects();
-    dead += simulation.oracle().dead();
-    if (found.empty()) continue;
-    std::cout << "seed " << seed << ": " << found << " (sim --seed " << seed << " --trace)"
-              << std::endl;
-    if (++failed == 10) break;
+    const auto& oracle = simulation.oracle();
+    totals.add({1, found.empty() ? 0U : 1U, oracle.starts(), oracle.losses(), oracle.effects(),
+                oracle.dead(), simulation.misfortunes()});
+    if (!found.empty()) {
+      std::cout << "seed " + std::to_string(seed) + ": " + found + " (" + kProgram + " --seed " +
+                       std::to_string(seed) + " --trace)\n"
+                << std::flush;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_at < std::chrono::seconds{1}) continue;
+    told_at = now;
+    tell(totals);
   }
-  std::cout << seeds << " seeds: " << starts << " jobs, " << losses << " lost owners, " << effects
-            << " effects, " << dead << " dead letters; " << failed << " failed" << std::endl;
-  // Else the faults leave nothing to be checked.
-  if (failed == 0 && seeds >= 100 && (starts < 20 * seeds || effects < seeds)) {
-    std::cout << "too little happened" << std::endl;
-    return 1;
-  }
-  return failed;
+  tell(totals);
+  return totals;
 }
 
-bool run_in_processes(const Arguments& arguments) {
-  std::vector<pid_t> children;
+// Each share in a process of its own, which writes its totals into a pipe.
+Totals run_in_processes(const Arguments& arguments) {
+  struct Child {
+    pid_t pid = 0;
+    Totals totals;
+  };
+  std::vector<Child> children(arguments.jobs);
+  std::vector<pollfd> pipes;
   for (unsigned share = 0; share < arguments.jobs; ++share) {
-    const pid_t child = fork();
-    if (child < 0) bad_usage("fork failed");
-    if (child == 0) _exit(run_seeds(arguments, share, arguments.jobs) == 0 ? 0 : 1);
-    children.push_back(child);
+    int ends[2];
+    if (pipe(ends) != 0) bad_usage("pipe failed");
+    children[share].pid = fork();
+    if (children[share].pid < 0) bad_usage("fork failed");
+    if (children[share].pid == 0) {
+      run_seeds(arguments, share, [&](const Totals& totals) {
+        if (write(ends[1], &totals, sizeof totals) != sizeof totals) _exit(1);
+      });
+      _exit(0);
+    }
+    close(ends[1]);
+    pipes.push_back({ends[0], POLLIN, 0});
   }
-  bool well = true;
-  for (const pid_t child : children) {
+  const auto sum = [&] {
+    Totals totals;
+    for (const Child& child : children) totals.add(child.totals);
+    return totals;
+  };
+  auto printed_at = std::chrono::steady_clock::now();
+  for (unsigned open = arguments.jobs; open != 0;) {
+    if (poll(pipes.data(), pipes.size(), -1) < 0 && errno != EINTR) break;
+    for (std::size_t i = 0; i < pipes.size(); ++i) {
+      if (pipes[i].revents == 0) continue;
+      if (read(pipes[i].fd, &children[i].totals, sizeof(Totals)) == sizeof(Totals)) continue;
+      close(pipes[i].fd);
+      pipes[i].fd = -1;
+      --open;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - printed_at < kProgress) continue;
+    printed_at = now;
+    const Totals so_far = sum();
+    std::cerr << so_far.seeds << " of " << arguments.seeds << " seeds, " << so_far.failed
+              << " failed" << std::endl;
+  }
+  Totals totals = sum();
+  for (const Child& child : children) {
     int status = 0;
-    well = waitpid(child, &status, 0) == child && status == 0 && well;
+    // One that died has found something, too.
+    if (waitpid(child.pid, &status, 0) != child.pid || status != 0) ++totals.failed;
+  }
+  return totals;
+}
+
+bool report(const Arguments& arguments, const Totals& totals) {
+  std::cout << totals.seeds << " seeds: " << totals.jobs << " jobs, " << totals.losses
+            << " lost owners, " << totals.effects << " effects, " << totals.dead
+            << " dead letters; " << totals.failed << " failed" << std::endl;
+  bool well = totals.failed == 0;
+  for (std::size_t i = 0; i < totals.misfortunes.size(); ++i) {
+    const auto name = test::kMisfortuneNames[i];
+    if (arguments.stats) std::cout << std::setw(12) << totals.misfortunes[i] << ' ' << name << '\n';
+    const bool due = well && totals.seeds >= kEnoughSeeds &&
+                     test::can_befall(static_cast<test::Misfortune>(i));
+    if (!due || totals.misfortunes[i] != 0) continue;
+    std::cout << "never happened: " << name << '\n';
+    well = false;
+  }
+  // Else the faults leave nothing to be checked.
+  if (well && totals.seeds >= kEnoughSeeds &&
+      (totals.jobs < 20 * totals.seeds || totals.effects < totals.seeds)) {
+    std::cout << "too little happened\n";
+    well = false;
   }
   return well;
 }
@@ -164,6 +262,7 @@ bool find_mutants(const Arguments& arguments) {
 int main(int argc, char** argv) {
   const Arguments arguments = read_arguments({argv + 1, argv + argc});
   if (arguments.mutants) return find_mutants(arguments) ? 0 : 1;
-  if (arguments.jobs > 1) return run_in_processes(arguments) ? 0 : 1;
-  return run_seeds(arguments, 0, 1) == 0 ? 0 : 1;
+  const Totals totals = arguments.jobs > 1 ? run_in_processes(arguments)
+                                           : run_seeds(arguments, 0, [](const Totals&) {});
+  return report(arguments, totals) ? 0 : 1;
 }

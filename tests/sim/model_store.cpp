@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/mutant.h"
 #include "wire/record.h"
 
 namespace lictor::core::test {
@@ -65,7 +66,7 @@ std::optional<http::Response> FakeStore::ask(const http::Request& request, bool 
     return refusal;
   }
   response->elapsed = std::chrono::microseconds{100};
-  if (remembers) spoil(request, *response);
+  if (remembers || how != Tamper::kNone) spoil(request, *response);
   return response;
 }
 
@@ -253,7 +254,15 @@ Committed FakeStore::commit(const Commit& commit) {
   const http::Request request = wire::encode(binding_, json);
   reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
-  if (!applied_) return reply;
+  if (!applied_) {
+    if (mutant(Mutant::kWritesOutside)) {
+      for (const Op& op : commit.ops) {
+        const auto* finish = std::get_if<FinishOp>(&op);
+        if (finish != nullptr) note(*finish, {});
+      }
+    }
+    return reply;
+  }
   last_body_ = request.body;
   for (const Op& op : commit.ops) note(op, there);
   return reply;
@@ -270,7 +279,6 @@ void FakeStore::note(const Op& op, const std::map<std::string, std::string>& the
 
 std::string FakeStore::fence_fault() const {
   const auto ops = nlohmann::json::parse(last_body_, nullptr, false);
-  std::map<std::string, std::uint64_t> checked;  // by key, with the index
   bool first = true;
   for (const auto& item : ops) {
     const auto& op = item.at("KV");
@@ -284,7 +292,6 @@ std::string FakeStore::fence_fault() const {
       }
       continue;
     }
-    if (verb == "check-index") checked[key] = index;
     if (!binding_.layout.task_id(key)) continue;
     const bool fenced = verb == "cas" || verb == "delete-cas" || verb == "check-index";
     if (!fenced || index == 0) return verb + " of " + key + " without its ModifyIndex";

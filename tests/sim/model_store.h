@@ -59,7 +59,7 @@ class FakeStore {
   void destroy(Instant now, const std::string& session);
 
   void fail_over(Instant now) { model_.fail_over(now); }
-  void reap() {}  // the model reaps by itself
+  void reap() { model_.reap(); }
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const { return model_.next_deadline(); }
 

@@ -46,8 +46,9 @@ Oracle::Oracle(Cluster& cluster) : cluster_(cluster) {
 }
 
 void Oracle::produced(const Task& task) {
-  records_[*task.record].task = task;
+  history(*task.record).task = task;
   written_.insert(*task.record);
+  latest_[task.key] = *task.record;
 }
 
 void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
@@ -77,6 +78,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
 
 // The warden would end them; but not all that runs has one.
 void Oracle::on_step(const Daemon& daemon) {
+  if (daemon.queue) check_bounds(daemon);
   if (cluster_.now < daemon.trusted_until) return;
   for (const auto& [id, job] : daemon.jobs) {
     if (policy_of(daemon, *job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
@@ -93,15 +95,17 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   on_alone(daemon, task);
   if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
   // It was due when it was claimed; since, the clock may have been set back.
-  const bool stepped = daemon.wall_offset.count() != 0;
-  if (!stepped && task.execute_at && Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
+  if (!daemon.clock_stepped && task.execute_at && Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
     cluster_.violation(who + " before its executeAt");
   }
   if (!task.stamp.claim || !started_claims_.insert(task.stamp.claim->nonce).second) {
     cluster_.violation(who + " twice under one claim");
   }
 
-  History& history = records_[*task.record];
+  if (!records_.contains(origin(*task.record))) {
+    cluster_.violation(who + ", as nobody wrote it: " + *task.record);
+  }
+  History& history = this->history(*task.record);
   const TypePolicy& policy = policy_of(daemon, task);
   if (policy.delivery == Delivery::kAtMostOnce && history.starts > 0) {
     cluster_.violation(who + " again, which may run at most once");
@@ -113,7 +117,7 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   if (history.failures >= policy.max_attempts) {
     cluster_.violation(who + " although it failed " + std::to_string(history.failures) + " times");
   }
-  if (terms_[&daemon].done.contains(*task.record)) {
+  if (terms_[&daemon].done.contains(origin(*task.record))) {
     cluster_.violation(who + " again, which ended well in the same term");
   }
   ++history.starts;
@@ -130,7 +134,8 @@ void Oracle::on_alone(const Daemon& starting, const Task& task) {
     cluster_.violation(who + " beyond its concurrency");
   }
   for (const auto& daemon : cluster_.daemons()) {
-    if (daemon.get() != &starting && !daemon->jobs.empty()) {
+    if (daemon.get() != &starting && !daemon->jobs.empty() &&
+        cluster_.now >= cluster_.unguarded_until) {
       cluster_.violation(who + " beside a job of " + daemon->name);
     }
   }
@@ -140,10 +145,10 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   Term& term = terms_[&daemon];
   for (const Op& op : commit.ops) {
     if (term.acknowledged.contains(version_of(op))) {
-      const bool again = deletes(op);
-      if (again || !stale_) {
-        cluster_.violation(daemon.name + (again ? " ends " : " claims ") + version_of(op).first +
-                           " anew, whose end was acknowledged");
+      // What an old listing shows is tried, and refused; what a job did is not done again.
+      if (!stale_ || std::holds_alternative<FinishOp>(op)) {
+        cluster_.violation(daemon.name + (deletes(op) ? " ends " : " claims ") +
+                           version_of(op).first + " anew, whose end was acknowledged");
       }
     }
     const auto* claim = std::get_if<RestampOp>(&op);
@@ -160,31 +165,86 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   }
 }
 
-void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& reply) {
-  const auto* commit = std::get_if<Commit>(&effect);
-  if (commit == nullptr) return;
-  const auto& committed = std::get<Committed>(reply);
-  const bool accepted = committed.outcome == Outcome::kApplied ||
-                        (commit->plain && committed.outcome == Outcome::kUnknown);
-  if (!accepted) return;
-  if (!commit->plain && cluster_.store.leader_session() != commit->session) {
-    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead");
-  }
-  for (const Op& op : commit->ops) {
-    if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury, commit->plain);
-    const auto* retry = std::get_if<RestampOp>(&op);
-    const bool failed = retry != nullptr && !retry->stamp.taken && retry->stamp.retry_at;
-    if (failed) {
-      // What was claimed ahead and is given back keeps its time, and has not failed again.
-      std::uint32_t& failures = records_[*retry->record].failures;
-      if (retry->stamp.attempt > failures + retry->stamp.lost) ++failures;
+// What is asked with ?consistent is what there is at this moment.
+void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event& reply) {
+  const auto& store = cluster_.store;
+  if (const auto* read = std::get_if<LeaderRead>(&reply)) {
+    if (std::get<ReadLeader>(effect).consistent && read->ok &&
+        read->session != store.leader_session()) {
+      cluster_.violation(daemon.name + " is told by a consistent read who leads, and it is not so");
+    }
+  } else if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
+    for (const StoredRecord& record : fetched->records) {
+      const auto* read_task = std::get_if<Task>(&record);
+      const Task* task = read_task == nullptr ? nullptr : store.task(read_task->key);
+      if (task != nullptr && task->modify_index != read_task->modify_index) {
+        cluster_.violation(daemon.name + " reads a version of " + task->key + " that there is not");
+      }
     }
   }
 }
 
+void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& reply) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  if (commit == nullptr) return check_read(daemon, effect, reply);
+  const Outcome told = std::get<Committed>(reply).outcome;
+  const bool applied = cluster_.store.applied();
+  if (told == (applied ? Outcome::kRejected : Outcome::kApplied)) {
+    cluster_.violation(daemon.name + " is told that its write was " +
+                       (applied ? "refused, and it was applied" : "applied, and it was not"));
+  }
+  if (!applied) return;
+  if (!commit->plain && cluster_.store.leader_session() != commit->session) {
+    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead");
+  }
+  if (const std::string fault = cluster_.store.fence_fault(); !commit->plain && !fault.empty()) {
+    cluster_.violation("a transaction of " + daemon.name + " was accepted: " + fault);
+  }
+  for (const Op& op : commit->ops) {
+    if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury, commit->plain);
+    const auto* restamp = std::get_if<RestampOp>(&op);
+    if (restamp == nullptr) continue;
+    check_restamp(daemon, *restamp);
+    if (!restamp->stamp.taken && restamp->stamp.retry_at) {
+      // What was claimed ahead and is given back keeps its time, and has not failed again.
+      std::uint32_t& failures = history(*restamp->record).failures;
+      if (restamp->stamp.attempt > failures + restamp->stamp.lost) ++failures;
+    }
+  }
+}
+
+// What is not lictor's is as it was.
+void Oracle::check_restamp(const Daemon& daemon, const RestampOp& op) {
+  const std::string what = daemon.name + " rewrites " + op.key + " without ";
+  const Task* task = cluster_.store.task(op.key);
+  if (task == nullptr || *task->record != latest_[op.key]) {
+    cluster_.violation(what + "what others wrote");
+  } else if (task->flags != history(*task->record).task.flags) {
+    cluster_.violation(what + "its flags");
+  }
+}
+
+void Oracle::check_bounds(const Daemon& daemon) {
+  const Queue::Held held = daemon.queue->held();
+  const QueueOptions& options = daemon.options;
+  const std::size_t keys = latest_.size();
+  const auto bound = [&](std::size_t is, std::size_t most, const char* what) {
+    if (is <= most) return;
+    cluster_.violation(daemon.name + " holds " + std::to_string(is) + what + ", and not more than " +
+                       std::to_string(most) + " are to be held");
+  };
+  const std::size_t claimed = options.concurrency + options.prefetch;
+  bound(held.tasks, keys, " tasks");
+  bound(held.notes, 5 * keys, " notes");
+  bound(held.claimed, claimed, " claims");
+  bound(held.unacked, options.max_unacked + claimed, " tasks that end");
+  bound(held.in_flight, options.transactions_in_flight, " transactions in flight");
+  bound(held.writes, held.claimed + held.unacked + keys + options.max_operations, " writes");
+}
+
 // Dead letters only when due, and never of what is not there.
 void Oracle::on_buried(const BuryOp& op, bool plain) {
-  const auto it = records_.find(*op.record);
+  const auto it = records_.find(origin(*op.record));
   if (it == records_.end()) {
     if (op.readable) cluster_.violation("a dead letter of nothing that was written: " + op.key);
     return;
@@ -194,7 +254,7 @@ void Oracle::on_buried(const BuryOp& op, bool plain) {
   const TypePolicy& policy = policy_of(any, history.task);
   const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
   // Too large for a transaction, it is written before its task is looked at (DESIGN section 3).
-  if (!plain && !written_.contains(*op.record)) cluster_.violation(what + "it was withdrawn");
+  if (!plain && !written_.contains(origin(*op.record))) cluster_.violation(what + "it was withdrawn");
   if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {
     cluster_.violation(what + "it failed " + std::to_string(history.failures) + " times");
   }
@@ -227,7 +287,7 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
 }
 
 void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
-  const std::string& record = *job.task->record;
+  const std::string record = origin(*job.task->record);
   History& history = records_[record];
   const bool by_itself = job.ends <= job.dies;
   if (!daemon.queue && !by_itself) ++history.crashed;
@@ -246,7 +306,9 @@ bool Oracle::wrote(const std::string& record) const {
 
 void Oracle::check_books() {
   const auto& store = cluster_.store;
-  const std::set<std::string> finished{store.finished.begin(), store.finished.end()};
+  std::set<std::string> finished, done;
+  for (const std::string& record : store.finished) finished.insert(origin(record));
+  for (const std::string& record : cluster_.done) done.insert(origin(record));
   for (const auto& [write, times] : store.app_writes) {
     const std::string record = write.substr(write.find('=') + 1);
     if (times != 1) {
@@ -255,7 +317,7 @@ void Oracle::check_books() {
     if (!finished.contains(record)) cluster_.violation(record + " wrote, but did not finish");
   }
   for (const std::string& record : finished) {
-    if (!cluster_.done.contains(record)) cluster_.violation(record + " finished, but never done");
+    if (!done.contains(record)) cluster_.violation(record + " finished, but never done");
     const auto it = records_.find(record);
     if (it != records_.end() && it->second.task.type == "effects" && !wrote(record)) {
       cluster_.violation(record + " finished without its writes");
@@ -264,8 +326,9 @@ void Oracle::check_books() {
 }
 
 void Oracle::check_nothing_lost() {
-  std::set<std::string> ended{cluster_.store.finished.begin(), cluster_.store.finished.end()};
-  for (const auto& [key, op] : cluster_.store.dead) ended.insert(*op.record);
+  std::set<std::string> ended;
+  for (const std::string& record : cluster_.store.finished) ended.insert(origin(record));
+  for (const auto& [key, op] : cluster_.store.dead) ended.insert(origin(*op.record));
   for (const std::string& record : written_) {
     if (!ended.contains(record)) cluster_.violation(record + " is lost");
   }

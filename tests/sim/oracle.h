@@ -13,6 +13,11 @@
 
 namespace lictor::core::test {
 
+/// What its producer called it, whatever a stranger wrote beside ("record 12+40").
+[[nodiscard]] inline std::string origin(const std::string& record) {
+  return record.substr(0, record.find('+'));
+}
+
 class Oracle {
  public:
   /// Hooks itself into `cluster`, which must outlive it.
@@ -23,7 +28,9 @@ class Oracle {
   /// A producer wrote this record; it is to end, unless withdraw() says otherwise.
   void produced(const Task& task);
   /// A stranger's hand removed or replaced it.
-  void withdrawn(const std::string& record) { written_.erase(record); }
+  void withdrawn(const std::string& record) { written_.erase(origin(record)); }
+  /// A stranger wrote beside lictor's fields; it is `record` now.
+  void touched(const std::string& key, const std::string& record) { latest_[key] = record; }
   /// Listings may show what is older than what was acknowledged.
   void allow_stale() { stale_ = true; }
 
@@ -61,12 +68,17 @@ class Oracle {
   void on_buried(const BuryOp& op, bool plain);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
   void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);
+  void check_bounds(const Daemon& daemon);
+  void check_restamp(const Daemon& daemon, const RestampOp& op);
+  void check_read(const Daemon& daemon, const Effect& effect, const Event& reply);
+  [[nodiscard]] History& history(const std::string& record) { return records_[origin(record)]; }
   [[nodiscard]] bool wrote(const std::string& record) const;
 
   Cluster& cluster_;
   bool stale_ = false;
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
+  std::map<std::string, std::string> latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
   // Who claimed under a nonce, in which incarnation and term.
   using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;

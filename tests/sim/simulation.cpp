@@ -11,7 +11,45 @@ constexpr Duration kFaults = 120s;
 // and the jobs of forty tasks.
 constexpr Duration kSettles = 400s;
 
+constexpr std::array<double, kMisfortunes> kLikely{
+#define LICTOR_MISFORTUNE(name, what, p) p,
+    LICTOR_MISFORTUNES(LICTOR_MISFORTUNE)
+#undef LICTOR_MISFORTUNE
+};
+
+constexpr std::pair<Misfortune, Tamper> kTampering[] = {
+    {Misfortune::kStale, Tamper::kStale},     {Misfortune::kRewound, Tamper::kRewound},
+    {Misfortune::kNoIndex, Tamper::kNoIndex}, {Misfortune::kCut, Tamper::kCut},
+    {Misfortune::kTooMany, Tamper::kTooMany}, {Misfortune::kError, Tamper::kError},
+    {Misfortune::kBadGateway, Tamper::kBadGateway}};
+
 }  // namespace
+
+bool can_befall(Misfortune misfortune) {
+#ifdef LICTOR_SIM_WIRE
+  static_cast<void>(misfortune);
+  return true;
+#else
+  return misfortune != Misfortune::kCut && misfortune != Misfortune::kTooMany &&
+         misfortune != Misfortune::kError && misfortune != Misfortune::kBadGateway;
+#endif
+}
+
+bool Simulation::strikes(Misfortune m) {
+  if (!chance(mix(m))) return false;
+  ++struck_[static_cast<std::size_t>(m)];
+  return true;
+}
+
+std::array<std::size_t, kMisfortunes> Simulation::misfortunes() const {
+  auto struck = struck_;
+  for (const auto& [misfortune, tamper] : kTampering) {  // what was drawn may find nothing to spoil
+    const auto tampered = cluster_.store.tampered();
+    const auto it = tampered.find(tamper);
+    struck[static_cast<std::size_t>(misfortune)] = it == tampered.end() ? 0 : it->second;
+  }
+  return struck;
+}
 
 Duration Simulation::between(Duration least, Duration most) {
   const auto span = static_cast<double>((most - least).count());
@@ -44,24 +82,15 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
 // Each seed its own mix: what never comes together with everything else at once would stay unseen
 // if all runs had all faults.
 void Simulation::draw_mix() {
-  const auto maybe = [this](double p) { return chance(0.6) ? p * 2 * random_.fraction() : 0.0; };
-  mix_.lose_request = maybe(0.05);
-  mix_.lose_reply = maybe(0.05);
-  mix_.refuse = maybe(0.03);
-  mix_.late = maybe(0.05);
-  mix_.zombie = maybe(0.04);
-  mix_.crash = maybe(0.03);
-  mix_.pause = maybe(0.04);
-  mix_.kill_session = maybe(0.03);
-  mix_.outage = maybe(0.04);
-  mix_.fail_over = maybe(0.03);
-  mix_.control = maybe(0.03);
-  mix_.stop = maybe(0.03);
-  mix_.strangers = maybe(0.03);
-  mix_.clock_step = maybe(0.03);
-  mix_.nonsense = maybe(0.05);
-  mix_.reap = maybe(0.05);
-  mix_.large = chance(0.15);
+  for (std::size_t i = 0; i < kMisfortunes; ++i) {
+    const bool has = chance(0.6) && can_befall(static_cast<Misfortune>(i));
+    mix_[i] = has ? kLikely[i] * 2 * random_.fraction() : 0.0;
+  }
+  // The one hole in the lock: where it is used nothing else is seen for a while.
+  if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
+  cluster_.store.remembers = mix(Misfortune::kStale) > 0;
+  if (cluster_.store.remembers) oracle_.allow_stale();
+  large_ = chance(0.15);
 }
 
 QueueOptions Simulation::draw_options() {
@@ -69,8 +98,9 @@ QueueOptions Simulation::draw_options() {
   if (chance(0.3)) options.concurrency = 3;
   if (chance(0.3)) options.prefetch = 2;
   if (chance(0.3)) options.preload = 8s;
+  if (chance(0.2)) options.max_unacked = 2;
   if (chance(0.2)) options.max_operations = 5;
-  if (mix_.large) options.max_transaction_bytes = 8'000;
+  if (large_) options.max_transaction_bytes = 8'000;
   // Short, so that leadership is lost and taken over many times within a run; in the relations
   // that the configuration demands.
   options.session_ttl = 10s;
@@ -100,12 +130,12 @@ JobPlan Simulation::plan(const Task& task) {
   if (phase_ == Phase::kHang) return {};
   if (phase_ == Phase::kOrder || phase_ == Phase::kAnew)
     return {between(1ms, 50ms), JobEnding::kDone, {}};
-  const bool hangs = phase_ == Phase::kFaults && chance(0.15);
+  const bool hangs = phase_ == Phase::kFaults && strikes(Misfortune::kHang);
   JobPlan plan{between(1ms, hangs ? 60s : 300ms), JobEnding::kDone, {}};
-  if (chance(0.1)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
+  if (strikes(Misfortune::kFail)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
   if (task.type == "brittle") plan.ending = JobEnding::kRetry;
   if (task.type == "effects") {  // writes what it did, exactly once, whatever happens
-    plan.writes.push_back({"app/" + std::to_string(++serial_ % 7), *task.record, false, {}});
+    plan.writes.push_back({"app/" + std::to_string(++serial_ % 7), origin(*task.record), false, {}});
     if (chance(0.2)) plan.writes.back().cas = random_.next() % 2 == 0 ? 0 : 1'000'000'000;
   }
   return plan;
@@ -125,79 +155,128 @@ Fault Simulation::fault(const Daemon& daemon, const Effect& effect) {
     return f;
   }
   f.no_leader = cluster_.now < leaderless_until_;
-  f.lose_request = chance(mix_.lose_request);
-  f.lose_reply = chance(mix_.lose_reply);
-  f.refused = chance(mix_.refuse);
-  if (chance(mix_.late)) f.back = between(1ms, 4s);
-  if (chance(mix_.late)) f.out = between(1ms, 2s);
+  f.lose_request = strikes(Misfortune::kLoseRequest);
+  f.lose_reply = strikes(Misfortune::kLoseReply);
+  f.refused = strikes(Misfortune::kRefuse);
+  f.spurious = strikes(Misfortune::kSpurious);
+  f.tampering = tampering();
+  if (strikes(Misfortune::kLate)) f.back = between(1ms, 4s);
+  if (strikes(Misfortune::kLate)) f.out = between(1ms, 2s);
   // A frozen server: the write lands long after its sender gave up (CONSUL-FACTS.md 6.5).
-  if (chance(mix_.zombie)) f.out = between(1s, 60s);
+  if (strikes(Misfortune::kZombie)) f.out = between(1s, 60s);
   return f;
+}
+
+Tampering Simulation::tampering() {
+  for (const auto& [misfortune, tamper] : kTampering) {
+    if (chance(mix(misfortune))) return {tamper, random_.fraction()};
+  }
+  return {};
 }
 
 void Simulation::misfortune() {
   const auto& daemons = cluster_.daemons();
-  Daemon& daemon = *daemons[random_.next() % daemons.size()];
-  if (chance(mix_.crash)) {
+  misfortune_of_daemon(*daemons[random_.next() % daemons.size()]);
+  misfortune_of_store();
+  strangers();
+}
+
+void Simulation::misfortune_of_daemon(Daemon& daemon) {
+  if (strikes(Misfortune::kCrash)) {
     if (daemon.queue) cluster_.crash(daemon);
     cluster_.restart_after(daemon, between(10ms, 30s));
   }
-  if (chance(mix_.pause)) cluster_.pause(daemon, between(100ms, chance(0.5) ? 3s : 50s));
-  if (chance(mix_.outage)) {
+  if (strikes(Misfortune::kPause)) {
+    cluster_.pause(daemon, between(100ms, chance(0.5) ? 3s : 50s));
+  }
+  if (strikes(Misfortune::kOutage)) {
     const Instant until = cluster_.now + between(100ms, chance(0.5) ? 4s : 60s);
     const bool all = chance(0.3);
-    for (const auto& each : daemons) {
+    for (const auto& each : cluster_.daemons()) {
       if (all || each.get() == &daemon) outage_until_[each.get()] = until;
     }
     if (chance(0.3)) cluster_.kill_session();
   }
-  if (chance(mix_.stop)) {
+  if (strikes(Misfortune::kStop)) {
     if (daemon.queue) cluster_.tell(daemon, StopRequested{});
     cluster_.restart_after(daemon, between(15s, 60s));
   }
-  if (chance(mix_.clock_step)) {
-    cluster_.step_clock(
-        daemon, std::chrono::milliseconds{static_cast<int>(random_.next() % 10'000) - 5'000});
+  const auto either_way = [this](std::chrono::milliseconds by) { return chance(0.5) ? by : -by; };
+  if (strikes(Misfortune::kClockStep)) {
+    cluster_.step_clock(daemon, either_way(std::chrono::milliseconds{random_.next() % 5'000}));
   }
-  misfortune_of_store();
+  if (strikes(Misfortune::kClockDays)) {
+    const auto off = either_way(std::chrono::hours{48 + random_.next() % 200});
+    cluster_.step_clock(daemon, off - daemon.wall_offset);
+  }
 }
 
 void Simulation::misfortune_of_store() {
-  if (chance(mix_.kill_session)) cluster_.kill_session();
-  if (chance(mix_.fail_over)) {
+  if (strikes(Misfortune::kKillSession)) cluster_.kill_session();
+  if (strikes(Misfortune::kFailOver)) {
     leaderless_until_ = cluster_.now + between(10ms, chance(0.5) ? 3s : 20s);
     cluster_.store.fail_over(cluster_.now);
   }
-  if (chance(mix_.control)) {
+  if (strikes(Misfortune::kReap)) cluster_.store.reap();
+}
+
+void Simulation::strangers() {
+  if (strikes(Misfortune::kControl)) {
     cluster_.store.control(chance(0.2), "step-down " + std::to_string(random_.next()));
   }
-  if (chance(mix_.strangers)) cluster_.store.overwrite_leader_key();
-  if (chance(mix_.reap)) cluster_.store.reap();
+  if (strikes(Misfortune::kOverwriteControl)) cluster_.store.overwrite_control();
+  if (strikes(Misfortune::kDeleteControl)) cluster_.store.remove_control();
+  if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
+  if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
+  if (strikes(Misfortune::kTouch)) touch();
+}
+
+// From the last proof before it until the end of what would have been the lock-delay two may lead.
+void Simulation::delete_leader_key() {
+  cluster_.store.remove_leader_key();
+  cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+}
+
+void Simulation::touch() {
+  const std::vector<std::string> keys = cluster_.store.task_keys();
+  if (keys.empty()) return;
+  const std::string& key = keys[random_.next() % keys.size()];
+  const Task* task = cluster_.store.task(key);
+  if (task == nullptr) return;
+  const std::string record = origin(*task->record) + '+' + std::to_string(++serial_);
+  cluster_.store.touch(key, record);
+  oracle_.touched(key, record);
+}
+
+void Simulation::withdraw(const std::string& key) {
+  if (const Task* old = cluster_.store.task(key)) oracle_.withdrawn(*old->record);
 }
 
 void Simulation::put(Task& task) {
-  if (const Task* old = cluster_.store.task(task.key)) oracle_.withdrawn(*old->record);
+  withdraw(task.key);
+  if (chance(0.2)) task.flags = random_.next() % 1'000;
   cluster_.store.put(task);
   oracle_.produced(task);
 }
 
 void Simulation::produce() {
-  const std::string id = "t" + std::to_string(random_.next() % 40);
+  const std::string id = "t" + std::to_string(random_.next() % 24);
   const std::string key = std::string{kTasks} + id;
-  const Task* old = cluster_.store.task(key);
-  if (chance(0.1) && cluster_.store.has(key)) {
-    if (old != nullptr) oracle_.withdrawn(*old->record);
+  if (cluster_.store.has(key) && strikes(Misfortune::kWithdraw)) {
+    withdraw(key);
     cluster_.store.remove(key);
     return;
   }
-  if (chance(mix_.nonsense)) {
-    if (old != nullptr) oracle_.withdrawn(*old->record);
-    cluster_.store.put_bad(key, "nonsense " + std::to_string(++serial_), "not a task");
+  if (strikes(Misfortune::kNonsense)) {
+    withdraw(key);
+    const std::string bytes = "nonsense " + std::to_string(++serial_);
+    cluster_.store.put_bad(key, bytes, "not a task");
+    oracle_.touched(key, bytes);
     return;
   }
   Task& task = cluster_.make(id);
   std::string bytes = "record " + std::to_string(++serial_);
-  if (mix_.large && chance(0.3)) bytes += std::string(10'000, '.');
+  if (large_ && chance(0.3)) bytes += std::string(1'500, '.');
   const bool small = bytes.size() < 1'000;
   task.record = std::make_shared<const std::string>(std::move(bytes));
   if (chance(0.5)) task.task_time = cluster_.wall() - std::chrono::seconds{random_.next() % 100};
@@ -228,6 +307,7 @@ void Simulation::heal() {
   cluster_.store.control(false, "");
   for (const auto& daemon : cluster_.daemons()) {
     daemon->paused_until = Instant::min();
+    cluster_.step_clock(*daemon, -daemon->wall_offset);
     if (!daemon->queue) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;
@@ -326,10 +406,21 @@ void Simulation::try_anew() {
   }
 }
 
+void Simulation::check_leftovers() {
+  for (const std::string& key : cluster_.store.strays()) {
+    cluster_.violation("left behind: " + key);
+  }
+  if (cluster_.store.sessions() > cluster_.daemons().size()) {
+    cluster_.violation(std::to_string(cluster_.store.sessions()) + " sessions, of " +
+                       std::to_string(cluster_.daemons().size()) + " daemons");
+  }
+}
+
 std::string Simulation::run() {
   using Step = void (Simulation::*)();
   for (const Step step : {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
-                          &Simulation::try_limits, &Simulation::try_anew}) {
+                          &Simulation::try_limits, &Simulation::try_anew,
+                          &Simulation::check_leftovers}) {
     (this->*step)();
     if (failed()) return cluster_.violations().front();
   }

@@ -6,10 +6,12 @@
 //   faults fly (120 s of virtual time) -> healed: all that was written ends -> no faults at all:
 //   order, pause, prefetch, withdrawal, a key used anew
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -17,6 +19,57 @@
 #include "oracle.h"
 
 namespace lictor::core::test {
+
+// All that goes wrong: by name, how likely where a run has it at all, for each request or each
+// moment.
+#define LICTOR_MISFORTUNES(X)                                    \
+  X(LoseRequest, "requests lost", 0.05)                          \
+  X(LoseReply, "replies lost", 0.05)                             \
+  X(Refuse, "connections refused", 0.03)                         \
+  X(Late, "requests and replies late, out of order", 0.05)       \
+  X(Zombie, "writes that land after their sender gave up", 0.04) \
+  X(Spurious, "watches answered with nothing new", 0.05)         \
+  X(Stale, "watches answered with what was, after what is", 0.05) \
+  X(Rewound, "X-Consul-Index gone back", 0.03)                   \
+  X(NoIndex, "X-Consul-Index below 1", 0.03)                     \
+  X(Cut, "bodies cut short", 0.03)                               \
+  X(TooMany, "429", 0.02)                                        \
+  X(Error, "500 by a proxy", 0.02)                               \
+  X(BadGateway, "502", 0.02)                                     \
+  X(Crash, "daemons killed", 0.03)                               \
+  X(Pause, "daemons frozen", 0.04)                               \
+  X(Stop, "daemons stopped", 0.03)                               \
+  X(Outage, "partitions", 0.04)                                  \
+  X(KillSession, "sessions killed", 0.03)                        \
+  X(FailOver, "Consul without a leader, its timers anew", 0.03)  \
+  X(Reap, "tombstones reaped", 0.05)                             \
+  X(Control, "pauses and step-downs", 0.03)                      \
+  X(OverwriteControl, "the control key overwritten", 0.02)       \
+  X(DeleteControl, "the control key deleted", 0.02)              \
+  X(OverwriteLeader, "the leader key overwritten", 0.03)         \
+  X(DeleteLeader, "the leader key deleted", 0.01)                \
+  X(Touch, "strangers that write beside lictor's fields", 0.05)  \
+  X(Withdraw, "tasks deleted", 0.2)                              \
+  X(Nonsense, "records that are none", 0.05)                     \
+  X(ClockStep, "clocks set by seconds", 0.03)                    \
+  X(ClockDays, "clocks set by days", 0.02)                       \
+  X(Hang, "jobs that hang", 0.3)                                 \
+  X(Fail, "jobs that fail", 0.2)
+
+enum class Misfortune {
+#define LICTOR_MISFORTUNE(name, what, p) k##name,
+  LICTOR_MISFORTUNES(LICTOR_MISFORTUNE)
+#undef LICTOR_MISFORTUNE
+};
+inline constexpr std::array kMisfortuneNames{
+#define LICTOR_MISFORTUNE(name, what, p) std::string_view{what},
+    LICTOR_MISFORTUNES(LICTOR_MISFORTUNE)
+#undef LICTOR_MISFORTUNE
+};
+inline constexpr std::size_t kMisfortunes = kMisfortuneNames.size();
+
+/// Whether a run can have it: what a proxy does shows over the wire layer only.
+[[nodiscard]] bool can_befall(Misfortune misfortune);
 
 class Simulation {
  public:
@@ -26,16 +79,10 @@ class Simulation {
   std::string run();
 
   [[nodiscard]] const Oracle& oracle() const { return oracle_; }
+  /// How often each misfortune came to pass.
+  [[nodiscard]] std::array<std::size_t, kMisfortunes> misfortunes() const;
 
  private:
-  // How likely what is, in this run.
-  struct Mix {
-    double lose_request = 0, lose_reply = 0, refuse = 0, late = 0, zombie = 0;
-    double crash = 0, pause = 0, kill_session = 0, outage = 0, fail_over = 0, control = 0, stop = 0;
-    double strangers = 0, clock_step = 0, nonsense = 0, reap = 0;
-    bool large = false;
-  };
-
   [[nodiscard]] QueueOptions draw_options();
   void draw_mix();
   [[nodiscard]] JobPlan plan(const Task& task);
@@ -53,13 +100,25 @@ class Simulation {
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }
+  [[nodiscard]] double& mix(Misfortune m) { return mix_[static_cast<std::size_t>(m)]; }
+  /// Whether it comes to pass now; counted.
+  [[nodiscard]] bool strikes(Misfortune m);
+  [[nodiscard]] Tampering tampering();
+  void misfortune_of_daemon(Daemon& daemon);
+  void strangers();
+  void touch();
+  void delete_leader_key();
+  void withdraw(const std::string& key);
+  void check_leftovers();
   [[nodiscard]] Duration between(Duration least, Duration most);
 
   Random random_;
   Cluster cluster_;
   Oracle oracle_;
   QueueOptions options_;
-  Mix mix_;
+  std::array<double, kMisfortunes> mix_{};  // how likely what is, in this run
+  std::array<std::size_t, kMisfortunes> struck_{};
+  bool large_ = false;  // some records are too large for a transaction
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

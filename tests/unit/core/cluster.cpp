@@ -144,6 +144,8 @@ void Cluster::crash(Daemon& daemon) {
 }
 
 void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
+  if (by == std::chrono::milliseconds::zero()) return;
+  daemon.clock_stepped = true;
   daemon.wall_offset += by;
   if (daemon.queue) tell(daemon, WallClockRead{wall_of(daemon, now)});
 }

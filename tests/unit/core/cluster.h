@@ -82,6 +82,7 @@ struct Daemon {
   Instant trusted_until = Instant::max();   // what was promised last; none under no lease
   std::int64_t drift = 0;                   // of its monotonic clock, in 1/10,000
   std::chrono::milliseconds wall_offset{};  // of its wall clock
+  bool clock_stepped = false;               // ever
 
   std::vector<Event> inbox;
   std::set<RequestId> waiting;

@@ -43,6 +43,10 @@ class FakeStore {
   Committed commit(const Commit& commit);
   /// Whether the last commit was carried out, whatever was answered.
   [[nodiscard]] bool applied() const { return applied_; }
+  // What the wire layer could do wrong, it cannot.
+  [[nodiscard]] std::string fence_fault() const { return {}; }
+  [[nodiscard]] std::vector<std::string> strays() const { return {}; }
+  [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
   /// Blocking queries: nothing while they have nothing to say and the wait is not `over`.
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;

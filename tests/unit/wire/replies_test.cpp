@@ -387,6 +387,11 @@ TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
   CHECK(stale.failures[0].why == OpFailure::kStale);
   CHECK(stale.failures[0].part == Committed::Part::kTask);
   CHECK(decode_plain(commit, 0, reply(500, "EOF")).outcome == Outcome::kUnknown);
+  for (const char* cut : {"", "t", "tru", "f"}) {  // by a proxy
+    const auto unread = decode_plain(commit, 0, reply(200, cut));
+    CHECK(unread.outcome == Outcome::kUnknown);
+    CHECK_FALSE(unread.error.empty());
+  }
   CHECK_FALSE(decode_plain(commit, 0, reply(500, "EOF")).error.empty());
   CHECK(decode_plain(commit, 0, reply(403, "Permission denied")).failures.at(0).why ==
         OpFailure::kDenied);
