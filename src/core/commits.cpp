@@ -39,12 +39,6 @@ const std::string* nonce_of(const std::optional<StoredRecord>& stored) {
   return task != nullptr && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
 }
 
-std::uint64_t expected_index(const Op& op) {
-  return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
-                               [](const auto& other) { return other.index; }},
-                    op);
-}
-
 // Nothing depends on these: what is doubtful about them is let go, or done again.
 bool is_minor(Purpose purpose) { return purpose == Purpose::kMark || purpose == Purpose::kPrune; }
 
@@ -67,6 +61,12 @@ const std::string& key_of(const Op& op) {
   static const std::string kNone;
   return std::visit(Overloaded{[](const MarkOp&) -> const std::string& { return kNone; },
                                [](const auto& other) -> const std::string& { return other.key; }},
+                    op);
+}
+
+std::uint64_t expected_index(const Op& op) {
+  return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
+                               [](const auto& other) { return other.index; }},
                     op);
 }
 

@@ -36,6 +36,8 @@ struct Write {
 
 /// The key that a write is about; empty for the marker.
 [[nodiscard]] const std::string& key_of(const Op& op);
+/// The ModifyIndex that its key must still have; 0: it must not be there.
+[[nodiscard]] std::uint64_t expected_index(const Op& op);
 
 class Commits {
  public:

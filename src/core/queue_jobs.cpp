@@ -395,7 +395,8 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
       if (const auto* op = std::get_if<FinishOp>(&settled.write.op); op != nullptr && op->done) {
         history_.add(now, key, settled.modify_index, op->done->at);
       }
-      tombstones_[key] = {attempt.task->modify_index, now};
+      // The version that was deleted: of what somebody wrote beside our claim, if so, not ours.
+      tombstones_[key] = {expected_index(settled.write.op), now};
       end_attempt(attempt);
       break;
   }

@@ -1,6 +1,7 @@
 #include "oracle.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace lictor::core::test {
@@ -20,7 +21,8 @@ bool deletes(const Op& op) {
 std::pair<std::string, std::uint64_t> version_of(const Op& op) {
   return std::visit(
       [](const auto& o) -> std::pair<std::string, std::uint64_t> {
-        if constexpr (requires { o.index; }) {
+        using O = std::decay_t<decltype(o)>;  // of a finished task there is no version any more
+        if constexpr (requires { o.index; } && !std::is_same_v<O, PruneOp>) {
           return {o.key, o.index};
         } else {
           return {};

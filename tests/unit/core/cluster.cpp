@@ -364,8 +364,10 @@ void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
     }
   }
   std::uint64_t& token = last_token_[key];
-  if (effect.fencing_token <= token) violation(key + ": its fencing token fell");
-  token = effect.fencing_token;
+  if (effect.fencing_token <= token && now >= unguarded_until) {
+    violation(key + ": its fencing token fell");
+  }
+  token = std::max(token, effect.fencing_token);
 
   Job job{effect.attempt, effect.task, effect.fencing_token, now, {}, {}, plan(*effect.task)};
   job.ends = job.plan.after ? now + *job.plan.after : Instant::max();

@@ -275,4 +275,45 @@ TEST_CASE("the same seed and the same events give the same effects") {
   CHECK(once == run());
 }
 
+TEST_CASE("a retry stamped by a clock days ahead is due when the clock is set right") {
+  constexpr auto kAhead = std::chrono::hours{72};
+  Alone a;
+  a.all_end_after(10ms, JobEnding::kRetry);
+  a.cluster.step_clock(a.daemon, kAhead);
+  a.cluster.put("1");
+  a.cluster.run_for(500ms);
+  REQUIRE(a.cluster.started.size() == 1);
+  REQUIRE(*a.cluster.store.task("tasks/1")->stamp.retry_at > a.cluster.wall() + kAhead);
+
+  SUBCASE("under the same leader") { a.cluster.step_clock(a.daemon, -kAhead); }
+  SUBCASE("under the next") {
+    a.cluster.crash(a.daemon);
+    a.cluster.step_clock(a.daemon, -kAhead);
+    a.cluster.restart_after(a.daemon, 10ms);
+  }
+  CHECK(a.cluster.run_until([&] { return a.cluster.started.size() > 1; }, 2min));
+}
+
+TEST_CASE("what somebody wrote beside a claim does not come back with an old listing") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.job("tasks/1") != nullptr);
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault f;
+    if (std::holds_alternative<ListTasks>(effect)) f.back = 3s;
+    return f;
+  };
+  a.cluster.store.touch("tasks/1", "record 1+1");  // wakes the listing; the next one is slow
+  a.cluster.run_for(500ms);
+  a.cluster.store.touch("tasks/1", "record 1+2");
+  a.cluster.run_for(500ms);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(10s);
+  CHECK(a.idle());
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kLost) == 0);
+  CHECK(a.cluster.started.size() == 1);
+}
+
 TEST_SUITE_END();
