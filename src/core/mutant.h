@@ -39,17 +39,17 @@ namespace lictor::core {
   X(UnlockUnchecked, "the lock is released without check-index")
 
 // Of src/wire, to be found over the wire layer.
-#define LICTOR_WIRE_MUTANT_LIST(X)                                                        \
-  X(ProofUnread, "?consistent is left out of the read that proves leadership")            \
-  X(CreateForModify, "CreateIndex is read as ModifyIndex")                                \
-  X(FinishUnchecked, "a finish that writes goes without check-index")                     \
-  X(CheckAfterDelete, "the check of a finish comes after its delete")                     \
-  X(ValueAsText, "values are not in base64")                                              \
-  X(ConflictApplied, "409 is read as 200")                                                \
-  X(ErrorRefused, "500 to a write is read as a refusal")                                  \
-  X(CutRefused, "an answer that is cut short is read as a refusal")                       \
-  X(HolderUnread, "who holds the lock is not read")                                       \
-  X(FlagsDropped, "a claim drops the key's flags")                                        \
+#define LICTOR_WIRE_MUTANT_LIST(X)                                             \
+  X(ProofUnread, "?consistent is left out of the read that proves leadership") \
+  X(CreateForModify, "CreateIndex is read as ModifyIndex")                     \
+  X(FinishUnchecked, "a finish that writes goes without check-index")          \
+  X(CheckAfterDelete, "the check of a finish comes after its delete")          \
+  X(ValueAsText, "values are not in base64")                                   \
+  X(ConflictApplied, "409 is read as 200")                                     \
+  X(ErrorRefused, "500 to a write is read as a refusal")                       \
+  X(CutRefused, "an answer that is cut short is read as a refusal")            \
+  X(HolderUnread, "who holds the lock is not read")                            \
+  X(FlagsDropped, "a claim drops the key's flags")                             \
   X(WrongOperation, "the operation after the refused one is taken for it")
 
 enum class Mutant {

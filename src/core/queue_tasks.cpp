@@ -112,6 +112,8 @@ void Queue::put(std::shared_ptr<const Task> task) {
 }
 
 void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
+  const auto known = schedule_.find(record.key);
+  if (known && known->modify_index >= record.modify_index) return;  // an answer that came late
   schedule_.remove(record.key);
   // In a dead letter its bytes stand in base64 at worst.
   if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {

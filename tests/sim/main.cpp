@@ -219,8 +219,8 @@ bool report(const Arguments& arguments, const Totals& totals) {
   for (std::size_t i = 0; i < totals.misfortunes.size(); ++i) {
     const auto name = test::kMisfortuneNames[i];
     if (arguments.stats) std::cout << std::setw(12) << totals.misfortunes[i] << ' ' << name << '\n';
-    const bool due = well && totals.seeds >= kEnoughSeeds &&
-                     test::can_befall(static_cast<test::Misfortune>(i));
+    const bool due =
+        well && totals.seeds >= kEnoughSeeds && test::can_befall(static_cast<test::Misfortune>(i));
     if (!due || totals.misfortunes[i] != 0) continue;
     std::cout << "never happened: " << name << '\n';
     well = false;

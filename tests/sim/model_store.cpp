@@ -140,9 +140,11 @@ void FakeStore::destroy(Instant now, const std::string& session) {
   model_.invalidate_session(now, session);
 }
 
-LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node) {
+LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node,
+                            std::uint64_t incarnation) {
   now_ = now;
-  binding_.leader_value = R"({"node":")" + node + R"("})";
+  binding_.leader_value =
+      R"({"node":")" + node + R"(","since":)" + std::to_string(incarnation) + '}';
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
@@ -193,8 +195,7 @@ TasksListed FakeStore::translated(TasksListed reply) const {
 }
 
 TasksListed FakeStore::list(const ListTasks& effect) const {
-  return translated(
-      wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect))));
+  return translated(wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect))));
 }
 
 TasksFetched FakeStore::fetch(const FetchTasks& effect) const {

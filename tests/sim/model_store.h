@@ -35,7 +35,8 @@ class FakeStore {
                                 Duration lock_delay);
   SessionRenewed renew(Instant now, const RenewSession& effect);
   SessionDestroyed destroy(Instant now, const DestroySession& effect);
-  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node);
+  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node,
+                   std::uint64_t incarnation);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
   ControlRead read_control(const WatchControl& effect) const;
@@ -105,8 +106,8 @@ class FakeStore {
   Instant now_{};
   Tampering tampering_;
   bool applied_ = false;
-  std::string last_body_;                              // of the last transaction
-  mutable bool carried_out_ = false;                   // the last request, whatever was answered
+  std::string last_body_;             // of the last transaction
+  mutable bool carried_out_ = false;  // the last request, whatever was answered
   mutable std::map<Tamper, std::size_t> tampered_;
   mutable std::map<std::string, std::deque<std::pair<Instant, http::Response>>> earlier_;
   std::map<std::string, std::string> json_of_;                                        // by record

@@ -97,7 +97,8 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   on_alone(daemon, task);
   if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
   // It was due when it was claimed; since, the clock may have been set back.
-  if (!daemon.clock_stepped && task.execute_at && Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
+  if (!daemon.clock_stepped && task.execute_at &&
+      Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
     cluster_.violation(who + " before its executeAt");
   }
   if (!task.stamp.claim || !started_claims_.insert(task.stamp.claim->nonce).second) {
@@ -232,8 +233,8 @@ void Oracle::check_bounds(const Daemon& daemon) {
   const std::size_t keys = latest_.size();
   const auto bound = [&](std::size_t is, std::size_t most, const char* what) {
     if (is <= most) return;
-    cluster_.violation(daemon.name + " holds " + std::to_string(is) + what + ", and not more than " +
-                       std::to_string(most) + " are to be held");
+    cluster_.violation(daemon.name + " holds " + std::to_string(is) + what +
+                       ", and not more than " + std::to_string(most) + " are to be held");
   };
   const std::size_t claimed = options.concurrency + options.prefetch;
   bound(held.tasks, keys, " tasks");
@@ -256,7 +257,8 @@ void Oracle::on_buried(const BuryOp& op, bool plain) {
   const TypePolicy& policy = policy_of(any, history.task);
   const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
   // Too large for a transaction, it is written before its task is looked at (DESIGN section 3).
-  if (!plain && !written_.contains(origin(*op.record))) cluster_.violation(what + "it was withdrawn");
+  if (!plain && !written_.contains(origin(*op.record)))
+    cluster_.violation(what + "it was withdrawn");
   if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {
     cluster_.violation(what + "it failed " + std::to_string(history.failures) + " times");
   }

@@ -78,7 +78,8 @@ class Oracle {
   bool stale_ = false;
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
-  std::map<std::string, std::string> latest_;  // by key: the record as producers and strangers wrote
+  std::map<std::string, std::string>
+      latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
   // Who claimed under a nonce, in which incarnation and term.
   using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;

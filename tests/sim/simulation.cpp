@@ -18,9 +18,9 @@ constexpr std::array<double, kMisfortunes> kLikely{
 };
 
 constexpr std::pair<Misfortune, Tamper> kTampering[] = {
-    {Misfortune::kStale, Tamper::kStale},     {Misfortune::kRewound, Tamper::kRewound},
-    {Misfortune::kNoIndex, Tamper::kNoIndex}, {Misfortune::kCut, Tamper::kCut},
-    {Misfortune::kTooMany, Tamper::kTooMany}, {Misfortune::kError, Tamper::kError},
+    {Misfortune::kStale, Tamper::kStale},          {Misfortune::kRewound, Tamper::kRewound},
+    {Misfortune::kNoIndex, Tamper::kNoIndex},      {Misfortune::kCut, Tamper::kCut},
+    {Misfortune::kTooMany, Tamper::kTooMany},      {Misfortune::kError, Tamper::kError},
     {Misfortune::kBadGateway, Tamper::kBadGateway}};
 
 }  // namespace
@@ -135,7 +135,8 @@ JobPlan Simulation::plan(const Task& task) {
   if (strikes(Misfortune::kFail)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
   if (task.type == "brittle") plan.ending = JobEnding::kRetry;
   if (task.type == "effects") {  // writes what it did, exactly once, whatever happens
-    plan.writes.push_back({"app/" + std::to_string(++serial_ % 7), origin(*task.record), false, {}});
+    plan.writes.push_back(
+        {"app/" + std::to_string(++serial_ % 7), origin(*task.record), false, {}});
     if (chance(0.2)) plan.writes.back().cas = random_.next() % 2 == 0 ? 0 : 1'000'000'000;
   }
   return plan;
@@ -418,9 +419,9 @@ void Simulation::check_leftovers() {
 
 std::string Simulation::run() {
   using Step = void (Simulation::*)();
-  for (const Step step : {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
-                          &Simulation::try_limits, &Simulation::try_anew,
-                          &Simulation::check_leftovers}) {
+  for (const Step step :
+       {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
+        &Simulation::try_limits, &Simulation::try_anew, &Simulation::check_leftovers}) {
     (this->*step)();
     if (failed()) return cluster_.violations().front();
   }

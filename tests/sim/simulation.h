@@ -22,38 +22,38 @@ namespace lictor::core::test {
 
 // All that goes wrong: by name, how likely where a run has it at all, for each request or each
 // moment.
-#define LICTOR_MISFORTUNES(X)                                    \
-  X(LoseRequest, "requests lost", 0.05)                          \
-  X(LoseReply, "replies lost", 0.05)                             \
-  X(Refuse, "connections refused", 0.03)                         \
-  X(Late, "requests and replies late, out of order", 0.05)       \
-  X(Zombie, "writes that land after their sender gave up", 0.04) \
-  X(Spurious, "watches answered with nothing new", 0.05)         \
+#define LICTOR_MISFORTUNES(X)                                     \
+  X(LoseRequest, "requests lost", 0.05)                           \
+  X(LoseReply, "replies lost", 0.05)                              \
+  X(Refuse, "connections refused", 0.03)                          \
+  X(Late, "requests and replies late, out of order", 0.05)        \
+  X(Zombie, "writes that land after their sender gave up", 0.04)  \
+  X(Spurious, "watches answered with nothing new", 0.05)          \
   X(Stale, "watches answered with what was, after what is", 0.05) \
-  X(Rewound, "X-Consul-Index gone back", 0.03)                   \
-  X(NoIndex, "X-Consul-Index below 1", 0.03)                     \
-  X(Cut, "bodies cut short", 0.03)                               \
-  X(TooMany, "429", 0.02)                                        \
-  X(Error, "500 by a proxy", 0.02)                               \
-  X(BadGateway, "502", 0.02)                                     \
-  X(Crash, "daemons killed", 0.03)                               \
-  X(Pause, "daemons frozen", 0.04)                               \
-  X(Stop, "daemons stopped", 0.03)                               \
-  X(Outage, "partitions", 0.04)                                  \
-  X(KillSession, "sessions killed", 0.03)                        \
-  X(FailOver, "Consul without a leader, its timers anew", 0.03)  \
-  X(Reap, "tombstones reaped", 0.05)                             \
-  X(Control, "pauses and step-downs", 0.03)                      \
-  X(OverwriteControl, "the control key overwritten", 0.02)       \
-  X(DeleteControl, "the control key deleted", 0.02)              \
-  X(OverwriteLeader, "the leader key overwritten", 0.03)         \
-  X(DeleteLeader, "the leader key deleted", 0.01)                \
-  X(Touch, "strangers that write beside lictor's fields", 0.05)  \
-  X(Withdraw, "tasks deleted", 0.2)                              \
-  X(Nonsense, "records that are none", 0.05)                     \
-  X(ClockStep, "clocks set by seconds", 0.03)                    \
-  X(ClockDays, "clocks set by days", 0.02)                       \
-  X(Hang, "jobs that hang", 0.3)                                 \
+  X(Rewound, "X-Consul-Index gone back", 0.03)                    \
+  X(NoIndex, "X-Consul-Index below 1", 0.03)                      \
+  X(Cut, "bodies cut short", 0.03)                                \
+  X(TooMany, "429", 0.02)                                         \
+  X(Error, "500 by a proxy", 0.02)                                \
+  X(BadGateway, "502", 0.02)                                      \
+  X(Crash, "daemons killed", 0.03)                                \
+  X(Pause, "daemons frozen", 0.04)                                \
+  X(Stop, "daemons stopped", 0.03)                                \
+  X(Outage, "partitions", 0.04)                                   \
+  X(KillSession, "sessions killed", 0.03)                         \
+  X(FailOver, "Consul without a leader, its timers anew", 0.03)   \
+  X(Reap, "tombstones reaped", 0.05)                              \
+  X(Control, "pauses and step-downs", 0.03)                       \
+  X(OverwriteControl, "the control key overwritten", 0.02)        \
+  X(DeleteControl, "the control key deleted", 0.02)               \
+  X(OverwriteLeader, "the leader key overwritten", 0.03)          \
+  X(DeleteLeader, "the leader key deleted", 0.01)                 \
+  X(Touch, "strangers that write beside lictor's fields", 0.05)   \
+  X(Withdraw, "tasks deleted", 0.2)                               \
+  X(Nonsense, "records that are none", 0.05)                      \
+  X(ClockStep, "clocks set by seconds", 0.03)                     \
+  X(ClockDays, "clocks set by days", 0.02)                        \
+  X(Hang, "jobs that hang", 0.3)                                  \
   X(Fail, "jobs that fail", 0.2)
 
 enum class Misfortune {

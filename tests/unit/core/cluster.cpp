@@ -479,7 +479,7 @@ Event Cluster::serve(Daemon& daemon, const CreateSession& effect) {
 }
 
 Event Cluster::serve(Daemon& daemon, const AcquireLock& effect) {
-  return store.lock(now, effect, daemon.name);
+  return store.lock(now, effect, daemon.name, daemon.incarnation);
 }
 
 }  // namespace lictor::core::test

@@ -38,7 +38,7 @@ struct Fault {
   bool no_leader = false;  // Consul answers 500 and does nothing: unknown
   bool spurious = false;   // a blocking query is answered although nothing changed
   Tampering tampering{};
-  Duration out = 1ms;      // past the request's time-out it lands all the same: a zombie
+  Duration out = 1ms;  // past the request's time-out it lands all the same: a zombie
   Duration back = 1ms;
 };
 

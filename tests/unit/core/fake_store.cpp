@@ -78,18 +78,21 @@ Instant FakeStore::next_expiry() const {
   return next;
 }
 
-LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node) {
+LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node,
+                            std::uint64_t incarnation) {
   using Answer = LockReplied::Answer;
   if (no_right.contains("leader")) {
     return {effect.request, Answer::kRefused, 0, "Permission denied"};
   }
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
-  if (leader_.session == effect.session) {  // the same value again: nothing changes
+  const std::string value = node + '#' + std::to_string(incarnation);
+  if (leader_.session == effect.session) {
+    if (std::exchange(leader_.value, value) != value) leader_.modify_index = ++index_;
     return {effect.request, Answer::kAcquired, leader_.modify_index, {}};
   }
   if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
   if (now < lock_delay_until_) return {effect.request, Answer::kLockDelay, 0, {}};
-  leader_ = {true, effect.session, node, ++index_};
+  leader_ = {true, effect.session, value, ++index_};
   return {effect.request, Answer::kAcquired, index_, {}};
 }
 
@@ -109,7 +112,7 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   reply.ok = true;
   reply.found = leader_.exists;
   reply.session = leader_.session;
-  reply.holder = leader_.value;
+  reply.holder = leader_.value.substr(0, leader_.value.find('#'));
   reply.modify_index = leader_.modify_index;
   reply.consul_index = leader_index();
   return effect.consistent ? reply : spoiled(std::move(reply), leader_reads_);
@@ -147,8 +150,7 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
         key.size() +
         (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
   }
-  return effect.consistent ? reply
-                           : spoiled(std::move(reply), effect.full ? lists_ : name_lists_);
+  return effect.consistent ? reply : spoiled(std::move(reply), effect.full ? lists_ : name_lists_);
 }
 
 // A server that lags answers with what was true a while ago.

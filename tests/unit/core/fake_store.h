@@ -33,7 +33,8 @@ class FakeStore {
                                 Duration lock_delay);
   SessionRenewed renew(Instant now, const RenewSession& effect);
   SessionDestroyed destroy(Instant now, const DestroySession& effect);
-  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node);
+  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node,
+                   std::uint64_t incarnation);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
   ControlRead read_control(const WatchControl& effect) const;

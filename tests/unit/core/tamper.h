@@ -10,9 +10,9 @@ namespace lictor::core::test {
 
 enum class Tamper {
   kNone,
-  kStale,       // a read without ?consistent shows what was answered to an earlier one
-  kRewound,     // X-Consul-Index went back
-  kNoIndex,     // X-Consul-Index below 1
+  kStale,    // a read without ?consistent shows what was answered to an earlier one
+  kRewound,  // X-Consul-Index went back
+  kNoIndex,  // X-Consul-Index below 1
   // What a proxy does; over the wire layer only.
   kCut,         // the body ends early
   kTooMany,     // 429: Consul never saw it
