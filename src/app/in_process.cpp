@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/text.h"
+#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -17,11 +18,16 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxNoteBytes = 200;
 
-Task to_task(const exec::Attempt& attempt) {
+Result<Task> to_task(const exec::Attempt& attempt) {
   Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
             *attempt.record};
-  const json record = json::parse(task.record, nullptr, false);
-  if (record.is_object() && record.contains("taskPara")) task.parameters = record["taskPara"];
+  auto record = wire::parse_json(task.record);
+  if (!record) {
+    return fail(ErrorCode::kInvalid, "the record is nested deeper than " +
+                                         std::to_string(wire::kMaxJsonDepth) +
+                                         " levels, too deep for an executor in C++");
+  }
+  if (record->contains("taskPara")) task.parameters = std::move((*record)["taskPara"]);
   return task;
 }
 
@@ -89,7 +95,15 @@ Result<void> hand_over(const Context& context, const JobResult& result, exec::Ex
 
 exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                           const exec::JobTools& tools) {
-  const Context context{to_task(attempt),
+  exec::Exit exit{};
+  exit.attempt = attempt.id;
+  auto task = to_task(attempt);
+  if (!task) {
+    exit.ending = exec::Ending::kPermanent;
+    exit.error = std::move(task.error().message);
+    return exit;
+  }
+  const Context context{*std::move(task),
                         attempt.number,
                         attempt.fencing_token,
                         tools.deadline,
@@ -98,8 +112,6 @@ exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                           tools.note_progress(to_progress(fraction, note));
                         }};
   const JobResult result = executor.run(context);
-  exec::Exit exit{};
-  exit.attempt = attempt.id;
   exit.error = result.error();
   switch (result.status()) {
     case JobResult::Status::kDone:

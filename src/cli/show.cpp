@@ -120,13 +120,12 @@ ordered_json json_of(const TaskInfo& view) {
   ordered_json told = task_json(view);
   told["session"] = view.session.empty() ? ordered_json{} : ordered_json(view.session);
   if (view.state == TaskState::kDone) {
-    ordered_json result = ordered_json::parse(view.result, nullptr, false);
-    told["result"] = result.is_discarded() ? ordered_json{} : std::move(result);
+    told["result"] =
+        wire::parse_json(view.result) ? ordered_json::parse(view.result) : ordered_json{};
   }
   told["output_tail"] = view.output_tail.empty() ? ordered_json{} : ordered_json(view.output_tail);
-  ordered_json value = ordered_json::parse(view.record, nullptr, false);
-  if (!value.is_discarded()) {
-    told["value"] = std::move(value);
+  if (wire::parse_json(view.record)) {
+    told["value"] = ordered_json::parse(view.record);
   } else if (is_utf8(view.record)) {
     told["raw"] = view.record;
   } else {

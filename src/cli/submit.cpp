@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "client/follow.h"
+#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
@@ -19,8 +20,7 @@ ordered_json document(const Client& client, const client::NewRecord& task) {
 }
 
 ordered_json result_of(const TaskInfo& done) {
-  ordered_json result = ordered_json::parse(done.result, nullptr, false);
-  return result.is_discarded() ? ordered_json{} : result;
+  return wire::parse_json(done.result) ? ordered_json::parse(done.result) : ordered_json{};
 }
 
 Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {

@@ -17,9 +17,6 @@ namespace {
 
 using wire::json_quoted;
 
-// What the daemon must be able to add to a record when it claims it.
-constexpr std::size_t kClaimBytes = 1'000;
-
 tl::unexpected<Error> refuse(std::string_view where, const std::string& message) {
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
 }
@@ -28,7 +25,7 @@ std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch
 
 // What the daemon would say of the record.
 Result<void> check_record(const std::string& id, const std::string& record) {
-  if (const std::size_t most = core::QueueOptions{}.max_value_bytes - kClaimBytes;
+  if (const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
       record.size() > most) {
     return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
                                           " bytes, got " + std::to_string(record.size()) +

@@ -18,11 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-// What the daemon leaves for its own fields when it looks whether a record can be rewritten.
-constexpr std::size_t kClaimBytes = 1'000;
-
 bool too_large(std::size_t bytes) {
-  return bytes + kClaimBytes > core::QueueOptions{}.max_value_bytes;
+  return bytes + core::kClaimBytes > core::QueueOptions{}.max_value_bytes;
 }
 
 TaskState state_of(const core::Task& task, std::string_view leader_session, WallTime now) {
@@ -100,7 +97,7 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
   view.key = std::move(entry.key);
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
-  const auto letter = wire::parse_json(entry.value);
+  const auto letter = wire::parse_json(entry.value, wire::kAnyDepth);
   view.record = std::move(entry.value);
   if (!letter || !letter->is_object()) {
     view.error = "not a dead letter of lictor's";
@@ -125,7 +122,7 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
   view.record = std::move(entry.value);
-  const auto done = wire::parse_json(view.record);
+  const auto done = wire::parse_json(view.record, wire::kAnyDepth);
   if (!done || !done->is_object()) {
     view.error = "not a record of lictor's";
     return view;

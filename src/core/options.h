@@ -60,6 +60,10 @@ struct TypePolicy {
   friend bool operator==(const TypePolicy&, const TypePolicy&) = default;
 };
 
+/// What a stamp adds to a record at most: a claim (node, session, nonce, time), counters, and the
+/// last error, up to 2 kB before it is escaped.
+inline constexpr std::size_t kClaimBytes = 5'000;
+
 /// What the core of one queue decides by. The relations are checked when the configuration is
 /// loaded (app/config_check): the session survives a lost renewal, and the lease a lost proof.
 struct QueueOptions {

@@ -10,9 +10,6 @@
 namespace lictor::core {
 namespace {
 
-// What a stamp adds to a record: a claim (node, session, nonce, time), counters, and the last
-// error, up to 2 kB before it is escaped.
-constexpr std::size_t kClaimBytes = 5'000;
 // Greater than every key: they are UTF-8, or are shown as if they were.
 constexpr std::string_view kAfterAll = "\xff";
 

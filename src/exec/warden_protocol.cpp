@@ -50,6 +50,12 @@ class Reader {
     std::memcpy(&number, rest_.data(), sizeof(number));
     rest_.remove_prefix(sizeof(number));
   }
+  void get(bool& flag) {
+    std::uint8_t number = 0;
+    get(number);
+    if (number > 1) return spoil();
+    flag = number != 0;
+  }
   template <class E>
   requires std::is_enum_v<E>
   void get(E& value) {

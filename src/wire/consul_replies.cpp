@@ -175,6 +175,7 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
     event.answer = Answer::kAcquired;
     return event;
   }
+  if (reply->errors.empty()) event.error = describe(response);
   for (const TxnReply::OpError& error : reply->errors) {
     event.error = error.what;
     const std::string_view what = error.what;
@@ -352,7 +353,7 @@ core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect
     return event;
   }
   for (KvEntry& entry : *entries) {
-    if (entry.key == layout.done_prefix) continue;
+    if (!entry.key.starts_with(layout.done_prefix) || entry.key == layout.done_prefix) continue;
     // What tells no time is as old as can be.
     const WallTime at = done_at(entry.value).value_or(WallTime{});
     event.entries.push_back({layout.tasks_prefix + entry.key.substr(layout.done_prefix.size()),
@@ -388,6 +389,10 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     for (const KvEntry& entry : reply->results) {
       event.modify_index = std::max(event.modify_index, entry.modify_index);
     }
+    return event;
+  }
+  if (reply->errors.empty()) {  // not Consul's either: it names what it refuses
+    event.error = describe(response);
     return event;
   }
   event.outcome = Outcome::kRejected;

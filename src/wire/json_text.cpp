@@ -51,6 +51,23 @@ std::string name_of(std::string_view quoted) {
   return json::parse(quoted, nullptr, false).get<std::string>();
 }
 
+// Of text that is JSON; of other text it may say anything.
+bool is_deeper(std::string_view text, std::size_t max_depth) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+    } else if (text[i] == '[' || text[i] == '{') {
+      if (++depth > max_depth) return true;
+    } else if ((text[i] == ']' || text[i] == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Walks over text that is known to be one valid JSON object.
@@ -124,6 +141,9 @@ class Walker {
 Result<std::vector<Member>> split_object(std::string_view text) {
   // Some editors put a byte order mark first; nlohmann passes over it, and so must we.
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.starts_with(kByteOrderMark)) {
+    return fail(ErrorCode::kInvalid, "expected a JSON object, got two byte order marks");
+  }
   Checker checker;
   // To nlohmann a NUL is the end of the text, whatever follows.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
@@ -147,7 +167,10 @@ std::vector<Member> split_valid_object(std::string_view text) {
   return Walker{text}.members();
 }
 
-std::optional<json> parse_json(std::string_view text) {
+std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
+  // To nlohmann a NUL is the end of the text, whatever follows.
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;
+  if (max_depth != kAnyDepth && is_deeper(text, max_depth)) return std::nullopt;
   json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
   return value;

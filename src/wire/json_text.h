@@ -3,6 +3,8 @@
 // JSON as text: what must survive a rewrite unchanged is copied, never parsed and printed again,
 // since a number beyond 64 bits or a repeated name would not come back as it was.
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +29,15 @@ struct Member {
 /// The same of what split_object() has taken before: it is not looked at again.
 [[nodiscard]] std::vector<Member> split_valid_object(std::string_view text);
 
-/// Parses without throwing; nothing when `text` is not JSON.
-[[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text);
+/// nlohmann copies, compares and prints a value by recursion: half a megabyte of '[' exhausts the
+/// stack.
+inline constexpr std::size_t kMaxJsonDepth = 512;
+/// For who only looks a value up, which takes no recursion.
+inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max();
+
+/// Parses without throwing; nothing when `text` is not JSON, or is nested deeper than `max_depth`.
+[[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
+                                                       std::size_t max_depth = kMaxJsonDepth);
 
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);

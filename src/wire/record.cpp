@@ -76,7 +76,7 @@ Result<core::Backoff> read_backoff(std::string_view text) {
       (member.name == "max" ? backoff.max : backoff.initial) = *duration;
     } else if (member.name == "factor" || member.name == "jitter") {
       const bool factor = member.name == "factor";
-      const auto value = parse_json(member.value_text);
+      const auto value = parse_json(member.value_text, kAnyDepth);
       const double number = value->is_number() ? value->get<double>() : -1.0;
       if (number < (factor ? 1.0 : 0.0) || number > (factor ? 100.0 : 1.0)) {
         return expected(
@@ -93,7 +93,7 @@ Result<core::Backoff> read_backoff(std::string_view text) {
 
 // Only for showing and for telling our own claims; a claim in another form is somebody else's.
 std::optional<core::Claim> read_claim(std::string_view text) {
-  const auto value = parse_json(text);
+  const auto value = parse_json(text, kAnyDepth);
   if (!value || !value->is_object()) return std::nullopt;
   const auto field = [&](const char* name) {
     const auto it = value->find(name);
@@ -225,7 +225,7 @@ namespace {
 
 // What the queue's JSON pointer shows of the record, as text; empty when it shows nothing scalar.
 std::string serial_key_by(const std::string& pointer, std::string_view record) {
-  const auto parsed = parse_json(record);
+  const auto parsed = parse_json(record, kAnyDepth);
   if (!parsed) return {};
   const json::json_pointer where{pointer};
   if (!parsed->contains(where)) return {};

@@ -40,6 +40,13 @@ class Run {
 
 TEST_SUITE_BEGIN("app");
 
+TEST_CASE("parameters that are nested without end are kept from an executor") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const Run run{[](const Context&) { return JobResult::done(); }, R"({"taskPara": )" + deep + "}"};
+  CHECK(run.exit.ending == exec::Ending::kPermanent);
+  CHECK(run.exit.error.find("nested") != std::string::npos);
+}
+
 TEST_CASE("an executor gets its task, and its answer is the exit") {
   const Run run{[](const Context& context) {
     CHECK(context.task().id == "7");

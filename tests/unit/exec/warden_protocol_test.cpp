@@ -45,6 +45,15 @@ TEST_CASE("an order reads back as it was written, and in no part") {
   CHECK_FALSE(decode_order("\x7f").has_value());
 }
 
+TEST_CASE("a truth value is 0 or 1") {
+  Spawn spawn;
+  std::string bytes = encode(Order{spawn});
+  constexpr std::size_t kEndsWithLease = 1 + sizeof(AttemptId) + sizeof(LeaseSlot);
+  REQUIRE(bytes[kEndsWithLease] == 1);
+  bytes[kEndsWithLease] = 2;
+  CHECK_FALSE(decode_order(bytes).has_value());
+}
+
 TEST_CASE("the attempt is read from the head of a start, and of nothing else") {
   Spawn spawn;
   spawn.attempt = AttemptId{42};

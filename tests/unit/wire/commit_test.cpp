@@ -75,6 +75,20 @@ TEST_CASE("tasks of any queue, and what lies beside the queues, are for jobs to 
   }
 }
 
+TEST_CASE("a job's writes that are nested without end are refused, not followed") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK_FALSE(error_of(deep).empty());
+  CHECK_FALSE(error_of("[" + deep + "]").empty());
+  CHECK_FALSE(error_of(R"([{"key": )" + deep + "}]").empty());
+  CHECK_FALSE(check_result(deep));
+}
+
+TEST_CASE("a result that is JSON but for its ends is refused, for it stands within an object") {
+  CHECK_FALSE(check_result(std::string_view{"1\0 and more", 10}));
+  CHECK_FALSE(check_result("\xef\xbb\xbf{}"));
+  CHECK_FALSE(error_of(std::string_view{"[]\0", 3}).empty());
+}
+
 TEST_CASE("a result is any JSON value") {
   CHECK(check_result("7"));
   CHECK(check_result("null"));

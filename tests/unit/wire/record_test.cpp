@@ -214,6 +214,16 @@ TEST_CASE("a record with a byte order mark is read and rewritten") {
   CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
 }
 
+TEST_CASE("two byte order marks are one too many") {
+  CHECK(error("\xef\xbb\xbf\xef\xbb\xbf{\"taskType\":\"T\"}") ==
+        "expected a JSON object, got two byte order marks");
+}
+
+TEST_CASE("a backoff's factor is a number, however deep what stands there is nested") {
+  const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
+  CHECK(error(with(R"("backoff": {"factor": )" + deep + "}")).starts_with("backoff: expected"));
+}
+
 TEST_CASE("what lictor wrote is read back") {
   for (const Stamp& stamp : {claimed(), put_off(), Stamp{}}) {
     Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;

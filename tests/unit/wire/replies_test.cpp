@@ -282,6 +282,42 @@ TEST_CASE("a commit is applied, rejected, or unknown, and nothing between") {
   CHECK(denied.failures[0].why == OpFailure::kDenied);
 }
 
+TEST_CASE("a conflict that names no operation is no answer of Consul's") {
+  for (const char* body : {"{}", "[]", R"({"Results":null,"Errors":null})"}) {
+    CAPTURE(body);
+    const auto committed = decode(Commit{RequestId{1}, "s", {}, false}, reply(409, body));
+    CHECK(committed.outcome == Outcome::kUnknown);
+    CHECK_FALSE(committed.error.empty());
+    const auto lock = decode(AcquireLock{RequestId{1}, "s"}, reply(409, body));
+    CHECK(lock.answer == LockReplied::Answer::kUnknown);
+    CHECK_FALSE(lock.error.empty());
+  }
+}
+
+TEST_CASE("a plain write is refused by the word false alone") {
+  Commit commit{RequestId{1}, "s", {FinishOp{"l/q/tasks/1", 7}}, true};
+  CHECK(decode_plain(commit, 0, reply(200, "false\n")).outcome == Outcome::kRejected);
+  const auto other = decode_plain(commit, 0, reply(200, "<html>a proxy"));
+  CHECK(other.outcome == Outcome::kUnknown);
+  CHECK_FALSE(other.error.empty());
+}
+
+TEST_CASE("a history takes in no keys from elsewhere") {
+  const std::string body = "[" + entry("x", "{}", 3) + "," + entry("l/q/done/1", "{}", 4) + "]";
+  const auto listed = decode(kLayout, ListHistory{RequestId{1}}, reply(200, body, 9));
+  REQUIRE(listed.ok);
+  REQUIRE(listed.entries.size() == 1);
+  CHECK(listed.entries.front().key == "l/q/tasks/1");
+}
+
+TEST_CASE("an operator's switch that is nested without end is unreadable, and harms nobody") {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const std::string body = "[" + entry("l/q/control", R"({"paused": )" + deep + "}", 3) + "]";
+  const auto control = decode(WatchControl{RequestId{1}, 0}, reply(200, body, 9));
+  CHECK(control.unreadable);
+  CHECK_FALSE(control.error.empty());
+}
+
 TEST_CASE("a rejected commit names what failed, and why") {
   // Of some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
   struct Row {
