@@ -5,10 +5,13 @@
 #   tests/run.sh -R election              only tests whose name matches
 #   tests/run.sh -L unit                  only tests with this label
 #
+# Without arguments it also has the fuzzers run for a while (tests/fuzz/run.sh).
+#
 # Installs what is missing (tests/install-deps.sh), finds or fetches a consul binary
 # (consul/get-consul.sh; CONSUL_BIN names one), builds in build/ci. Runs from any folder.
 #
-# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once.
+# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once;
+# LICTOR_FUZZ_SECONDS=n sets how long each fuzzer runs (10).
 set -euo pipefail
 
 case "${1-}" in
@@ -33,3 +36,4 @@ fi
 cmake --preset ci "${fresh[@]}"
 cmake --build --preset ci --parallel "${JOBS:-$(nproc)}"
 ctest --preset ci --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@"
+[ "$#" -gt 0 ] || tests/fuzz/run.sh "${LICTOR_FUZZ_SECONDS:-10}"

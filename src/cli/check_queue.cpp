@@ -179,6 +179,13 @@ class QueueCheck {
                  "nothing is started until \"lictor resume\"");
   }
 
+  // In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD.
+  [[nodiscard]] bool can_be_named(const std::string& key) const {
+    if (key.find("\xef\xbf\xbd") == std::string::npos) return true;
+    const auto entry = store_.get(key);
+    return !entry || *entry;
+  }
+
   void check_tasks(const std::string& leader_session) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
@@ -189,8 +196,14 @@ class QueueCheck {
     std::size_t bytes = 0;
     std::size_t total = 0;
     const WallTime now = wall_now();
+    std::vector<std::string> folders;
+    std::vector<std::string> unnameable;
     for (wire::KvEntry& entry : listed->entries) {
-      if (!queue_.layout.task_id(entry.key)) continue;
+      if (!queue_.layout.task_id(entry.key)) {
+        if (!entry.value.empty()) folders.push_back(entry.key);
+        continue;
+      }
+      if (!can_be_named(entry.key)) unnameable.push_back(entry.key);
       ++total;
       bytes += entry.value.size();
       const TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader_session, now);
@@ -212,6 +225,18 @@ class QueueCheck {
                    "each change of leader reads them all; a second queue shares the load");
     } else {
       report_.ok(name("tasks"), detail);
+    }
+    if (!folders.empty()) {
+      report_.warn(
+          name("tasks"),
+          "in keys that end in \"/\", which are folders, stands something: " + some(folders),
+          "it is never run; write it without the \"/\", or delete it");
+    }
+    if (!unnameable.empty()) {
+      report_.warn(name("tasks"),
+                   counted(unnameable.size(), "key") + " that are not UTF-8: " + some(unnameable),
+                   "they are never run, since Consul tells them in other bytes; delete them by the "
+                   "bytes they were written with");
     }
     if (!unreadable.empty()) {
       report_.warn(name("tasks"),

@@ -200,6 +200,8 @@ struct Fact {
     kResumed,
     kNoExecutor,
     kResultLeftOut,
+    kUnnameable,
+    kInFolder,
   };
   Kind kind;
   std::string key;

@@ -112,6 +112,8 @@ class Queue {
   void withdraw(Attempt& attempt, Effects& out);
   bool correct_retry(Instant now, Task& task) const;
   void correct_retries(Instant now);
+  void tell_folders(const TasksListed& listed, Effects& out);
+  [[nodiscard]] bool leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
 
   // queue_claim.cpp: which task is claimed, and when
@@ -177,8 +179,13 @@ class Queue {
   std::uint64_t last_claim_ = 0;
   std::set<std::string> abandoned_claims_;  // claims that seemed not to land, and may yet
   std::map<std::string, Tombstone, std::less<>> tombstones_;
-  std::map<std::string, std::uint64_t, std::less<>> burying_;     // unreadable or expired, by key
-  std::map<std::string, std::uint64_t, std::less<>> left_alone_;  // too large to be rewritten
+  std::map<std::string, std::uint64_t, std::less<>> burying_;  // unreadable or expired, by key
+  struct LeftAlone {
+    std::uint64_t index = 0;
+    Reason::Kind why = Reason::Kind::kTooLarge;
+  };
+  std::map<std::string, LeftAlone, std::less<>> left_alone_;
+  std::set<std::string> told_folders_;
   std::set<std::string> told_no_executor_;
 
   std::set<AttemptId> leftovers_;  // jobs of a lost term that still run

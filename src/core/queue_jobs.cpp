@@ -312,9 +312,11 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   Attempt* attempt = attempts_.find(key);
   if (attempt == nullptr) {  // an unreadable or expired record on its way to the dead letters
     burying_.erase(key);
+    const auto* bury = std::get_if<BuryOp>(&settled.write.op);
+    const bool is_gone = settled.verdict == Commits::Verdict::kVoid && !settled.stored;
     if (settled.stored) {
       take_in(now, *settled.stored, out);
-    } else {
+    } else if (!is_gone || bury == nullptr || !leave_if_unnameable(key, bury->index, out)) {
       listing_.fetch(key);  // what was written anew meanwhile was passed over
     }
     if (settled.verdict == Commits::Verdict::kApplied && purpose == Purpose::kBury) {
@@ -346,6 +348,9 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   // Not as we expected it: withdrawn, or rewritten by its producer. What the store holds counts.
   if (purpose == Purpose::kClaim) {
     abandon_claim(settled.write.nonce);
+    if (!settled.stored && leave_if_unnameable(key, attempt->task->modify_index, out)) {
+      return end_attempt(*attempt);
+    }
     out.emplace_back(Fact{settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn,
                           key,
                           0,

@@ -80,6 +80,7 @@ void Queue::end_term(Instant now, Effects& out) {
   tombstones_.clear();
   burying_.clear();
   left_alone_.clear();
+  told_folders_.clear();
   abandoned_claims_.clear();
   refused_.clear();
   rate_at_ = ahead_at_ = Instant::max();

@@ -51,7 +51,7 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
     tombstones_.erase(it);
   }
   if (const auto it = left_alone_.find(key); it != left_alone_.end()) {
-    if (index <= it->second) return;
+    if (index <= it->second.index) return;
     left_alone_.erase(it);
   }
   if (const auto it = burying_.find(key); it != burying_.end()) return;
@@ -63,7 +63,7 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   const auto known = schedule_.find(task.key);
   if (known && known->modify_index >= task.modify_index) return;
   if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
-    left_alone_[task.key] = task.modify_index;
+    left_alone_[task.key] = {task.modify_index};
     schedule_.remove(task.key);
     out.emplace_back(Fact{Fact::Kind::kTooLarge, task.key, 0, 0, {}, {}});
     return;
@@ -114,7 +114,7 @@ void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
   schedule_.remove(record.key);
   // In a dead letter its bytes stand in base64 at worst.
   if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
-    left_alone_[record.key] = record.modify_index;
+    left_alone_[record.key] = {record.modify_index};
     out.emplace_back(Fact{Fact::Kind::kTooLarge, record.key, 0, 0, record.error, {}});
     return;
   }
@@ -146,11 +146,32 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
     std::sort(names.begin(), names.end());
   }
   compare(names, event, out);
+  if (event.full) tell_folders(event, out);
   if (event.marker) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
   }
+}
+
+// A folder is left alone; who meant it for a task is to learn of it, once.
+void Queue::tell_folders(const TasksListed& listed, Effects& out) {
+  std::set<std::string> folders{listed.folders.begin(), listed.folders.end()};
+  for (const std::string& key : folders) {
+    if (!told_folders_.contains(key)) {
+      out.emplace_back(Fact{Fact::Kind::kInFolder, key, 0, 0, {}, {}});
+    }
+  }
+  told_folders_ = std::move(folders);
+}
+
+// In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key:
+// none. True: so it is with `key`, which was listed with `index` and is not there.
+bool Queue::leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out) {
+  if (key.find("\xef\xbf\xbd") == std::string::npos) return false;
+  left_alone_[key] = {index, Reason::Kind::kUnnameable};
+  out.emplace_back(Fact{Fact::Kind::kUnnameable, key, 0, 0, {}, {}});
+  return true;
 }
 
 // Of a hundred thousand names all but a few are known: the names, what waits and what is ours are
@@ -209,7 +230,7 @@ void Queue::compare(const Names& listed, const TasksListed& event, Effects& out)
   }
   for (Attempt* each : withdrawn) withdraw(*each, out);
   std::erase_if(left_alone_, [&](const auto& entry) {
-    return event.marker && entry.second <= event.consul_index &&
+    return event.marker && entry.second.index <= event.consul_index &&
            !std::binary_search(listed.begin(), listed.end(), std::string_view{entry.first});
   });
 }

@@ -22,6 +22,7 @@ struct Reason {
     kSettling,      // its end is being written; text: the last trouble
     kBurying,       // it is on its way to the dead letters
     kTooLarge,      // it cannot be rewritten, so it is left where it is
+    kUnnameable,    // its key is not UTF-8, so that Consul does not tell it
     kNoExecutor,    // text: the type
     kNotDue,        // until
     kBackoff,       // until; text: the last failure

@@ -64,6 +64,14 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "paused"};
     case Kind::kResumed:
       return {Level::kInfo, "resumed"};
+    case Kind::kUnnameable:
+      return {Level::kError,
+              "its key is not UTF-8, so that Consul does not tell it; left where it is: write it "
+              "under another key"};
+    case Kind::kInFolder:
+      return {Level::kWarn,
+              "a key that ends in \"/\" is a folder, and what it holds is never run; write it "
+              "without the \"/\", or delete it"};
     case Kind::kResultLeftOut:
       return {Level::kWarn, "its result does not fit into a transaction; it is kept without"};
     case Kind::kNoExecutor:

@@ -286,7 +286,12 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
     event.records.reserve(entries->size());
     for (KvEntry& entry : *entries) {
       if (entry.key == layout.tasks_prefix) event.marker = true;
-      if (!layout.is_task(entry.key)) continue;
+      if (!layout.is_task(entry.key)) {
+        if (!entry.value.empty() && entry.key != layout.tasks_prefix) {
+          event.folders.push_back(std::move(entry.key));
+        }
+        continue;
+      }
       event.records.push_back(read_record(layout, std::move(entry)));
     }
   } else {

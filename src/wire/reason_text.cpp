@@ -34,6 +34,8 @@ std::string_view reason_name(Kind kind) {
       return "dying";
     case Kind::kTooLarge:
       return "too_large";
+    case Kind::kUnnameable:
+      return "unnameable";
     case Kind::kNoExecutor:
       return "no_executor";
     case Kind::kNotDue:
@@ -106,6 +108,10 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
     case Kind::kTooLarge:
       return "its record is so large that it cannot be claimed (524288 bytes with lictor's own "
              "fields); write it anew, smaller";
+    case Kind::kUnnameable:
+      return "its key is not UTF-8: Consul tells it in other bytes, by which nobody finds it; "
+             "delete "
+             "it by the bytes that it was written with, and write it anew";
     case Kind::kNoExecutor:
       return "the leader has no executor for type " + reason.text +
              R"(; configure one, or "*" for all types)";

@@ -1,0 +1,311 @@
+// What no sane producer writes, and what no sane Consul answers: others' tasks run on, nothing is
+// lost, and whoever asks is told what is wrong.
+
+#include <algorithm>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "tcp_proxy.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+// `lictor ...` on the queue of `world`, to its end.
+Output lictor(const World& world, const std::vector<std::string>& arguments) {
+  const std::string config = world.folder.file("client.json");
+  write_text(config, "{}");
+  std::vector<std::string> line{
+      LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul", world.consul.address()};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return run(line);
+}
+
+bool says(const Output& output, const std::string& text) {
+  INFO(output.out);
+  CHECK(output.out.find(text) != std::string::npos);
+  return output.out.find(text) != std::string::npos;
+}
+
+// How many lines of its log name `word`.
+std::size_t lines_with(const LictorDaemon& daemon, const std::string& word) {
+  const std::string log = daemon.log();
+  std::size_t count = 0;
+  for (std::size_t at = log.find(word); at != std::string::npos; at = log.find(word, at)) {
+    ++count;
+    at = log.find('\n', at);
+  }
+  return count;
+}
+
+std::string deep(const std::string& open, const std::string& close, int levels = 100'000) {
+  std::string text;
+  for (int i = 0; i < levels; ++i) text += open;
+  text += "0";
+  for (int i = 0; i < levels; ++i) text += close;
+  return text;
+}
+
+// A record of `bytes`.
+std::string record_of(std::size_t bytes) {
+  const std::string begin = R"({"taskType":"Record","blob":")";
+  return begin + std::string(bytes - begin.size() - 2, 'x') + "\"}";
+}
+
+// Writes many keys, 64 a transaction.
+void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& base64_value) {
+  for (std::size_t i = 0; i < keys.size(); i += 64) {
+    std::string body{'['};
+    for (std::size_t j = i; j < std::min(i + 64, keys.size()); ++j) {
+      body += body.size() > 1 ? "," : "";
+      body += R"({"KV":{"Verb":"set","Key":")" + keys[j] + R"(","Value":")" + base64_value + "\"}}";
+    }
+    const HttpAnswer answer = kv.request("PUT", "/v1/txn", body + "]");
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+  }
+}
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
+  World world;
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"", "no bytes"},
+      {"\xef\xbb\xbf", "expected a JSON object"},
+      {"\xef\xbb\xbf\xef\xbb\xbf{\"taskType\":\"Record\"}", "byte order marks"},
+      {std::string{"{\"taskType\":\"Record\"}\0x", 23}, "NUL"},
+      {"{\"taskType\":\"Rec\xc3\"}", "UTF-8"},
+      {R"({"taskType":"Record","taskType":7})", "taskType: expected a string"},
+      {R"({"taskType":"Record","taskTime":18446744073709551616})", "taskTime: expected"},
+      {R"({"taskType":"Record","taskTime":1e400})", "expected"},
+      {R"({"taskType":"Record","taskTime":1e18})", "taskTime: expected"},
+      {R"({"taskType":"Record","executeAt":"99999-01-01T00:00:00Z"})", "executeAt: expected"},
+      {R"({"taskType":"Record","executeAt":"2026-02-30T00:00:00Z"})", "executeAt: expected"},
+      {R"({"taskType":"Record","maxAttempts":4294967296})", "maxAttempts: expected"},
+      {R"({"taskType":"Record","backoff":{"factor":)" + deep("[", "]") + "}}", "backoff: expected"},
+      {deep("[", "]"), "expected a JSON object"},
+      {deep("[", ""), "expected a JSON object"}};
+  const auto bad_id = [](std::size_t i) {  // none is the beginning of another
+    return std::string{"bad-"} + static_cast<char>('a' + i);
+  };
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    world.kv.put(world.task_key(bad_id(i)), bad[i].first);
+    world.submit("good-" + std::to_string(i), static_cast<long>(1000 + i));
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  REQUIRE(daemon->runs());
+  CHECK(world.journal.runs().size() == bad.size());
+  CHECK(world.dead() == bad.size());
+
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    const std::string id = bad_id(i);
+    CAPTURE(id);
+    const json letter = world.kv.get_json(world.dead_key(id));
+    CHECK(letter.value("reason", "") == "unreadable");
+    INFO(letter.value("error", ""));
+    CHECK(letter.value("error", "").find(bad[i].second) != std::string::npos);
+    CHECK(lines_with(*daemon, world.task_key(id)) == 1);
+  }
+  const Output list = lictor(world, {"list", "--state", "dead", "--json"});
+  CHECK(list.exit_code == 0);
+  CHECK(json::parse(list.out).at("tasks").size() == bad.size());
+}
+
+TEST_CASE("records that are strange and well formed are run as they are") {
+  World world;
+  const std::vector<std::string> strange{
+      R"({"taskType":"Record","x":)" + deep("[", "]") + "}",
+      R"({"taskType":"Record","x":)" + deep(R"({"a":)", "}", 50'000) + "}",
+      "\xef\xbb\xbf{\"taskType\":\"Record\"}",
+      R"({"taskType":"Other","taskType":"Record","x":1,"x":2})",
+      R"({"taskType":"Record","x":[1e400,-1e-400,123456789012345678901234567890,-0]})",
+      R"({"taskType":"Record","taskPara":{"a":"x\u0000y","\u0000":"z","":"","PATH":"/evil"}})",
+      R"({"taskType":"Record","executeAt":"0000-01-01T00:00:00Z"})",
+      R"({"taskType":"Record","executeAt":0,"taskTime":0})",
+      R"({"taskType":"Record","expireAt":"9999-12-31T23:59:59Z","timeout":"87600h"})",
+      R"({"taskType":"Record","taskAttempt":4294967294,"maxAttempts":4294967295})",
+      R"({"taskType":"Record","taskClaim":)" + deep("[", "]") + "}"};
+  const std::string far = R"({"taskType":"Record","executeAt":"9999-12-31T23:59:59Z"})";
+  world.kv.put(world.task_key("far"), far);
+  for (std::size_t i = 0; i < strange.size(); ++i) {
+    world.kv.put(world.task_key(std::to_string(i)), strange[i]);
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.waiting() == 1; }));
+  for (std::size_t i = 0; i < strange.size(); ++i) {
+    CAPTURE(i);
+    CHECK(world.journal.runs_of(std::to_string(i)).size() == 1);
+  }
+  CHECK(world.dead() == 0);
+  CHECK(world.kv.get(world.task_key("far"))->value == far);
+}
+
+TEST_CASE("a command shows what is nested without end, and a daemon outlives such a switch") {
+  World world;
+  const auto daemon = world.daemon("a");
+  world.submit("1", 1);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  const std::string endless = deep("[", "]");
+  world.kv.put(world.root + "default/control", R"({"paused":)" + endless + "}");
+  world.kv.put(world.dead_key("x"), R"({"record":{"taskType":"T","x":)" + endless +
+                                        R"(},"reason":"failed","error":"e","attempts":1})");
+  const Output shown = lictor(world, {"show", "x", "--json"});
+  CHECK(shown.exit_code == 0);
+  CHECK(json::accept(shown.out));
+  CHECK(lictor(world, {"show", "x"}).exit_code == 0);
+  CHECK(lictor(world, {"dead", "list"}).exit_code == 0);
+  world.submit("2", 2);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(daemon->runs());
+}
+
+TEST_CASE("a record of any size up to Consul's limit is run, but for those that leave no room") {
+  World world;
+  const auto daemon = world.daemon("a");
+  // Around what a transaction holds (3.1), and what is left of a value once a claim is written.
+  const std::vector<std::size_t> run{370'000, 393'116, 400'000, 519'288};
+  const std::vector<std::size_t> left{519'289, 524'288};
+  for (const std::size_t bytes : run) {
+    world.kv.put(world.task_key(std::to_string(bytes)), record_of(bytes));
+  }
+  for (const std::size_t bytes : left) {
+    world.kv.put(world.task_key(std::to_string(bytes)), record_of(bytes));
+  }
+  REQUIRE(eventually([&] { return world.waiting() == left.size(); }));
+  for (const std::size_t bytes : run) {
+    CAPTURE(bytes);
+    CHECK(world.journal.runs_of(std::to_string(bytes)).size() == 1);
+  }
+  const Output list = lictor(world, {"list", "--json"});
+  for (const std::size_t bytes : left) {
+    const std::string id = std::to_string(bytes);
+    CAPTURE(id);
+    CHECK(world.kv.get(world.task_key(id))->value == record_of(bytes));
+    CHECK(lines_with(*daemon, world.task_key(id)) == 1);
+    says(lictor(world, {"why", id}), "too large");
+    for (const json& task : json::parse(list.out).at("tasks")) {
+      if (task.at("id") == id) CHECK(task.at("state") == "too_large");
+    }
+  }
+}
+
+TEST_CASE("keys of any bytes that Consul can tell name tasks") {
+  World world;
+  const std::vector<std::string> ids{"a b",
+                                     "100%",
+                                     "%2F",
+                                     "a+b&c=d?e#f",
+                                     "..",
+                                     "../up",
+                                     "a/../b",
+                                     "a//b",
+                                     "/a",
+                                     ".",
+                                     "line\nfeed",
+                                     "tab\tand\x1b[31m",
+                                     "\"quoted\\\"",
+                                     "\xe6\x97\xa5\xe6\x9c\xac",
+                                     "\xe2\x80\xae right to left",
+                                     "a replacement \xef\xbf\xbd that was written so",
+                                     std::string(5'000, 'k')};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const json record{{"taskType", "Record"}, {"taskId", std::to_string(i)}};
+    static_cast<void>(world.kv.set(world.task_key(ids[i]), record.dump()));
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    CAPTURE(ids[i]);
+    CHECK(world.journal.runs_of(std::to_string(i)).size() == 1);
+  }
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE(
+    "a key that Consul cannot tell, and a task in a folder, are told of once and block nothing") {
+  World world;
+  const std::string record = R"({"taskType":"Record"})";
+  const std::string path = "/v1/kv/" + world.root + "default/tasks/";
+  REQUIRE(world.kv.request("PUT", path + "bytes-%FF%FE", record).body == "true");
+  REQUIRE(world.kv.request("PUT", path + "bad-%FF", "no record").body == "true");
+  REQUIRE(world.kv.request("PUT", path + "folder/", record).body == "true");
+  const auto daemon = world.daemon("a");
+  for (int i = 0; i < 5; ++i) {  // each of them another listing
+    const std::string id = "good-" + std::to_string(i);
+    world.submit(id, 1);
+    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
+  }
+  REQUIRE(eventually([&] { return world.waiting() == 2; }));
+  CHECK(lines_with(*daemon, "not UTF-8") == 2);
+  CHECK(lines_with(*daemon, "is a folder") == 1);
+  CHECK(lines_with(*daemon, "withdrawn") == 0);
+  CHECK(world.journal.runs().size() == 5);
+  const Output check = lictor(world, {"check"});
+  says(check, "2 keys that are not UTF-8");
+  says(check, "default/tasks/folder/");
+  says(lictor(world, {"why", "bytes-\xef\xbf\xbd\xef\xbf\xbd"}), "not UTF-8");
+
+  // Written where it can be told, it is run.
+  world.submit("folder", 1);
+  REQUIRE(eventually([&] { return world.journal.run("folder").has_value(); }));
+}
+
+TEST_CASE("among 100,000 tasks that wait for their time, one that is due starts") {
+  World world;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 100'000; ++i) keys.push_back(world.task_key("far-" + std::to_string(i)));
+  // {"taskType":"Record","executeAt":"2999-01-01T00:00:00Z"}
+  put_all(world.kv, keys,
+          "eyJ0YXNrVHlwZSI6IlJlY29yZCIsImV4ZWN1dGVBdCI6IjI5OTktMDEtMDFUMDA6MDA6MDBaIn0=");
+  world.submit("before", 1);
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.journal.run("before").has_value(); }));
+  world.submit("after", 1);
+  REQUIRE(eventually([&] { return world.journal.run("after").has_value(); }));
+  REQUIRE(eventually([&] { return !world.kv.has(world.task_key("after")); }));
+  CHECK(world.journal.runs().size() == 2);
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("answers that lie about their size cost time and no task") {
+  World world;
+  TcpProxy network{world.consul.port()};
+  DaemonSettings settings = world.settings("a");
+  settings.consul = {network.address()};
+  LictorDaemon daemon{settings};
+  world.submit("0", 1);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  const std::vector<std::pair<std::string, std::string>> lies{
+      {"Content-Length: ", "Content-Length: 1"},  // ten times as long, or more
+      {"Content-Length: 1", "Content-Length: "},  // shorter
+      {"Content-Length: ", "Content-Length: -"},  // no length
+      {"Content-Length: ", "Content-Length: 9999999999999999999"},
+      {"Transfer-Encoding: chunked", "Transfer-Encoding: chunkee"},
+      {"X-Consul-Index: ", "X-Consul-Index: 99999999999999999999"},
+      {"\"ModifyIndex\":", "\"ModifyIndex\":-"}};
+  int count = 0;
+  for (const auto& [truth, lie] : lies) {
+    CAPTURE(lie);
+    network.alter_replies(truth, lie);
+    const std::string id = std::to_string(++count);
+    world.submit(id, 1);
+    REQUIRE(eventually([&] { return network.altered() > 0; }));
+    network.alter_replies("", "");
+    REQUIRE(eventually([&] { return !world.kv.has(world.task_key(id)); }));
+    CHECK(world.journal.runs_of(id).size() >= 1);
+    REQUIRE(daemon.runs());
+  }
+  CHECK(world.dead() == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
