@@ -117,11 +117,11 @@ struct TasksListed {
   bool marker = false;                // the prefix's own folder key was there
   std::vector<StoredRecord> records;  // when full
   KeyList keys;                       // when not
-  std::vector<std::string> folders;   // when full: keys that end in '/' and hold something
   std::size_t bytes = 0;              // of the reply
   std::uint64_t consul_index = 0;
   Duration cost{};  // spent on transfer and parsing
   std::string error;
+  std::vector<std::string> folders{};  // when full: keys that end in '/' and hold something
 };
 
 /// Single tasks, by a consistent read. A key in neither list was not read; ask again.
