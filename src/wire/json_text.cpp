@@ -15,6 +15,7 @@ using nlohmann::json;
 struct Checker : nlohmann::json_sax<json> {
   std::size_t error_byte = 0;
   std::string found;
+  bool out_of_range = false;
   bool object = false;
   bool first = true;
 
@@ -35,7 +36,9 @@ struct Checker : nlohmann::json_sax<json> {
   bool start_array(std::size_t) override { return seen(); }
   bool end_array() override { return true; }
   bool parse_error(std::size_t position, const std::string& last_token,
-                   const json::exception&) override {
+                   const json::exception& error) override {
+    constexpr int kNumberOutOfRange = 406;  // nlohmann's: it is JSON all the same
+    out_of_range = error.id == kNumberOutOfRange;
     error_byte = position;
     found = last_token;
     return false;
@@ -152,6 +155,11 @@ Result<std::vector<Member>> split_object(std::string_view text) {
   }
   if (!json::sax_parse(text, &checker)) {
     if (text.empty()) return fail(ErrorCode::kInvalid, "expected a JSON object, got no bytes");
+    if (checker.out_of_range) {
+      return fail(ErrorCode::kInvalid, "expected numbers below 1.8e308, got " +
+                                           excerpt(checker.found, 40) + " at byte " +
+                                           std::to_string(checker.error_byte));
+    }
     return fail(ErrorCode::kInvalid, "expected a JSON object, got what is not JSON at byte " +
                                          std::to_string(checker.error_byte) + ": \"" +
                                          excerpt(checker.found, 40) + "\"");

@@ -82,7 +82,7 @@ TEST_CASE("records that nobody can read are told of once, where one looks, and o
       {"{\"taskType\":\"Rec\xc3\"}", "UTF-8"},
       {R"({"taskType":"Record","taskType":7})", "taskType: expected a string"},
       {R"({"taskType":"Record","taskTime":18446744073709551616})", "taskTime: expected"},
-      {R"({"taskType":"Record","taskTime":1e400})", "expected"},
+      {R"({"taskType":"Record","x":[1e400]})", "1e400"},
       {R"({"taskType":"Record","taskTime":1e18})", "taskTime: expected"},
       {R"({"taskType":"Record","executeAt":"99999-01-01T00:00:00Z"})", "executeAt: expected"},
       {R"({"taskType":"Record","executeAt":"2026-02-30T00:00:00Z"})", "executeAt: expected"},
@@ -124,12 +124,11 @@ TEST_CASE("records that are strange and well formed are run as they are") {
       R"({"taskType":"Record","x":)" + deep(R"({"a":)", "}", 50'000) + "}",
       "\xef\xbb\xbf{\"taskType\":\"Record\"}",
       R"({"taskType":"Other","taskType":"Record","x":1,"x":2})",
-      R"({"taskType":"Record","x":[1e400,-1e-400,123456789012345678901234567890,-0]})",
+      R"({"taskType":"Record","x":[-1e-400,123456789012345678901234567890,-0]})",
       R"({"taskType":"Record","taskPara":{"a":"x\u0000y","\u0000":"z","":"","PATH":"/evil"}})",
       R"({"taskType":"Record","executeAt":"0000-01-01T00:00:00Z"})",
       R"({"taskType":"Record","executeAt":0,"taskTime":0})",
       R"({"taskType":"Record","expireAt":"9999-12-31T23:59:59Z","timeout":"87600h"})",
-      R"({"taskType":"Record","taskAttempt":4294967294,"maxAttempts":4294967295})",
       R"({"taskType":"Record","taskClaim":)" + deep("[", "]") + "}"};
   const std::string far = R"({"taskType":"Record","executeAt":"9999-12-31T23:59:59Z"})";
   world.kv.put(world.task_key("far"), far);

@@ -214,6 +214,10 @@ TEST_CASE("a record with a byte order mark is read and rewritten") {
   CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
 }
 
+TEST_CASE("a number that no double holds is called by its name") {
+  CHECK(error(with(R"("x": 1e400)")) == "expected numbers below 1.8e308, got 1e400 at byte 27");
+}
+
 TEST_CASE("two byte order marks are one too many") {
   CHECK(error("\xef\xbb\xbf\xef\xbb\xbf{\"taskType\":\"T\"}") ==
         "expected a JSON object, got two byte order marks");
