@@ -46,6 +46,11 @@ std::string time_line(const std::optional<WallTime>& time, WallTime now) {
   return time ? format_rfc3339(*time) + " (" + relative_time(*time, now) + ")" : std::string{};
 }
 
+// What is nested without end is shown as it is: its indentation would be gigabytes.
+std::string value_text(std::string_view text) {
+  return wire::parse_json(text) ? indented_json(text) : std::string{text};
+}
+
 std::string record_text(const std::string& record) {
   if (wire::parse_json(record)) return indented_json(record);
   return record.empty() ? "(no bytes)" : record;
@@ -95,14 +100,14 @@ std::string sheet_of(const Console& console, const TaskInfo& view) {
   sheet.line("size", byte_text(view.record.size()));
   if (!view.output_tail.empty()) sheet.block("The end of its output", view.output_tail);
 
-  if (!view.result.empty()) sheet.block("Result", indented_json(view.result));
+  if (!view.result.empty()) sheet.block("Result", value_text(view.result));
 
   const bool ended = dead || done;
   const auto letter = ended ? wire::split_object(view.record) : wire::split_object("{}");
   bool shown = false;
   for (const wire::Member& member : letter.value_or(std::vector<wire::Member>{})) {
     if (member.name == "record") {
-      sheet.block("Record", indented_json(member.value_text));
+      sheet.block("Record", value_text(member.value_text));
       shown = true;
     } else if (member.name == "raw" || member.name == "raw_base64") {
       const auto value = wire::parse_json(member.value_text);
