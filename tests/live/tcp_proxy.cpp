@@ -110,26 +110,6 @@ bool TcpProxy::pass_request(int from, int to, bool is_cut) {
   return goes_on;
 }
 
-void TcpProxy::alter_replies(std::string from, std::string to) {
-  const std::lock_guard lock{mutex_};
-  altered_from_ = std::move(from);
-  altered_to_ = std::move(to);
-  altered_ = 0;
-}
-
-bool TcpProxy::pass_reply(int from, int to, bool is_cut) {
-  std::string bytes = take(from);
-  const std::lock_guard lock{mutex_};
-  if (!altered_from_.empty()) {
-    for (auto at = bytes.find(altered_from_); at != std::string::npos;
-         at = bytes.find(altered_from_, at + altered_to_.size())) {
-      bytes.replace(at, altered_from_.size(), altered_to_);
-      ++altered_;
-    }
-  }
-  return pass(bytes, to, is_cut);
-}
-
 void TcpProxy::run() {
   std::list<Link> links;
   while (!stopping_) {
@@ -153,7 +133,7 @@ void TcpProxy::run() {
       i += 2;
       const bool goes_on =
           (!from_client || pass_request(link.client, link.server, link.was_cut || is_cut_)) &&
-          (!from_server || pass_reply(link.server, link.client, link.was_cut || is_cut_));
+          (!from_server || pass(take(link.server), link.client, link.was_cut || is_cut_));
       if (!goes_on) link.end();
       return !goes_on;
     });

@@ -27,16 +27,9 @@ class TcpProxy {
   /// not come through.
   void cut_at(std::string word, Before before);
 
-  /// From now on every `from` in what the server says reads `to`, where one piece of it holds it
-  /// whole; an empty `from` ends that.
-  void alter_replies(std::string from, std::string to);
-  /// How often it was altered since alter_replies().
-  [[nodiscard]] int altered() const { return altered_; }
-
  private:
   void run();
   [[nodiscard]] bool pass_request(int from, int to, bool is_cut);
-  [[nodiscard]] bool pass_reply(int from, int to, bool is_cut);
 
   int target_port_;
   int port_ = 0;
@@ -45,9 +38,6 @@ class TcpProxy {
   std::mutex mutex_;
   std::string word_;  // empty: none is waited for
   Before before_ = Before::kRequest;
-  std::string altered_from_;  // empty: nothing is altered
-  std::string altered_to_;
-  std::atomic<int> altered_ = 0;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };
