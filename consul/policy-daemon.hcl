@@ -42,7 +42,8 @@ key "lictor/default/control" { policy = "read" }
 # daemon runs, the token must not be deleted.
 service "lictor" { policy = "write" }
 
-# /v1/agent/self: the agent's node name and version (64 or 128 operations in a transaction).
+# For "lictor check" with this token: which node's sessions it is to try. The daemon itself does
+# without.
 agent "NODE" { policy = "read" }
 
 # Effectively-once: what jobs write through LICTOR_COMMIT goes out with this token, in the finish's

@@ -21,7 +21,5 @@ key_prefix "lictor/default/dead/" { policy = "write" }
 # use "lictor leader --step-down"; to free a lock by force, destroy its session, which starts the
 # lock-delay and so waits for the old leader's jobs:  session_prefix "" { policy = "write" }
 
-# See policy-reader.hcl.
+# "lictor leader", as in policy-reader.hcl.
 session_prefix "" { policy = "read" }
-service "lictor" { policy = "read" }
-node_prefix "" { policy = "read" }

@@ -9,11 +9,11 @@
 # listing with "read" alone is answered 403.
 key_prefix "lictor/default/" { policy = "list" }
 
-# Who holds the lock, for how long. Without it Consul answers 200 with an empty list, which looks
-# like "this session is gone".
+# "lictor leader": where the session that holds the lock lives, its TTL and lock-delay. Without it
+# Consul answers 200 with an empty list, which looks like "this session is gone".
 session_prefix "" { policy = "read" }
 
-# The daemons in the catalog, and their health; the nodes, since entries whose node may not be read
-# are left out of the answer.
-service "lictor" { policy = "read" }
-node_prefix "" { policy = "read" }
+# For dashboards of your own that show the daemons in Consul's catalog, with their health; no command
+# of lictor reads it. Entries whose node may not be read are left out of the answer.
+# service "lictor" { policy = "read" }
+# node_prefix "" { policy = "read" }

@@ -150,6 +150,7 @@ Result<int> check(const Invocation& invocation, cli::Console& console) {
   options.file = config->file;
   options.warnings = config->warnings;
   options.consul = config->consul.options;
+  options.registers = config->consul.register_service;
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
     if (!invocation.queue || *invocation.queue == queue.options.queue) {

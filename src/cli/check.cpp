@@ -96,6 +96,16 @@ Reached check_addresses(const net::Options& consul, Report& report) {
   return reached;
 }
 
+void check_service(Store& store, Report& report) {
+  const auto may = store.may_write("service", "lictor");
+  if (!may) return;  // this Consul does not tell
+  if (*may) return report.ok("service", "the token may register the service lictor");
+  report.fail("service", "the token may not register the service lictor",
+              R"(the daemon needs: service "lictor" { policy = "write" }; or set consul.register )"
+              "to false",
+              ErrorCode::kPermissionDenied);
+}
+
 }  // namespace
 
 Result<int> check(Console& console, const CheckOptions& options, bool json) {
@@ -106,6 +116,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     const Reached reached = check_addresses(options.consul, report);
     if (reached.transport) {
       Store store{*reached.transport};
+      if (options.serves && options.registers) check_service(store, report);
       for (const CheckOptions::Queue& queue : options.queues) {
         check_queue(store, queue, reached.node, options.serves, report);
       }

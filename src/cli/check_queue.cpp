@@ -24,19 +24,27 @@ constexpr std::size_t kNamed = 3;  // tasks that a finding names
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
-// A place of the queue, and who needs which right to it.
+// A place of the queue, and which right to it the daemon needs.
 struct Place {
   std::string name;
   std::string key;
   bool daemon_writes;
+
+  // As consul/policy-daemon.hcl has it.
+  [[nodiscard]] std::string rule() const {
+    return (key.ends_with('/') ? "key_prefix \"" : "key \"") + printable(key) +
+           (daemon_writes ? R"(" { policy = "write" })" : R"(" { policy = "read" })");
+  }
 };
 
-std::vector<Place> places_of(const wire::Layout& layout) {
-  return {{"tasks", layout.tasks_prefix, true},
-          {"dead letters", layout.dead_prefix, true},
-          {"leader", layout.leader_key, true},
-          {"members", layout.members_prefix, true},
-          {"control", layout.control_key, false}};
+std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history) {
+  std::vector<Place> places{{"tasks", layout.tasks_prefix, true},
+                            {"dead letters", layout.dead_prefix, true},
+                            {"leader", layout.leader_key, true},
+                            {"members", layout.members_prefix, true},
+                            {"control", layout.control_key, false}};
+  if (keeps_history) places.push_back({"history", layout.done_prefix, true});
+  return places;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -83,10 +91,12 @@ class QueueCheck {
     std::vector<std::string> readable;
     std::vector<std::string> unreadable;
     std::vector<std::string> keys;
-    const std::vector<Place> places = places_of(queue_.layout);
+    const std::vector<Place> places = places_of(queue_.layout, queue_.options.history.has_value());
+    std::vector<bool> may_read;
     for (const Place& place : places) {
       keys.push_back(place.key);
       const auto entry = store_.get(place.key);
+      may_read.push_back(entry.has_value());
       if (entry) {
         readable.push_back(place.name);
       } else if (entry.error().code == ErrorCode::kPermissionDenied) {
@@ -102,18 +112,20 @@ class QueueCheck {
       return false;
     }
     std::vector<std::string> writable;
-    std::vector<std::string> missing;  // for the daemon
+    std::vector<std::string> missing;  // rules, for the daemon
+    may_lead_ = true;
     for (std::size_t i = 0; i < places.size(); ++i) {
       if ((*may)[i]) writable.push_back(places[i].name);
-      if (!(*may)[i] && places[i].daemon_writes) missing.push_back(places[i].name);
+      const bool enough = places[i].daemon_writes ? (*may)[i] : may_read[i];
+      if (!enough) missing.push_back(places[i].rule());
+      if (!enough && places[i].daemon_writes) may_lead_ = false;
     }
-    may_lead_ = missing.empty();
     const std::string detail =
         "the token reads " + joined(readable) + "; writes " + joined(writable);
     tasks_readable_ = !readable.empty() && readable.front() == places.front().name;
     if (serves_ && !missing.empty()) {
       report_.fail(name("rights"), detail,
-                   "the daemon must write " + joined(missing) + " too; " + std::string{kPolicies},
+                   "the daemon needs: " + joined(missing) + "; " + std::string{kPolicies},
                    ErrorCode::kPermissionDenied);
     } else if (!tasks_readable_) {
       report_.fail(name("rights"), detail, std::string{kPolicies}, ErrorCode::kPermissionDenied);
@@ -133,9 +145,10 @@ class QueueCheck {
       return report_.warn(name("session"),
                           "cannot tell whether the token may make sessions: its agent's node is "
                           "not known",
-                          "give the token agent:read to have this checked");
+                          "to have this checked, the token needs: agent \"<the agent's node>\" { "
+                          "policy = \"read\" }");
     }
-    const auto may = store_.may_write_sessions(agent_node_);
+    const auto may = store_.may_write("session", agent_node_);
     if (!may) return;  // this Consul does not tell
     if (*may)
       return report_.ok(name("session"), "the token may hold sessions of node " + agent_node_);

@@ -136,6 +136,7 @@ struct CheckOptions {
   std::optional<Error> error;         ///< it could not be loaded; what follows is then empty
   std::optional<Error> daemon_error;  ///< it serves clients, not the daemon
   bool serves = false;                ///< it has executors: a daemon is to run with it
+  bool registers = false;             ///< that daemon registers its service
   net::Options consul;
   std::vector<Queue> queues;
 };

@@ -105,6 +105,9 @@ void tell(const Client& client, const Lock& lock) {
     holder += " on Consul's node " + session->node;
     if (!session->ttl.empty()) holder += ", TTL " + session->ttl;
     holder += ", lock-delay " + format_duration(session->lock_delay);
+  } else {
+    holder += R"( (gone by now, or hidden: its node and TTL take session_prefix "" { policy = )"
+              R"("read" }))";
   }
   line("session", holder);
 }

@@ -262,11 +262,12 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
   return may;
 }
 
-std::optional<bool> Store::may_write_sessions(const std::string& node) {
-  // What Consul's own web page asks. No documented call tells this without making a session.
-  const http::Response response = perform(
-      "POST", "/v1/internal/acl/authorize",
-      R"([{"Resource":"session","Access":"write","Segment":)" + wire::json_quoted(node) + "}]");
+std::optional<bool> Store::may_write(std::string_view resource, const std::string& name) {
+  // What Consul's own web page asks. No documented call tells this without writing.
+  const http::Response response =
+      perform("POST", "/v1/internal/acl/authorize",
+              R"([{"Resource":)" + wire::json_quoted(resource) + R"(,"Access":"write","Segment":)" +
+                  wire::json_quoted(name) + "}]");
   if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
     return true;
   }

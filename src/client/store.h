@@ -108,8 +108,9 @@ class Store {
   /// Which of `keys` the token may write, without writing: a transaction that cannot be applied.
   [[nodiscard]] Result<std::vector<bool>> writable(const std::vector<std::string>& keys);
 
-  /// Whether the token may write sessions of `node`. Nothing when this Consul does not tell.
-  [[nodiscard]] std::optional<bool> may_write_sessions(const std::string& node);
+  /// Whether the token may write the "session" of a node, or the "service" of a name. Nothing when
+  /// this Consul does not tell.
+  [[nodiscard]] std::optional<bool> may_write(std::string_view resource, const std::string& name);
 
   /// Empty: the cluster has none.
   [[nodiscard]] Result<std::string> cluster_leader();

@@ -104,6 +104,7 @@ struct ControlRead {
   std::string by;         // who asked
   std::uint64_t consul_index = 0;
   std::string error;
+  bool denied = false;  // the token may not read it
 };
 
 using StoredRecord = std::variant<Task, BadRecord>;

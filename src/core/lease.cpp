@@ -197,7 +197,8 @@ Lease::Change Lease::on(Instant now, const LockReplied& reply, Effects& out) {
       open(out);
       break;
     case Answer::kRefused:
-      out.emplace_back(Fact{Fact::Kind::kDenied, {}, 0, 0, reply.error, {}});
+      out.emplace_back(
+          Fact{Fact::Kind::kDenied, {}, 0, 0, "acquiring the lock: " + reply.error, {}});
       retry_at_ = now + kRefusedRetry;
       break;
     case Answer::kUnknown:

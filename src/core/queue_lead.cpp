@@ -106,6 +106,10 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
                             "the control key is not acted on: " + event.error,
                             {}});
     }
+    if (event.denied && !std::exchange(told_control_, true)) {
+      out.emplace_back(
+          Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + event.error, {}});
+    }
     // Nonsense is watched like anything else: what comes after it is to be heard at once.
     if (event.unreadable && event.consul_index > control_index_) {
       control_index_ = event.consul_index;

@@ -57,7 +57,9 @@ Wording wording_of(Kind kind) {
       return {Level::kError,
               "too large to be claimed; left where it is: delete it or make it smaller"};
     case Kind::kDenied:
-      return {Level::kError, "Consul refused for lack of rights; trying again in 5s"};
+      return {Level::kError,
+              "Consul refused for lack of rights (\"lictor check\" names the rule); trying again "
+              "in 5s"};
     case Kind::kStoreTrouble:
       return {Level::kWarn, "trouble with Consul; trying again"};
     case Kind::kPaused:

@@ -77,10 +77,28 @@ core::Committed::Part part_of(const core::Op& op, std::size_t position) {
              : core::Committed::Part::kTask;
 }
 
+// What the operation at `position` of those of `op` writes, for people.
+std::string_view written_by(const core::Op& op, std::size_t position) {
+  switch (part_of(op, position)) {
+    case core::Committed::Part::kDeadLetter:
+      return "the dead letter";
+    case core::Committed::Part::kJobWrite:
+      return "what the job hands over";
+    case core::Committed::Part::kTask:
+      break;
+  }
+  const auto* finish = std::get_if<core::FinishOp>(&op);
+  if (finish != nullptr && finish->done && position == finish->writes.size() + 1) {
+    return "the history entry";
+  }
+  return std::holds_alternative<core::MarkOp>(op) ? "a key of the queue" : "the task";
+}
+
 core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
   core::Committed::Failure failure;
   failure.op = core::Committed::kFence;
   failure.text = error.what;
+  std::string_view written = "the leader key";
   std::size_t part = error.index;
   if (part != 0) {
     if (!mutant(Mutant::kWrongOperation)) --part;  // the fence
@@ -88,6 +106,7 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
       if (part < width(commit.ops[i])) {
         failure.op = i;
         failure.part = part_of(commit.ops[i], part);
+        written = written_by(commit.ops[i], part);
         break;
       }
       part -= width(commit.ops[i]);
@@ -97,6 +116,7 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
   const std::string_view what = error.what;
   if (what.starts_with(kDenied)) {
     failure.why = core::OpFailure::kDenied;
+    failure.text = "writing " + std::string{written} + ": " + error.what;
   } else if (error.index == 0 && (what.starts_with("failed to check session") ||
                                   what.starts_with("failed session check"))) {
     failure.why = core::OpFailure::kNotLeader;
@@ -233,6 +253,7 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
       replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
   if (!replied(response, 200) || !entries || entries->empty()) {
     event.error = describe(response);
+    event.denied = replied(response, 403);
     return event;
   }
   const auto control = parse_json(entries->front().value);

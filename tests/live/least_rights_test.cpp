@@ -1,0 +1,277 @@
+// The policies in consul/ are least: each of their rules is taken away in turn, and weakened, and
+// what then fails names it.
+
+#include <map>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "guarded_consul.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+struct Rule {
+  std::string resource;
+  std::string segment;
+  std::string policy;
+
+  [[nodiscard]] std::string name() const { return resource + " \"" + segment + '"'; }
+  [[nodiscard]] std::string text() const { return name() + " { policy = \"" + policy + "\" }"; }
+};
+
+// What is in force of consul/policy-<name>.hcl, in its order, as the file has it.
+std::vector<Rule> rules_of(const std::string& name) {
+  static const std::regex line{R"re(^(\w+) "([^"]*)" \{ policy = "(\w+)" \})re"};
+  std::istringstream text{read_text(LICTOR_CONSUL_FOLDER "/policy-" + name + ".hcl")};
+  std::vector<Rule> rules;
+  for (std::string row; std::getline(text, row);) {
+    std::smatch match;
+    if (std::regex_match(row, match, line)) {
+      rules.push_back({match[1], match[2], match[3]});
+    } else {
+      const bool is_comment = row.empty() || row.front() == '#';
+      REQUIRE_MESSAGE(is_comment, "policy-" << name << ".hcl: cannot read " << row);
+    }
+  }
+  return rules;
+}
+
+// The next lower right; empty: none at all.
+std::string below(const std::string& policy) {
+  if (policy == "write") return "read";
+  return policy == "list" ? "read" : "";
+}
+
+std::string without_or_lower(const std::vector<Rule>& rules, std::size_t which,
+                             const std::string& lower) {
+  std::string text;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    Rule rule = rules[i];
+    if (i == which) rule.policy = lower;
+    if (!rule.policy.empty()) text += rule.text() + '\n';
+  }
+  return text;
+}
+
+// Each rule of a policy, taken away and, where there is a lower right, weakened to that.
+struct Change {
+  std::size_t which;
+  std::string lower;  // empty: taken away
+};
+
+std::vector<Change> changes_of(const std::vector<Rule>& rules) {
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    changes.push_back({i, ""});
+    if (const std::string lower = below(rules[i].policy); !lower.empty()) {
+      changes.push_back({i, lower});
+    }
+  }
+  return changes;
+}
+
+// How a daemon says that it lacks a rule.
+struct Complaint {
+  std::string without;   // in its log; empty: it does not use it itself
+  std::string weakened;  // likewise
+};
+
+// By the rule's name in policy-daemon.hcl. What is not here would be a rule that nobody needs.
+const std::map<std::string, Complaint>& daemon_complaints() {
+  static const std::map<std::string, Complaint> all{
+      {R"(session "NODE")", {"creating a session: ", "creating a session: "}},
+      {R"(key_prefix "lictor/default/tasks/")", {"listing the tasks: ", "listing the tasks: "}},
+      {R"(key_prefix "lictor/default/dead/")",
+       {"writing the dead letter: Permission denied",
+        "writing the dead letter: Permission denied"}},
+      {R"(key_prefix "lictor/default/done/")",
+       {"writing the history entry: Permission denied",
+        "writing the history entry: Permission denied"}},
+      {R"(key "lictor/default/leader")",
+       {"watching the leader key: ", "acquiring the lock: Permission denied"}},
+      {R"(key_prefix "lictor/default/members/")",
+       {"this member's entry could not be written", "this member's entry could not be written"}},
+      {R"(key "lictor/default/control")", {"reading the control key: ", ""}},
+      {R"(service "lictor")",
+       {R"(no right to register the service)", "no right to register the service"}},
+      {R"(agent "NODE")", {"", ""}}};  // for "lictor check" alone
+  return all;
+}
+
+// A daemon with a queue and a token of its own, whose rights lack something.
+struct Trial {
+  std::string title;
+  std::string complaint;  // that its log must hold
+  std::string rule;       // that "lictor check" must name; empty: none is missing
+  std::string policy;     // its id
+  std::string full;       // the whole policy, for its queue
+  std::unique_ptr<World> world;
+  std::unique_ptr<LictorDaemon> daemon;
+};
+
+Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
+  const std::string name = "trial-" + std::to_string(number);
+  std::vector<Rule> rules = rules_of("daemon");
+  Trial trial;
+  if (change.which < rules.size()) {
+    const auto known = daemon_complaints().find(rules[change.which].name());
+    REQUIRE_MESSAGE(known != daemon_complaints().end(),
+                    "nobody is known to need " << rules[change.which].text());
+    trial.complaint = change.lower.empty() ? known->second.without : known->second.weakened;
+    trial.title = rules[change.which].text() + " -> " + change.lower;
+  }
+  for (Rule& rule : rules) {
+    if (rule.segment == "NODE") rule.segment = consul.agent.node();
+    if (rule.segment.starts_with("lictor/")) rule.segment.replace(0, 6, name);
+  }
+  if (change.which < rules.size()) trial.rule = rules[change.which].text();
+  trial.full = without_or_lower(rules, rules.size(), "");
+  trial.policy = consul.make_policy(name, without_or_lower(rules, change.which, change.lower));
+  trial.world = std::make_unique<World>(consul.agent, name + "/");
+  DaemonSettings settings = trial.world->settings("d");
+  settings.token_file = trial.world->folder.file("token");
+  write_secret(settings.token_file, consul.make_token(trial.policy).secret);
+  settings.registers = true;
+  settings.queue["history"] = true;
+  trial.daemon = std::make_unique<LictorDaemon>(settings);
+  consul.kv.put_json(name + "/default/tasks/good", json{{"taskType", "Record"}});
+  consul.kv.put(name + "/default/tasks/bad", "bad");
+  return trial;
+}
+
+// What "lictor check" says with the daemon's own configuration.
+Output check(const Trial& trial) {
+  return run({LICTOR_COMMAND, "--config", trial.daemon->config_file(), "check"});
+}
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE(
+    "a daemon needs each rule of its policy, says which it lacks, and goes on when it has it") {
+  // So that "list" counts, too.
+  GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
+  const std::vector<Rule> rules = rules_of("daemon");
+  REQUIRE(rules.size() >= daemon_complaints().size());
+  std::vector<Trial> trials;
+  trials.push_back(make_trial(consul, 0, {rules.size(), ""}));
+  for (const Change& change : changes_of(rules)) {
+    trials.push_back(make_trial(consul, static_cast<int>(trials.size()), change));
+  }
+  for (const Trial& trial : trials) {
+    INFO(trial.title);
+    CHECK(eventually([&] { return trial.daemon->logged(trial.complaint); }));
+    const Output report = check(trial);
+    INFO(report.out);
+    if (trial.rule.empty()) {
+      CHECK(report.exit_code == 0);
+    } else if (trial.rule.starts_with("agent ")) {
+      CHECK(report.out.find("the token needs: agent ") != std::string::npos);
+    } else {
+      CHECK(report.exit_code == 5);
+      CHECK(report.out.find("the daemon needs: " + trial.rule) != std::string::npos);
+    }
+  }
+  // With all rights, nothing is complained about, and whoever lacked one goes on by itself.
+  for (std::size_t i = 1; i < trials.size(); ++i) {
+    consul.change_policy(trials[i].policy, "trial-" + std::to_string(i), trials[i].full);
+  }
+  for (const Trial& trial : trials) {
+    INFO(trial.title);
+    CHECK(eventually([&] { return consul.kv.list(trial.world->root + "default/tasks/").empty(); }));
+    CHECK(trial.world->journal.order() == std::vector<std::string>{"good"});
+    CHECK(consul.kv.has(trial.world->dead_key("bad")));
+  }
+  for (const auto& [rule, complaint] : daemon_complaints()) {
+    for (const std::string& text : {complaint.without, complaint.weakened}) {
+      if (!text.empty()) CHECK_MESSAGE(!trials.front().daemon->logged(text), text);
+    }
+  }
+}
+
+// A command that needs the rule, and what it says without.
+struct Use {
+  std::vector<std::string> command;
+  std::string says;
+};
+
+using Uses = std::map<std::string, Use>;
+
+void try_each(GuardedConsul& consul, const World& world, const std::string& role,
+              const Uses& uses) {
+  const std::string config = world.folder.file("client.json");
+  write_text(config, "{}");
+  const std::vector<Rule> rules = rules_of(role);
+  std::string full;
+  for (const Rule& rule : rules) full += rule.text() + '\n';
+  const std::string policy = consul.make_policy(role, full);
+  const std::string token = consul.make_token(policy).secret;
+  const auto output_of = [&](const Use& use) {
+    consul.kv.put(world.dead_key("x"), "{}");
+    consul.kv.put(world.root + "default/control", "{}");
+    std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--consul",
+                                  world.consul.address()};
+    line.insert(line.end(), use.command.begin(), use.command.end());
+    return run(line, {{"CONSUL_HTTP_TOKEN", token}});
+  };
+  for (const Change& change : changes_of(rules)) {
+    const Rule& rule = rules[change.which];
+    CAPTURE(role);
+    INFO(rule.text(), " -> ", change.lower);
+    const auto use = uses.find(rule.name());
+    REQUIRE_MESSAGE(use != uses.end(), "no command is known to need " << rule.text());
+    const Output whole = output_of(use->second);
+    CHECK_MESSAGE(whole.exit_code == 0, whole.out);
+    CHECK(whole.out.find(use->second.says) == std::string::npos);
+
+    consul.change_policy(policy, role, without_or_lower(rules, change.which, change.lower));
+    const Output less = output_of(use->second);
+    CHECK_MESSAGE(less.out.find(use->second.says) != std::string::npos, less.out);
+    consul.change_policy(policy, role, full);
+  }
+}
+
+TEST_CASE(
+    "producer, reader and operator need each rule of their policies, and are told what lacks") {
+  GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
+  World world{consul.agent, "lictor/"};
+  DaemonSettings settings = world.settings("d");
+  settings.token_file = world.folder.file("token");
+  write_secret(settings.token_file, consul.management);
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] {
+    const auto entry = consul.kv.get("lictor/default/leader");
+    return entry && !entry->session.empty() &&
+           consul.kv.has("lictor/default/members/" + daemon.node());
+  }));
+
+  const Use leader{{"leader"},
+                   R"(hidden: its node and TTL take session_prefix "" { policy = "read" })"};
+  const Use submit{{"submit", "Record"}, "cannot write lictor/default/tasks/"};
+  try_each(consul, world, "producer", {{R"(key_prefix "lictor/default/tasks/")", submit}});
+  try_each(consul, world, "reader",
+           {{R"(key_prefix "lictor/default/")",
+             {{"list"}, "cannot list lictor/default/tasks/: the token may not"}},
+            {R"(session_prefix "")", leader}});
+  try_each(consul, world, "operator",
+           {{R"(key_prefix "lictor/default/")",
+             {{"members"}, "cannot list lictor/default/members/: the token may not"}},
+            {R"(key "lictor/default/control")",
+             {{"pause"}, "lictor/default/control: the token may not"}},
+            {R"(key_prefix "lictor/default/tasks/")", submit},
+            {R"(key_prefix "lictor/default/dead/")",
+             {{"dead", "purge", "x"}, "lictor/default/dead/x: the token may not"}},
+            {R"(session_prefix "")", leader}});
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
