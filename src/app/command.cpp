@@ -258,8 +258,10 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
         if constexpr (std::is_same_v<Type, RunCommand>) {
           return run(invocation, command, registry, console);
         } else if constexpr (std::is_same_v<Type, DevCommand>) {
-          const LoadRequest request = load_request(invocation, Mode::kEmbedded);
-          return run_dev(command, request, registry, [&] { return load_config(request); }, console);
+          LoadRequest request = load_request(invocation, Mode::kEmbedded);
+          request.refuse_untrusted = false;  // for trying out, with files of one's own
+          return run_dev(
+              command, request, registry, [&] { return load_config(request); }, console);
         } else if constexpr (std::is_same_v<Type, CheckCommand>) {
           return check(invocation, console);
         } else if constexpr (std::is_same_v<Type, VersionCommand>) {

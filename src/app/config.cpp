@@ -6,12 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <set>
 #include <system_error>
 
 #include "admin/address.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
 #include "app/config_reader.h"
+#include "app/trust.h"
 #include "base/text.h"
 #include "net/endpoint.h"
 
@@ -172,7 +174,15 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
 
   config.warnings = unknown_variables(request.environment);
   warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
+  warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);
+  std::set<std::string> tokens;
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* http = std::get_if<HttpConfig>(&executor)) tokens.insert(http->token_file);
+    }
+  }
+  for (const std::string& token : tokens) warn_of_open_token("http token_file", token, config);
   return config;
 }
 
@@ -228,11 +238,6 @@ Result<FileText> read_file(const std::string& path, const std::string& named) {
 void warn_of_open_file(const std::string& path, const struct stat& status, Config& config) {
   if (!S_ISREG(status.st_mode)) return;  // a pipe is between us and whoever made it
   const std::string mode = "(mode " + mode_text(status.st_mode) + ")";
-  const bool others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_uid != 0;
-  if (::geteuid() == 0 && others_write) {
-    config.warnings.push_back(path + ": others than root may write it " + mode +
-                              ", and so start programs as root; give it to root and chmod go-w it");
-  }
   const net::Options& consul = config.consul.options;
   if ((status.st_mode & S_IROTH) != 0 && !(consul.token.empty() && consul.basic_auth.empty())) {
     config.warnings.push_back(path + ": holds a secret and is readable by every user " + mode +
@@ -265,9 +270,14 @@ Result<Config> load_config(const LoadRequest& request) {
                        R"({"queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} )"
                        "there, or name another file with --config");
   }
+  const auto trusted = check_trusted(named, path, "start programs");
+  if (!trusted && request.mode != Mode::kClient && request.refuse_untrusted) {
+    return tl::unexpected{trusted.error()};
+  }
   auto file = read_file(path, named);
   if (!file) return tl::unexpected{file.error()};
   auto config = parse_config(file->text, path, request);
+  if (config && !trusted) config->warnings.push_back(trusted.error().message);
   if (config) warn_of_open_file(path, file->status, *config);
   return config;
 }

@@ -165,12 +165,15 @@ struct LoadRequest {
   Environment environment;
   std::string default_path{
       kDefaultConfigPath};  ///< taken where neither flag nor variable names one
+  /// Whether root's daemon takes no file that others than root could change.
+  bool refuse_untrusted = true;
 };
 
 /// Reads the file that flags, environment or default name, and lays variables and flags over it.
 /// Where the default file does not exist, a client gets default_config(), the daemon an error.
 /// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
-/// Errors: kInvalid; kPermissionDenied, when the file may not be read.
+/// Errors: kInvalid, also when the daemon is root's and others than root could change the file;
+/// kPermissionDenied, when the file may not be read.
 [[nodiscard]] Result<Config> load_config(const LoadRequest& request);
 
 /// As load_config() for a file that holds `text`; `file` is what errors call it.

@@ -279,6 +279,7 @@ void Transfer::conclude(CURLcode code, const Client& client) {
     response.error.clear();
     return;
   }
+  if (certificate_refused()) handed_over_ = false;
   response.delivery = handed_over_ ? Delivery::kLost : Delivery::kNotSent;
   response.body.clear();  // Half a reply must not be taken for one.
   response.consul_index = 0;
@@ -297,6 +298,18 @@ void Transfer::add_error(const std::string& text) {
   response.error += text;
 }
 
+// With TLS 1.3 a client's handshake is over before the server has looked at its certificate: the
+// refusal is then read in place of the reply. The server has read nothing of the request.
+bool Transfer::certificate_refused() const {
+  long connections = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_NUM_CONNECTS, &connections);
+  const std::string_view text{error_text_.data()};
+  const std::size_t alert = text.find(" alert ");
+  if (connections == 0 || alert == std::string_view::npos) return false;
+  return text.find("certificate", alert) != std::string_view::npos ||
+         text.find("unknown ca", alert) != std::string_view::npos;
+}
+
 std::string Transfer::reason(CURLcode code) const {
   std::string detail = curl_easy_strerror(code);
   if (code == CURLE_OK) {
@@ -311,7 +324,17 @@ std::string Transfer::reason(CURLcode code) const {
     return "expected a reply of at most " + std::to_string(kMaxBodyBytes) + " bytes, got more";
   }
   if (handed_over_) {
-    return "no whole reply: " + detail + "; the request may have been carried out";
+    const std::string text =
+        "no whole reply: " + detail + "; the request may have been carried out";
+    // The connection may be gone before the alert is read.
+    return url_.starts_with("https:") && !head_complete_
+               ? text + "; if this goes on, the server refuses our certificate: see client_cert"
+               : text;
+  }
+  if (certificate_refused()) {
+    return "no TLS connection: the server refuses our certificate (" + detail +
+           "); set client_cert and client_key to one that has not expired, by a CA that the server "
+           "trusts";
   }
   if (is_tls_failure(code)) {
     return "no TLS connection: " + detail +

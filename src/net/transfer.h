@@ -87,6 +87,7 @@ class Transfer {
   void set_headers(const Options& options, const std::string& token);
   void add_header(const std::string& line);
   [[nodiscard]] bool is_read() const;
+  [[nodiscard]] bool certificate_refused() const;
   [[nodiscard]] std::string reason(CURLcode code) const;
 
   std::unique_ptr<CURL, FreeEasy> easy_;

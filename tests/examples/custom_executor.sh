@@ -10,7 +10,9 @@ build_project examples/custom-executor
 program=$dir/build/word-counter
 
 start_consul
-start daemon.log "$program" run --config examples/custom-executor/lictor.json
+# A copy: root's daemon takes no file that another user, whose checkout this may be, could change.
+install -m 644 examples/custom-executor/lictor.json "$dir/lictor.json"
+start daemon.log "$program" run --config "$dir/lictor.json"
 
 "$program" submit CountWords --para file=examples/custom-executor/lictor.json --wait --wait-timeout 60s
 grep -q "words in .*lictor.json.* (attempt 1, token " "$dir/daemon.log"

@@ -37,6 +37,7 @@ json config_of(const DaemonSettings& settings, const std::string& state_dir) {
               {"consul", {{"addresses", settings.consul}, {"register", settings.registers}}},
               {"admin", {{"listen", settings.admin}}},
               {"queues", queues}};
+  if (!settings.consul_extra.is_null()) config["consul"].merge_patch(settings.consul_extra);
   if (!settings.token_file.empty()) config["consul"]["token_file"] = settings.token_file;
   return config;
 }
@@ -61,7 +62,7 @@ LictorDaemon::~LictorDaemon() {
 void LictorDaemon::start() {
   std::vector<std::string> argv = settings_.prefix;
   argv.insert(argv.end(), {command(), "run", "--config", folder_.file("lictor.json")});
-  process_ = std::make_unique<Process>(argv, folder_.file("log"));
+  process_ = std::make_unique<Process>(argv, folder_.file("log"), settings_.environment);
 }
 
 void LictorDaemon::kill() {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct DaemonSettings {
   nlohmann::json queue;               ///< settings of the queue "default", laid over the tests' own
   std::vector<std::string> prefix{};  ///< of its command line
   std::vector<nlohmann::json> more_queues{};  ///< likewise, with names of their own
+  nlohmann::json consul_extra{};              ///< laid over the section "consul"
+  std::map<std::string, std::string> environment{};
 };
 
 /// A daemon of lictor with a state folder of its own.

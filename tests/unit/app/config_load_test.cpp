@@ -215,23 +215,61 @@ TEST_CASE("a variable of ours that nothing reads is warned of; a job's are not")
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
 }
 
-TEST_CASE("files that others can write or read are warned of") {
+TEST_CASE("root's daemon takes no file that others could change, nor from such a folder") {
+  if (::geteuid() != 0) {
+    MESSAGE("only root can make files of others");
+    return;
+  }
+  const Folder folder;
+  const std::string file = folder.write("lictor.json", kSmall, 0644);
+  const std::string below = folder.file("below");
+  REQUIRE(::mkdir(below.c_str(), 0755) == 0);
+  const std::string deep = folder.write("below/lictor.json", kSmall, 0644);
+  const std::string link = folder.file("link.json");
+  REQUIRE(::symlink(deep.c_str(), link.c_str()) == 0);
+  LoadRequest request;
+  const auto refused = [&](const std::string& path) {
+    request.flags.config = path;
+    return message(load_config(request));
+  };
+  for (const std::string& path : {file, deep, link}) CHECK(refused(path).empty());
+
+  REQUIRE(::chmod(file.c_str(), 0666) == 0);
+  CHECK(refused(file) == "--config " + file + ": " + file +
+                             " may be written by others than root, and lictor runs as root: they "
+                             "could make root start programs; chown root and chmod go-w " +
+                             file);
+  REQUIRE(::chmod(file.c_str(), 0664) == 0);
+  CHECK_FALSE(refused(file).empty());
+  REQUIRE(::chmod(file.c_str(), 0644) == 0);
+  REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
+  CHECK(refused(file).find(file + " belongs to another user than root") != std::string::npos);
+  request.mode = Mode::kClient;  // which starts nothing
+  CHECK(load_config(request)->warnings.size() == 1);
+  request.mode = Mode::kDaemon;
+  request.refuse_untrusted = false;
+  CHECK(load_config(request)->warnings.size() == 1);
+  request.refuse_untrusted = true;
+
+  REQUIRE(::chmod(below.c_str(), 0777) == 0);
+  for (const std::string& path : {deep, link}) {
+    CHECK(refused(path).find("the folder " + below + " may be written") != std::string::npos);
+  }
+  REQUIRE(::chmod(below.c_str(), 01777) == 0);  // as /tmp is
+  CHECK(refused(deep).empty());
+  REQUIRE(::chown(below.c_str(), 12345, 0) == 0);
+  CHECK_FALSE(refused(deep).empty());
+}
+
+TEST_CASE("files with secrets that others can read are warned of") {
   const Folder folder;
   LoadRequest request;
-  request.flags.config = folder.write("lictor.json", kSmall, 0666);
-  auto config = load_config(request);
-  REQUIRE(config);
-  if (::geteuid() == 0) {
-    CHECK(config->warnings ==
-          std::vector<std::string>{folder.file("lictor.json") +
-                                   ": others than root may write it (mode 0666), and so start "
-                                   "programs as root; give it to root and chmod go-w it"});
-  }
+  request.flags.config = folder.file("lictor.json");
 
   const std::string token = folder.write("token", "secret", 0644);
   const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
   folder.write("lictor.json", "{\"consul\": {\"token_file\": \"" + token + "\"}, " + rest);
-  config = load_config(request);
+  const auto config = load_config(request);
   REQUIRE(config);
   CHECK(config->warnings ==
         std::vector<std::string>{"consul.token_file " + token +

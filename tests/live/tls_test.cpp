@@ -1,0 +1,194 @@
+// Mutual TLS: a Consul that asks for client certificates (verify_incoming), and certificates that a
+// CA of the test's own has made.
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lictor/client.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+using Variables = std::map<std::string, std::string>;
+
+// A certification authority in a folder.
+class Authority {
+ public:
+  Authority(const TemporaryFolder& folder, std::string name)
+      : folder_(folder), name_(std::move(name)) {
+    openssl({"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-keyout", file(".key"), "-out", certificate(), "-subj", "/CN=" + name_, "-days",
+             "2"});
+    write_text(file(".ext"), "subjectAltName=IP:127.0.0.1,DNS:server.dc1.consul\n");
+  }
+
+  [[nodiscard]] std::string certificate() const { return file(".pem"); }
+
+  struct Pair {
+    std::string certificate, key;
+  };
+  // Of a server on the loopback or of a client; expired with negative `days`.
+  [[nodiscard]] Pair issue(const std::string& subject, int days = 2) const {
+    const std::string stem = folder_.file(name_ + "-" + subject);
+    openssl({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+             stem + ".key", "-out", stem + ".csr", "-subj", "/CN=" + subject});
+    openssl({"x509", "-req", "-in", stem + ".csr", "-CA", certificate(), "-CAkey", file(".key"),
+             "-CAcreateserial", "-days", std::to_string(days), "-extfile", file(".ext"), "-out",
+             stem + ".pem"});
+    return {stem + ".pem", stem + ".key"};
+  }
+
+ private:
+  static void openssl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "openssl");
+    const Output output = run(arguments);
+    REQUIRE_MESSAGE(output.exit_code == 0, output.out);
+  }
+  [[nodiscard]] std::string file(const std::string& ending) const {
+    return folder_.file(name_ + ending);
+  }
+
+  const TemporaryFolder& folder_;
+  const std::string name_;
+};
+
+// A Consul with HTTPS beside the plain port that the test itself uses.
+struct SecureConsul {
+  int port = free_port();
+  ConsulAgent agent;
+
+  SecureConsul(const Authority& authority, const Authority::Pair& server)
+      : agent{{{"ports", {{"https", port}}},
+               {"verify_incoming", true},
+               {"verify_outgoing", true},
+               {"ca_file", authority.certificate()},
+               {"cert_file", server.certificate},
+               {"key_file", server.key}}} {}
+
+  [[nodiscard]] std::string url() const { return "https://127.0.0.1:" + std::to_string(port); }
+};
+
+Variables variables_of(const std::string& ca, const Authority::Pair& client) {
+  Variables variables{{"CONSUL_CACERT", ca}};
+  if (!client.certificate.empty()) {
+    variables["CONSUL_CLIENT_CERT"] = client.certificate;
+    variables["CONSUL_CLIENT_KEY"] = client.key;
+  }
+  return variables;
+}
+
+// What a command and a daemon say of TLS that is not as it should be.
+struct Refusal {
+  int exit_code = 0;
+  std::string command;
+  std::string daemon;
+};
+
+Refusal refusal_of(const World& world, const std::string& url, const std::string& ca,
+                   const Authority::Pair& client) {
+  Variables variables = variables_of(ca, client);
+  write_text(world.folder.file("client.json"), "{}");
+  const Output output = run({LICTOR_COMMAND, "--config", world.folder.file("client.json"),
+                             "--consul", url, "--root", world.root, "submit", "Record"},
+                            variables);
+  DaemonSettings settings = world.settings("refused");
+  settings.consul = {url};
+  settings.environment = variables;
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return daemon.logged("trouble with Consul"); }));
+  CHECK(daemon.runs());  // the certificate may yet be mended
+  return {output.exit_code, output.out, daemon.log()};
+}
+
+bool both_say(const Refusal& refusal, const std::string& text) {
+  INFO(refusal.command, refusal.daemon);
+  const bool command = refusal.command.find(text) != std::string::npos;
+  const bool daemon = refusal.daemon.find(text) != std::string::npos;
+  CHECK(command);
+  CHECK(daemon);
+  CHECK(refusal.exit_code == 4);
+  return command && daemon;
+}
+
+constexpr const char* kRefused = "the server refuses our certificate";
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("daemon, commands and client library work with a client certificate") {
+  const TemporaryFolder folder;
+  const Authority authority{folder, "authority"};
+  SecureConsul consul{authority, authority.issue("server")};
+  const Authority::Pair own = authority.issue("lictor");
+  World world{consul.agent};
+
+  DaemonSettings settings = world.settings("a");
+  settings.consul = {consul.url()};
+  settings.consul_extra = {{"ca_file", authority.certificate()},
+                           {"client_cert", own.certificate},
+                           {"client_key", own.key}};
+  LictorDaemon daemon{settings};
+  const Output submitted = run({LICTOR_COMMAND, "--config", daemon.config_file(), "submit",
+                                "Record", "--id", "1", "--wait"});
+  CHECK_MESSAGE(submitted.exit_code == 0, submitted.out);
+  const Output listed = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
+  CHECK_MESSAGE(listed.exit_code == 0, listed.out);
+
+  const Variables variables = variables_of(authority.certificate(), own);
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  ClientOptions options;
+  options.addresses = {consul.url()};
+  options.root = world.root;
+  auto client = Client::open(options);
+  for (const auto& [name, value] : variables) unsetenv(name.c_str());
+  REQUIRE(client.has_value());
+  NewTask task;
+  task.type = "Record";
+  task.id = "2";
+  const auto written = client->submit(task);
+  REQUIRE_MESSAGE(written.has_value(), written.error().message);
+  const auto ending = client->wait("2", {.index = written->index});
+  REQUIRE_MESSAGE(ending.has_value(), ending.error().message);
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
+}
+
+TEST_CASE("what is wrong with a certificate is said, by daemon and commands") {
+  const TemporaryFolder folder;
+  const Authority authority{folder, "authority"};
+  const Authority stranger{folder, "stranger"};
+  SecureConsul consul{authority, authority.issue("server")};
+  const Authority::Pair own = authority.issue("lictor");
+  World world{consul.agent};
+  const auto refusal = [&](const std::string& ca, const Authority::Pair& client) {
+    return refusal_of(world, consul.url(), ca, client);
+  };
+  SUBCASE("no client certificate") {
+    CHECK(both_say(refusal(authority.certificate(), {}), kRefused));
+  }
+  SUBCASE("a client certificate of another CA") {
+    CHECK(both_say(refusal(authority.certificate(), stranger.issue("lictor")), kRefused));
+  }
+  SUBCASE("a client certificate that has expired") {
+    CHECK(both_say(refusal(authority.certificate(), authority.issue("old", -1)), kRefused));
+  }
+  SUBCASE("a server whose CA is not ours") {
+    CHECK(both_say(refusal(stranger.certificate(), own),
+                   "unable to get local issuer certificate; check ca_file"));
+  }
+  SUBCASE("a server whose certificate has expired") {
+    SecureConsul old{authority, authority.issue("old-server", -1)};
+    CHECK(both_say(refusal_of(world, old.url(), authority.certificate(), own),
+                   "certificate has expired; check"));
+  }
+  CHECK(world.kv.list(world.root).empty());  // nothing has passed
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
