@@ -10,6 +10,7 @@
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
 #include "client/control.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -20,6 +21,8 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
+// A member writes its entry each 10s; one may be late or lost, and clocks differ.
+constexpr Duration kSilent = std::chrono::seconds{25};
 constexpr std::size_t kNamed = 3;  // tasks that a finding names
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
@@ -172,7 +175,17 @@ class QueueCheck {
     if (value && value->is_object() && value->contains("node") && (*value)["node"].is_string()) {
       who = (*value)["node"].get<std::string>();
     }
-    report_.ok(name("leader"), who + " leads");
+    const auto seen = parse_rfc3339(last_seen(store_, queue_.layout, who));
+    const WallTime now = wall_now();
+    if (seen && now - *seen > kSilent) {
+      report_.warn(
+          name("leader"), who + " leads, but was last seen " + relative_time(*seen, now),
+          "it may be dead, frozen or cut off; when its session has ended and the lock-delay "
+          "is over, another takes the lead");
+    } else {
+      report_.ok(name("leader"),
+                 who + " leads" + (seen ? ", last seen " + relative_time(*seen, now) : ""));
+    }
     return (*lock)->session;
   }
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/member_list.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -69,15 +70,22 @@ Error nobody(const Client& client, const Lock& lock) {
 
 void tell(const Client& client, const Lock& lock) {
   const auto session = client.store.session(lock.session);
+  const std::string seen = last_seen(client.store, client.layout, lock.text("node"));
   if (client.json) {
     const auto field = [&](const char* name) {
       return lock.value.contains(name) ? ordered_json(lock.value[name]) : ordered_json{};
     };
-    ordered_json told{{"queue", client.queue},       {"lock", "held"},
-                      {"node", field("node")},       {"host", field("host")},
-                      {"pid", field("pid")},         {"admin", field("admin")},
-                      {"version", field("version")}, {"since", field("since")},
-                      {"session", lock.session},     {"key", client.layout.leader_key},
+    ordered_json told{{"queue", client.queue},
+                      {"lock", "held"},
+                      {"node", field("node")},
+                      {"host", field("host")},
+                      {"pid", field("pid")},
+                      {"admin", field("admin")},
+                      {"version", field("version")},
+                      {"since", field("since")},
+                      {"seen", seen.empty() ? ordered_json{} : ordered_json(seen)},
+                      {"session", lock.session},
+                      {"key", client.layout.leader_key},
                       {"modify_index", lock.index}};
     client.console.print(json_document(told));
     return;
@@ -99,6 +107,7 @@ void tell(const Client& client, const Lock& lock) {
   line("admin", lock.text("admin"));
   line("version", lock.text("version"));
   line("since", since);
+  if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
   line("lock", "held (" + client.layout.leader_key + ")");
   std::string holder = lock.session;
   if (session) {

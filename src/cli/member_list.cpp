@@ -35,6 +35,7 @@ Member member_of(std::string name, const std::string& value) {
   member.pid = text_of(*parsed, "pid");
   member.version = text_of(*parsed, "version");
   member.since = text_of(*parsed, "since");
+  member.seen = text_of(*parsed, "seen");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
     if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
@@ -62,6 +63,12 @@ Result<std::vector<Member>> read_members(const Client& client) {
     members.back().leads = !leader.empty() && members.back().node == leader;
   }
   return members;
+}
+
+std::string last_seen(Store& store, const wire::Layout& layout, const std::string& node) {
+  if (node.empty()) return {};
+  const auto entry = store.get(layout.members_prefix + node);
+  return entry && *entry ? member_of(node, (*entry)->value).seen : std::string{};
 }
 
 Reach reach_of(const Member& member, std::string_view own_host) {

@@ -18,10 +18,15 @@ struct Member {
   std::vector<std::string> admin;  ///< URLs of its admin face
   std::string since;
   bool leads = false;
+  std::string seen{};  ///< when it last wrote its entry, by its own clock; RFC 3339
 };
 
 /// In the order of their keys. Errors: those of Store::list().
 [[nodiscard]] Result<std::vector<Member>> read_members(const Client& client);
+
+/// When `node` last wrote its entry among the members: each 10s while it lives. Empty: not known.
+[[nodiscard]] std::string last_seen(Store& store, const wire::Layout& layout,
+                                    const std::string& node);
 
 /// How a member's admin face can be asked from the host called `own_host`.
 struct Reach {

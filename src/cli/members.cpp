@@ -27,22 +27,25 @@ ordered_json json_of(const Member& member) {
           {"version", text(member.version)},
           {"admin", member.admin},
           {"since", text(member.since)},
+          {"seen", text(member.seen)},
           {"leads", member.leads}};
 }
 
 std::string table_of(const std::vector<Member>& members, const Terminal& terminal) {
   const WallTime now = wall_now();
-  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "LEADS"}};
+  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "LEADS"}};
   for (const Member& member : members) {
     std::string admin;
     for (const std::string& url : member.admin) admin += (admin.empty() ? "" : " ") + url;
     const auto since = parse_rfc3339(member.since);
+    const auto seen = parse_rfc3339(member.seen);
     table.add_row({{member.node},
                    {member.host},
                    {member.pid},
                    {member.version},
                    {admin.empty() ? "off" : admin},
                    {since ? relative_time(*since, now) : member.since},
+                   {seen ? relative_time(*seen, now) : member.seen},
                    {member.leads ? "leads" : "", Style::kGreen}});
   }
   return table.render(terminal);

@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/time_text.h"
 #include "runtime/log.h"
 #include "wire/consul.h"
 #include "wire/layout.h"
@@ -24,9 +26,6 @@ using namespace std::chrono_literals;
 // Consul ends the session between one and two TTLs after the last renewal; two may be lost.
 constexpr const char* kTtl = "30s";
 constexpr auto kRenewInterval = 10s;
-// Somebody may have deleted the key: it is taken anew, which Consul answers with true to its
-// holder.
-constexpr auto kAcquireInterval = 60s;
 constexpr auto kFirstBackoff = 1s;
 constexpr auto kMaxBackoff = 30s;
 
@@ -129,18 +128,20 @@ void Membership::on_renewed(Instant now, const std::string&, const http::Respons
     return retry(now);
   }
   told_.erase("session");
-  if (state_ == State::kNone || now >= acquire_at_) return acquire(now);
-  backoff_ = {};
-  next_at_ = now + kRenewInterval;
+  acquire(now);
 }
 
+// With each renewal: the entry says when this daemon was last seen, and somebody may have deleted
+// it. Consul answers true to the lock's holder.
 void Membership::acquire(Instant now) {
+  json value = json::parse(options_.value);
+  value["seen"] = format_rfc3339(wall_now());
+  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   state_ = State::kHeld;
   backoff_ = {};
   next_at_ = now + kRenewInterval;
-  acquire_at_ = now + kAcquireInterval;
   for (const std::string& key : options_.keys) {
-    send(put(wire::kv_path(key) + "?acquire=" + wire::query_value(session_), options_.value),
+    send(put(wire::kv_path(key) + "?acquire=" + wire::query_value(session_), text),
          &Membership::on_acquired, key);
   }
 }
@@ -150,7 +151,6 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
     told_.erase(key);
     return;
   }
-  acquire_at_ = now;  // with the next renewal
   if (replied(response, 200)) {
     return complain(key, "another daemon has this member's entry; give each node a name of its own",
                     key);

@@ -26,7 +26,7 @@ class Membership : public Task {
  public:
   struct Options {
     std::string node;
-    std::string value;              ///< JSON: who this is
+    std::string value;              ///< JSON object: who this is; "seen" is added, by the clock
     std::vector<std::string> keys;  ///< one for each queue
     std::vector<std::string> session_checks;
     std::string state_dir;  ///< remembers the session, so that a restart takes it up again
@@ -76,7 +76,6 @@ class Membership : public Task {
   std::size_t waiting_ = 0;  // requests under way
   Duration backoff_{};
   Instant next_at_{};
-  Instant acquire_at_{};
   std::set<std::string> told_;  // what was complained about; each once until it has gone well
 };
 

@@ -79,6 +79,36 @@ TEST_CASE("a freeze that is shorter than the lease harms no job") {
   CHECK(world.dead() == 0);
 }
 
+TEST_CASE("while a frozen leader's lock is still held, the commands say when it was last seen") {
+  World world;
+  const auto daemon = world.daemon("a", {{"session_ttl", "60s"}});  // two minutes, then
+  REQUIRE(eventually([&] {
+    return world.leads(*daemon) && !world.kv.list(world.root + "default/members/").empty();
+  }));
+  const auto output_of = [&](const std::vector<std::string>& command) {
+    std::vector<std::string> line{LICTOR_COMMAND, "--config", daemon->config_file()};
+    line.insert(line.end(), command.begin(), command.end());
+    return run(line).out;
+  };
+  CHECK(output_of({"check"}).find(daemon->node() + " leads, last seen ") != std::string::npos);
+  const json told = json::parse(output_of({"leader", "--json"}), nullptr, false);
+  CHECK(told.value("seen", "") ==
+        world.kv.get_json(world.root + "default/members/" + daemon->node()).value("seen", "?"));
+
+  daemon->freeze();
+  CHECK(eventually([&] {
+    return output_of({"check"}).find(daemon->node() + " leads, but was last seen ") !=
+           std::string::npos;
+  }));
+  CHECK(world.leads(*daemon));
+  CHECK(output_of({"leader"}).find("\nseen ") != std::string::npos);
+  CHECK(output_of({"members"}).find("SEEN") != std::string::npos);
+  daemon->thaw();
+  CHECK(eventually([&] {
+    return output_of({"check"}).find(daemon->node() + " leads, last seen ") != std::string::npos;
+  }));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

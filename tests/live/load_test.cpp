@@ -210,8 +210,12 @@ TEST_CASE("load: the lead passes on again and again while tasks run, none lost, 
   World world;
   const auto first = world.daemon("a");
   const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return !world.leader().empty(); }));
-  REQUIRE(eventually([&] { return world.stands_by(*first) || world.stands_by(*second); }));
+  const auto third = world.daemon("c");
+  REQUIRE(eventually([&] {
+    return !world.leader().empty() && !world.kv.sessions(first->session_name()).empty() &&
+           !world.kv.sessions(second->session_name()).empty() &&
+           !world.kv.sessions(third->session_name()).empty();
+  }));
   Producers producers{world, 20, [](long number) {
                         return json{{"taskType", "Record"}, {"taskPara", {{"sleep", number % 40}}}};
                       }};
@@ -221,7 +225,7 @@ TEST_CASE("load: the lead passes on again and again while tasks run, none lost, 
   REQUIRE(eventually([&] { return world.all_done(); },
                      patience() + std::chrono::seconds{static_cast<long>(seconds)}));
   MESSAGE(changes << " changes of leader in " << seconds << " s, " << count << " tasks");
-  CHECK(changes >= 3);
+  CHECK(changes >= 2);  // who has stepped down stands back for 10 s
   const std::vector<std::string> order = world.journal.order();
   CHECK(static_cast<long>(order.size()) == count);  // each once
   CHECK(static_cast<long>(std::set<std::string>(order.begin(), order.end()).size()) == count);

@@ -17,7 +17,7 @@ std::string listed(const std::string& node, const std::string& value,
 
 constexpr const char* kValue =
     R"({"node":"a","host":"host-a","pid":12,"admin":["http://127.0.0.1:8642"],"version":"1.0",)"
-    R"("since":"2026-11-21T02:32:30.949Z"})";
+    R"("since":"2026-11-21T02:32:30.949Z","seen":"2026-11-21T02:35:00Z"})";
 
 Member with_admin(std::vector<std::string> admin) {
   return {"a", "host-a", "12", "1.0", std::move(admin), {}, false};
@@ -38,6 +38,7 @@ TEST_CASE("members are shown with who leads") {
                         {"version", "1.0"},
                         {"admin", {"http://127.0.0.1:8642"}},
                         {"since", "2026-11-21T02:32:30.949Z"},
+                        {"seen", "2026-11-21T02:35:00Z"},
                         {"leads", true}});
 }
 

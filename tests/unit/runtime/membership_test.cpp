@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../client/fake_consul.h"
+#include "base/time_text.h"
 
 namespace lictor::runtime {
 namespace {
@@ -68,7 +69,8 @@ class Scene {
 TEST_SUITE_BEGIN("runtime");
 
 TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
-  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
+  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
+               reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   REQUIRE(scene.consul.asked.size() == 2);
@@ -78,14 +80,17 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
   CHECK(session["TTL"] == "30s");
   CHECK(session["LockDelay"] == "0s");
   CHECK(scene.asked(1) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
-  CHECK(scene.consul.asked[1].body == R"({"node":"a b"})");
+  const json entry = json::parse(scene.consul.asked[1].body);
+  CHECK(entry["node"] == "a b");
+  CHECK(parse_rfc3339(entry["seen"].get<std::string>()));
 
   CHECK(membership->next_deadline() == scene.now + 10s);
   scene.now += 10s;
   scene.settle(*membership);
   CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
+  CHECK(scene.asked(3) == scene.asked(1));  // seen again
   membership->withdraw();
-  CHECK(scene.asked(3) == "PUT /v1/session/destroy/5e55-1");
+  CHECK(scene.asked(4) == "PUT /v1/session/destroy/5e55-1");
   CHECK(scene.consul.all_asked());
 }
 
@@ -118,7 +123,8 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
 TEST_CASE("what fails is tried again, later and later, and the session renewed all the same") {
   Scene scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
                reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
-               reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]")}};
+               reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
+               reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   CHECK(membership->next_deadline() == scene.now + 1s);
@@ -136,22 +142,7 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(5) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
   CHECK(scene.asked(7) == scene.asked(5));
-  CHECK(scene.asked(8) == scene.asked(4));  // held now: renewed, and no more
-  CHECK(scene.consul.all_asked());
-}
-
-TEST_CASE("an entry is taken anew each minute, since anybody may have deleted it") {
-  std::deque<http::Response> replies{reply(200, kSession), reply(200, "true")};
-  for (int i = 0; i < 6; ++i) replies.push_back(reply(200, "[]"));
-  replies.push_back(reply(200, "true"));
-  Scene scene{std::move(replies)};
-  const auto membership = scene.start();
-  scene.settle(*membership);
-  for (int i = 0; i < 6; ++i) {
-    scene.now += 10s;
-    scene.settle(*membership);
-  }
-  CHECK(scene.asked(8) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
+  CHECK(scene.asked(8) == scene.asked(4));
   CHECK(scene.consul.all_asked());
 }
 
