@@ -1,5 +1,8 @@
 // What jobs, logs and answers must not hold, and what a task's parameters cannot do.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -160,6 +163,25 @@ TEST_CASE("files that give a token away are warned of, in the log once and by ch
   CHECK(log.find(warning) == log.rfind(warning));
   const Output report = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
   CHECK_MESSAGE(report.out.find(warning) != std::string::npos, report.out);
+}
+
+TEST_CASE("a daemon of root does not start with a configuration that others could change") {
+  if (geteuid() != 0) {
+    MESSAGE("only root is refused");
+    return;
+  }
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  REQUIRE(daemon->stop() == 0);
+  std::filesystem::permissions(daemon->config_file(), std::filesystem::perms{0666});
+  daemon->start();
+  CHECK(daemon->wait() == 2);
+  CHECK(daemon->logged("may be written by others than root, and lictor runs as root"));
+  const Output report = run({LICTOR_COMMAND, "--config", daemon->config_file(), "check"});
+  CHECK(report.exit_code == 2);
+  CHECK_MESSAGE(report.out.find("may be written by others than root") != std::string::npos,
+                report.out);
 }
 
 TEST_SUITE_END();

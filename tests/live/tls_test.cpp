@@ -95,7 +95,7 @@ Refusal refusal_of(const World& world, const std::string& url, const std::string
   Variables variables = variables_of(ca, client);
   write_text(world.folder.file("client.json"), "{}");
   const Output output = run({LICTOR_COMMAND, "--config", world.folder.file("client.json"),
-                             "--consul", url, "--root", world.root, "submit", "Record"},
+                             "--consul", url, "--root", world.root, "list"},
                             variables);
   DaemonSettings settings = world.settings("refused");
   settings.consul = {url};

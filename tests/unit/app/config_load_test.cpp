@@ -261,6 +261,30 @@ TEST_CASE("root's daemon takes no file that others could change, nor from such a
   CHECK_FALSE(refused(deep).empty());
 }
 
+TEST_CASE("root's daemon takes no plug-in from a folder that others may write") {
+  if (::geteuid() != 0) {
+    MESSAGE("only root is refused");
+    return;
+  }
+  const Folder folder;
+  const std::string below = folder.file("below");
+  REQUIRE(::mkdir(below.c_str(), 0755) == 0);
+  std::filesystem::copy_file("/proc/self/exe", below + "/some.so");  // any shared object
+  REQUIRE(::chmod((below + "/some.so").c_str(), 0755) == 0);
+  LoadRequest request;
+  request.flags.config =
+      folder.write("lictor.json",
+                   R"({"queues": [{"executors": {"A": {"plugin": ")" + below + R"(/some.so"}}}]})");
+  CHECK(message(load_config(request)).empty());
+  REQUIRE(::chmod(below.c_str(), 0775) == 0);
+  CHECK(message(load_config(request))
+            .ends_with("executors.A.plugin: plug-in \"" + below + "/some.so\": the folder " +
+                       below +
+                       " may be written by others than root, and lictor runs as root: they could "
+                       "make root load code; chown root and chmod go-w " +
+                       below));
+}
+
 TEST_CASE("files with secrets that others can read are warned of") {
   const Folder folder;
   LoadRequest request;
