@@ -15,6 +15,9 @@ namespace {
 // for a minute, and is given up after three more silences of 10 s.
 constexpr long kKeepAliveIdleS = 30;
 constexpr long kKeepAliveIntervalS = 10;
+// A reply to a long poll that has begun comes at once: one whose rest does not come, of a
+// Content-Length that is wrong, is not waited for as long as for the first byte.
+constexpr long kStallS = 5;
 // A CA file that is replaced counts from the next minute on; libcurl's own default is a day.
 constexpr long kCaCacheS = 60;
 
@@ -238,7 +241,13 @@ std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t 
     response.known_leader.reset();
     transfer.head_complete_ = false;
   }
-  if (line == "\r\n" || line == "\n") transfer.head_complete_ = true;
+  if (line == "\r\n" || line == "\n") {
+    transfer.head_complete_ = true;
+    if (transfer.request.long_poll) {
+      transfer.set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+      transfer.set(CURLOPT_LOW_SPEED_TIME, kStallS);
+    }
+  }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return line.size();
   const std::string_view name = line.substr(0, colon);

@@ -145,6 +145,20 @@ TEST_CASE("a reply that does not come in time is lost") {
   }
 }
 
+TEST_CASE("a reply to a long poll that begins and stands still is lost before its time-out") {
+  TestServer server{[](const Received&, Connection& connection) {
+    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nnot a hundred bytes");
+    connection.wait_until_closed();
+  }};
+  const auto transport = open_for({server.address()});
+  Request poll = request("GET", "/slow");
+  poll.long_poll = true;
+  poll.timeout = 2min;
+  const Response lost = transport->perform(poll);
+  CHECK(lost.delivery == Delivery::kLost);
+  CHECK(contains(lost.error, "too slow"));  // and not "timed out"
+}
+
 TEST_CASE("a refused connection, a name that does not exist and a missing socket are not sent") {
   for (const std::string& address : {"http://127.0.0.1:" + std::to_string(closed_port()),
                                      std::string{"http://no-such-host.invalid:8500"},
