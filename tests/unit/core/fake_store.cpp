@@ -150,7 +150,8 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
         key.size() +
         (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
   }
-  return effect.consistent ? reply : spoiled(std::move(reply), effect.full ? lists_ : name_lists_);
+  if (effect.consistent) return reply;
+  return spoiled(std::move(reply), lists_[{effect.below, effect.full}]);
 }
 
 // A server that lags answers with what was true a while ago.
@@ -192,7 +193,8 @@ std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over
 }
 
 std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
-  if (!over && (unreadable ? index_ : tasks_index()) <= effect.index) return std::nullopt;
+  if (!over && (unreadable ? index_ : tasks_index(effect.below)) <= effect.index)
+    return std::nullopt;
   return list(effect);
 }
 
@@ -346,7 +348,7 @@ Committed FakeStore::commit(const Commit& commit) {
 }
 
 void FakeStore::erase(const std::string& key) {
-  if (tasks_.erase(key) != 0) erased_[key] = index_;
+  if (tasks_.erase(key) != 0) erased_[key] = last_erased_ = index_;
 }
 
 void FakeStore::store(StoredRecord record) {
@@ -419,12 +421,15 @@ std::vector<std::string> FakeStore::task_keys() const {
 // The index of a prefix is that of its newest key or tombstone; of one never used, and of a missing
 // key, that of the whole table (CONSUL-FACTS.md 4.2).
 std::uint64_t FakeStore::tasks_index(const std::string& below) const {
-  std::uint64_t index = below.empty() ? marker_.modify_index : 0;
+  std::uint64_t index = below.empty() ? std::max(marker_.modify_index, last_erased_) : 0;
   for (const auto& [key, record] : tasks_) {
     if (key.starts_with(below)) index = std::max(index, index_of(record));
   }
-  for (const auto& [key, erased_at] : erased_) {
-    if (key.starts_with(below)) index = std::max(index, erased_at);
+  if (!below.empty()) {
+    for (auto it = erased_.lower_bound(below); it != erased_.end() && it->first.starts_with(below);
+         ++it) {
+      index = std::max(index, it->second);
+    }
   }
   return index == 0 ? index_ : index;
 }

@@ -80,7 +80,10 @@ class FakeStore {
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
-  void reap() { erased_.clear(); }
+  void reap() {
+    erased_.clear();
+    last_erased_ = 0;
+  }
 
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const;
@@ -133,8 +136,9 @@ class FakeStore {
   std::uint64_t last_session_ = 0;
   std::map<std::string, Session> sessions_;
   std::map<std::string, StoredRecord> tasks_;
-  std::map<std::string, Task> templates_;  // by the producer's bytes
+  std::map<std::string, Task> templates_;        // by the producer's bytes
   std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
+  std::uint64_t last_erased_ = 0;
   Key leader_, control_, marker_;
   bool paused_ = false;
   bool control_unreadable_ = false;
@@ -147,7 +151,8 @@ class FakeStore {
   mutable std::map<Tamper, std::size_t> tampered_;
   mutable std::deque<std::pair<Instant, LeaderRead>> leader_reads_;
   mutable std::deque<std::pair<Instant, ControlRead>> control_reads_;
-  mutable std::deque<std::pair<Instant, TasksListed>> lists_, name_lists_;
+  using ListQuery = std::pair<std::string, bool>;  // below what, with values
+  mutable std::map<ListQuery, std::deque<std::pair<Instant, TasksListed>>> lists_;
 };
 
 }  // namespace lictor::core::test
