@@ -1,57 +1,82 @@
 #pragma once
 
+// One part is one function: it measures both sides of its ratios and adds them to the report.
+
+#include <chrono>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "chart.h"
 #include "consul_agent.h"
-#include "kv.h"
-#include "process.h"
-#include "support.h"
+#include "report.h"
+#include "site.h"
 
 namespace lictor::bench {
 
-/// The record of a no-op task of about 200 bytes; `i` gives it its place in the order.
-[[nodiscard]] std::string task_record(std::size_t i, const std::string& type);
+using namespace std::chrono_literals;
 
-/// Writes `count` tasks below `prefix` in transactions of 64.
-void load(live::Kv& kv, const std::string& prefix, std::size_t count, const std::string& type);
+/// How much is measured: by default what the wanted figures are meant for.
+struct Sizes {
+  bool fresh_consul = true;  ///< for each measurement; else one for all, emptied in between
+  std::size_t runs = 3;      ///< interleaved, of which the median counts
+  std::vector<std::size_t> connections{1, 2, 4, 16};  ///< of the raw side; the best counts
+  std::size_t drained = 20'000;
+  std::size_t drained_singly = 2'000;
+  std::size_t picked_up = 200;
+  std::size_t programs = 3'000;
+  std::size_t due = 10'000;
+  std::size_t backlog = 100'000;
+  std::size_t backlog_picked_up = 100;
+  std::chrono::milliseconds idle = 20s;
+  std::size_t produced = 20'000;
+  std::chrono::milliseconds write_load = 60s;
+  std::size_t writes_a_second = 1'000;
+  std::vector<std::size_t> scale{1'000, 10'000, 100'000};
+};
 
-/// Seconds that the plain loop takes for `count` waiting tasks: list; then for each task, in order,
-/// one PUT with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request
-/// on a connection of its own.
-[[nodiscard]] double plain_loop(const live::ConsulAgent& consul, std::size_t count, bool fresh);
-
-/// This program as a daemon with executors in C++: "Noop", and "Mark", which notes when it began.
-class Worker {
+class Bench {
  public:
-  /// Returns when it leads. `queue` are the queue's settings as JSON text.
-  Worker(const live::ConsulAgent& consul, const std::string& queue);
+  Bench(Sizes sizes, Report& report) : sizes_(std::move(sizes)), report_(report) {}
 
-  /// When Mark tasks began, CLOCK_MONOTONIC, in the order of their begin.
-  [[nodiscard]] std::vector<std::int64_t> marks() const;
-  [[nodiscard]] std::string journal() const { return folder_.file("journal"); }
+  [[nodiscard]] const Sizes& sizes() const { return sizes_; }
+  void add(Row row) { report_.add(std::move(row)); }
+  /// To standard error: what is being measured now.
+  static void tell(const std::string& what);
+
+  /// A single server, its data on disk, raft_multiplier 1, with nothing in its KV.
+  [[nodiscard]] std::shared_ptr<live::ConsulAgent> consul();
+  /// What `measure` makes of such a Consul.
+  [[nodiscard]] double on_consul(const std::function<double(const live::ConsulAgent&)>& measure);
+
+  Chart chart{};
 
  private:
-  live::TemporaryFolder folder_;
-  std::unique_ptr<live::Process> process_;
+  Sizes sizes_;
+  Report& report_;
+  std::shared_ptr<live::ConsulAgent> shared_;
 };
-[[nodiscard]] int run_worker(int argc, char** argv);
 
-/// Seconds from the moment that a paused queue of `count` no-op tasks is resumed until none is
-/// left.
-[[nodiscard]] double drain(const live::ConsulAgent& consul, std::size_t count,
-                           const std::string& queue);
+void measure_drain(Bench& bench);
+void measure_pickup(Bench& bench);
+void measure_programs(Bench& bench);
+void measure_due(Bench& bench);
+void measure_backlog(Bench& bench);
+void measure_producers(Bench& bench);
+void measure_write_load(Bench& bench);
+void measure_scale(Bench& bench);
 
-struct Latency {
-  double median_ms = 0;
-  double p99_ms = 0;
-};
-[[nodiscard]] Latency summary(std::vector<double> ms);
-/// From before the PUT, on a new connection as curl makes it, to the begin of the job.
-[[nodiscard]] Latency pickup(const live::ConsulAgent& consul, std::size_t count, bool exec);
-/// Consul's own part: from before the PUT to the answer of a blocking query, and a claim's
-/// transaction.
-[[nodiscard]] Latency consul_wakeup_and_claim(const live::ConsulAgent& consul, std::size_t count);
+/// Tasks a second: from the resumption of a paused queue of `count` no-op tasks until none is left.
+/// `queue`: its settings, JSON text. Throws unless every task was run once.
+[[nodiscard]] double drain_rate(const live::ConsulAgent& consul, std::size_t count,
+                                const std::string& queue, const std::string& type = "Noop");
+
+/// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
+/// with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request on a
+/// connection of its own.
+[[nodiscard]] double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count,
+                                     bool fresh);
 
 }  // namespace lictor::bench

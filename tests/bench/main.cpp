@@ -1,13 +1,14 @@
-// lictor beside Consul itself and beside the plain loop, in one run on one machine.
-//
-//   bench [RUNS]       medians of RUNS interleaved runs (3)
+// lictor beside Consul itself and beside what one would write without it, in one run on one
+// machine: a table of ratios, and a picture.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench.h"
@@ -15,71 +16,161 @@
 namespace lictor::bench {
 namespace {
 
-constexpr std::size_t kTasks = 2'000;
-constexpr std::size_t kPickups = 200;
+struct Part {
+  std::string_view name;
+  void (*measure)(Bench&);
+  std::string_view what;
+};
+constexpr std::array kParts{
+    Part{"drain", measure_drain, "waiting tasks, beside raw transactions and the plain loop"},
+    Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
+    Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
+    Part{"due", measure_due, "many tasks due at one instant"},
+    Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
+    Part{"producers", measure_producers, "writing and cancelling many"},
+    Part{"writes", measure_write_load, "Consul's processor time while producers write"},
+    Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"}};
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+struct Options {
+  Sizes sizes;
+  std::string svg = "bench.svg";
+  std::string json;
+  std::vector<std::string_view> parts;
+};
 
-// Each run on a fresh Consul with its data on disk.
-double rate(const std::function<double(const live::ConsulAgent&)>& seconds) {
-  const live::ConsulAgent consul;
-  return static_cast<double>(kTasks) / seconds(consul);
-}
-
-void report_drain(std::size_t runs) {
-  std::vector<double> fresh, kept, wide, ordered, single;
-  for (std::size_t i = 0; i < runs; ++i) {
-    fresh.push_back(rate([](const auto& consul) { return plain_loop(consul, kTasks, true); }));
-    kept.push_back(rate([](const auto& consul) { return plain_loop(consul, kTasks, false); }));
-    wide.push_back(
-        rate([](const auto& consul) { return drain(consul, kTasks, R"({"concurrency": 64})"); }));
-    ordered.push_back(
-        rate([](const auto& consul) { return drain(consul, kTasks, R"({"prefetch": 64})"); }));
-    single.push_back(rate([](const auto& consul) { return drain(consul, kTasks, "{}"); }));
-    std::fprintf(stderr, "bench: run %zu of %zu done\n", i + 1, runs);
+void usage() {
+  std::printf(
+      "bench [--quick | --smoke] [--runs N] [--svg FILE] [--json FILE] [PART...]\n"
+      "  --quick   a small version of everything, within a minute: for the work on lictor\n"
+      "  --smoke   a tiny one: whether it still works; its figures mean nothing\n"
+      "  --runs    of which the median counts, where a measurement is short (3)\n"
+      "  --svg     where the picture goes (bench.svg); --json: the table as JSON\n");
+  for (const Part& part : kParts) {
+    std::printf("  %-10s%s\n", part.name.data(), part.what.data());
   }
-  const double base = median(fresh);
-  std::printf("\n%zu waiting no-op tasks, tasks/s (median of %zu runs)\n", kTasks, runs);
-  const auto line = [&](const char* what, const std::vector<double>& rates) {
-    std::printf("  %-52s %8.0f   x%.1f\n", what, median(rates), median(rates) / base);
-  };
-  line("plain loop, a new connection a request", fresh);
-  line("plain loop, keep-alive", kept);
-  line("lictor, concurrency 64", wide);
-  line("lictor, concurrency 1, prefetch 64 (strict order)", ordered);
-  line("lictor, concurrency 1", single);
 }
 
-void report_pickup() {
-  const live::ConsulAgent consul;
-  const Latency floor = consul_wakeup_and_claim(consul, kPickups);
-  const Latency in_process = pickup(consul, kPickups, false);
-  const Latency program = pickup(consul, kPickups, true);
-  std::printf("\nfrom the PUT to the begin of the job, ms (%zu tasks, one at a time)\n", kPickups);
-  const auto line = [&](const char* what, const Latency& latency) {
-    std::printf("  %-52s p50 %6.2f  p99 %6.2f   x%.1f\n", what, latency.median_ms, latency.p99_ms,
-                latency.median_ms / floor.median_ms);
-  };
-  line("Consul alone: wake-up and claim", floor);
-  line("lictor, C++ executor", in_process);
-  line("lictor, exec", program);
+Sizes quick() {
+  Sizes sizes;
+  sizes.fresh_consul = false;
+  sizes.runs = 1;
+  sizes.connections = {2, 4};
+  sizes.drained = 10'000;
+  sizes.drained_singly = 1'000;
+  sizes.picked_up = 100;
+  sizes.programs = 1'000;
+  sizes.due = 5'000;
+  sizes.backlog = 20'000;
+  sizes.backlog_picked_up = 30;
+  sizes.idle = 3s;
+  sizes.produced = 10'000;
+  sizes.write_load = 5s;
+  sizes.scale = {1'000, 5'000, 20'000};
+  return sizes;
+}
+
+Sizes smoke() {
+  Sizes sizes = quick();
+  sizes.connections = {2};
+  sizes.drained = sizes.drained_singly = sizes.programs = 100;
+  sizes.picked_up = sizes.backlog_picked_up = 5;
+  sizes.due = sizes.produced = 200;
+  sizes.backlog = 500;
+  sizes.idle = 100ms;
+  sizes.write_load = 500ms;
+  sizes.scale = {100, 300};
+  return sizes;
+}
+
+// False: the arguments make no sense.
+bool read(int argc, char** argv, Options& options) {
+  std::size_t runs = 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (word == "--quick") {
+      options.sizes = quick();
+    } else if (word == "--smoke") {
+      options.sizes = smoke();
+    } else if (word == "--runs") {
+      runs = static_cast<std::size_t>(std::atoi(value()));
+      if (runs < 1 || runs > 100) return false;
+    } else if (word == "--svg") {
+      options.svg = value();
+    } else if (word == "--json") {
+      options.json = value();
+    } else if (std::any_of(kParts.begin(), kParts.end(),
+                           [&](const Part& part) { return part.name == word; })) {
+      options.parts.push_back(word);
+    } else {
+      return false;
+    }
+  }
+  if (runs != 0) options.sizes.runs = runs;
+  return true;
+}
+
+int run(const Options& options) {
+  Report report;
+  Bench bench{options.sizes, report};
+  int failed = 0;
+  std::printf("%s\n", machine().c_str());
+  for (const Part& part : kParts) {
+    const auto& parts = options.parts;
+    if (!parts.empty() && std::find(parts.begin(), parts.end(), part.name) == parts.end()) continue;
+    // One that cannot be measured must not cost the figures of the others.
+    try {
+      part.measure(bench);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "bench: %s: %s\n", part.name.data(), error.what());
+      failed = 1;
+    }
+  }
+  std::printf("\n%s", report.table().c_str());
+  if (!options.json.empty()) live::write_text(options.json, report.json());
+  if (!bench.chart.lines.empty()) {
+    live::write_text(options.svg, bench.chart.svg());
+    std::printf("\nthe picture: %s\n", options.svg.c_str());
+  }
+  return failed;
 }
 
 }  // namespace
+
+void Bench::tell(const std::string& what) {
+  static const std::int64_t begin = live::monotonic_ns();
+  std::fprintf(stderr, "bench: %4.0f s  %s\n", live::seconds_between(begin, live::monotonic_ns()),
+               what.c_str());
+}
+
+std::shared_ptr<live::ConsulAgent> Bench::consul() {
+  if (sizes_.fresh_consul) return std::make_shared<live::ConsulAgent>();
+  if (!shared_) shared_ = std::make_shared<live::ConsulAgent>();
+  live::Kv kv{shared_->address()};
+  require(kv.request("DELETE", "/v1/kv/?recurse").status == 200, "cannot empty Consul's KV");
+  return shared_;
+}
+
+double Bench::on_consul(const std::function<double(const live::ConsulAgent&)>& measure) {
+  const auto agent = consul();
+  return measure(*agent);
+}
+
 }  // namespace lictor::bench
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string{argv[1]} == "run") return lictor::bench::run_worker(argc, argv);
+  if (argc > 1 && std::string_view{argv[1]} == "lictor") {
+    return lictor::bench::run_lictor(argc - 1, argv + 1);
+  }
   try {
-    lictor::bench::report_drain(argc > 1 ? static_cast<std::size_t>(std::max(1, std::atoi(argv[1])))
-                                         : 3);
-    lictor::bench::report_pickup();
+    lictor::bench::Options options;
+    if (!lictor::bench::read(argc, argv, options)) {
+      lictor::bench::usage();
+      return 2;
+    }
+    return lictor::bench::run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench: %s\n", error.what());
     return 1;
   }
-  return 0;
 }

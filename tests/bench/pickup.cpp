@@ -1,92 +1,156 @@
-#include <algorithm>
-#include <memory>
-#include <stdexcept>
+// From a task's PUT to the start of its job on an idle daemon, one at a time; each kind in turn, so
+// that a noisy moment of the machine meets all of them.
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
 #include "bench.h"
 #include "journal.h"
+#include "raw.h"
+#include "wire/txn.h"
 
 namespace lictor::bench {
+namespace {
 
-using nlohmann::json;
-
-Latency summary(std::vector<double> ms) {
-  std::sort(ms.begin(), ms.end());
-  if (ms.empty()) throw std::runtime_error{"nothing was measured"};
-  return {ms[ms.size() / 2], ms[std::min(ms.size() - 1, ms.size() * 99 / 100)]};
+double ms_between(std::int64_t from_ns, std::int64_t until_ns) {
+  return static_cast<double>(until_ns - from_ns) / 1e6;
 }
 
-Latency pickup(const live::ConsulAgent& consul, std::size_t count, bool exec) {
-  const Worker worker{consul, "{}"};
-  const live::Journal journal{worker.journal()};
-  live::Kv watcher{consul.address()};
-  std::vector<double> ms;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string key = "lictor/default/tasks/pick-" + std::to_string(i);
-    const std::string record = task_record(i, exec ? "Program" : "Mark");
-    const std::int64_t begin = live::monotonic_ns();
-    live::Kv{consul.address()}.put(key, record);
-    if (!live::eventually([&] { return !watcher.has(key); })) {
-      throw std::runtime_error{"task " + key + " was not done"};
-    }
-    std::int64_t began = 0;
-    if (exec) {
-      const auto run = journal.run("bench-" + std::to_string(i));
-      if (run) began = run->begin_ns;
-    } else {
-      const auto marks = worker.marks();
-      if (!marks.empty()) began = marks.back();
-    }
-    if (began < begin) throw std::runtime_error{"the begin of " + key + " was not noted"};
-    ms.push_back(static_cast<double>(began - begin) / 1e6);
-  }
-  return summary(std::move(ms));
+// Writes a task as curl would, on a connection of its own; when it began.
+std::int64_t put(const live::ConsulAgent& consul, const std::string& key,
+                 const std::string& record) {
+  const std::int64_t begin = live::monotonic_ns();
+  live::Kv{consul.address()}.put(key, record);
+  return begin;
 }
 
-Latency consul_wakeup_and_claim(const live::ConsulAgent& consul, std::size_t count) {
-  live::Kv writer{consul.address()};
-  live::Kv reader{consul.address()};
-  const std::string session = writer.create_session("bench", "1s");
-  if (!writer.acquire("bench/leader", session, "x")) throw std::runtime_error{"cannot acquire"};
-  std::uint64_t index = writer.set("bench/tasks/", "");
-  std::vector<double> ms;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string key = "bench/tasks/" + std::to_string(i);
+// Consul's own part: from before the PUT to the answer of a blocking query, and a claim.
+class Floor {
+ public:
+  explicit Floor(const live::ConsulAgent& consul)
+      : consul_(consul), writer_(consul.address()), reader_(consul.address()), lock_(consul) {}
+
+  double measure(std::size_t i) {
     const std::string record = task_record(i, "Noop");
+    const std::string key = task_key("raw/pick/", i);
+    const std::uint64_t index = writer_.set("raw/pick/", std::to_string(i));  // the folder key
     std::int64_t woken = 0;
     std::thread waiting{[&] {
-      static_cast<void>(reader.request(
-          "GET", "/v1/kv/bench/tasks/?recurse&wait=30s&index=" + std::to_string(index)));
+      static_cast<void>(reader_.request(
+          "GET", "/v1/kv/raw/pick/?recurse&wait=30s&index=" + std::to_string(index)));
       woken = live::monotonic_ns();
     }};
     // The query must be there before the write; Consul tells nobody whether it is.
-    std::this_thread::sleep_for(std::chrono::milliseconds{3});
-    const std::int64_t begin = live::monotonic_ns();
-    live::Kv{consul.address()}.put(key, record);
+    std::this_thread::sleep_for(5ms);
+    const std::int64_t begin = put(consul_, key, record);
     waiting.join();
-    const std::uint64_t modified = writer.get(key)->modify_index;
 
+    wire::Txn txn;
+    txn.verb("check-session", lock_.key()).session(lock_.session());
+    txn.verb("cas", key)
+        .index(writer_.get(key)->modify_index)
+        .value(claimed(record, lock_.session()));
+    const std::string claim = std::move(txn).body();
     const std::int64_t claim_begin = live::monotonic_ns();
-    const json claim = json::array(
-        {{{"KV", {{"Verb", "check-session"}, {"Key", "bench/leader"}, {"Session", session}}}},
-         {{"KV",
-           {{"Verb", "cas"},
-            {"Key", key},
-            {"Index", modified},
-            {"Value", base64_encode(record)}}}}});
-    if (writer.request("PUT", "/v1/txn", claim.dump()).status != 200) {
-      throw std::runtime_error{"the claim failed"};
-    }
-    const std::int64_t claimed = live::monotonic_ns();
-    ms.push_back(static_cast<double>((woken - begin) + (claimed - claim_begin)) / 1e6);
-    writer.remove(key);
-    index = std::max(modified, writer.set("bench/tasks/", std::to_string(i)));
+    const auto answer = writer_.request("PUT", "/v1/txn", claim);
+    const std::int64_t claim_end = live::monotonic_ns();
+    require(answer.status == 200, "the raw claim was refused");
+    writer_.remove(key);
+    return ms_between(begin, woken) + ms_between(claim_begin, claim_end);
   }
-  writer.destroy_session(session);
-  return summary(std::move(ms));
+
+ private:
+  const live::ConsulAgent& consul_;
+  live::Kv writer_, reader_;
+  RawLock lock_;
+};
+
+double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv, std::size_t i) {
+  const std::string key = task_key(kTasksPrefix, i) + "-mark";
+  const std::uint64_t before = worker.board().runs;
+  const std::int64_t begin = put(consul, key, task_record(i, "Mark"));
+  worker.wait_for_runs(before + 1);
+  const Board::Mark& mark = worker.board().mark[before];
+  require(mark.task == static_cast<std::int64_t>(i), "another task was run");
+  require(live::eventually([&] { return !kv.has(key); }), "the task was not finished");
+  return ms_between(begin, mark.began_ns);
+}
+
+double pick_up_program(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv,
+                       std::size_t i) {
+  const std::string key = task_key(kTasksPrefix, i) + "-program";
+  const std::int64_t begin = put(consul, key, task_record(i, "Program"));
+  // The journal is a file: looking at it is no work for Consul.
+  const live::Journal journal{worker.journal()};
+  std::optional<live::Run> run;
+  const bool began = live::eventually([&] {
+    run = journal.run("bench-" + std::to_string(i));
+    return run.has_value();
+  });
+  require(began, "the program was not run");
+  require(live::eventually([&] { return !kv.has(key); }), "the task was not finished");
+  return ms_between(begin, run->begin_ns);
+}
+
+// The same program without lictor.
+double spawn_program(const live::TemporaryFolder& folder, std::size_t i) {
+  std::string program = LICTOR_JOB_RECORDER;
+  std::string file = folder.file("journal");
+  std::string host = "bench", lock = "none";
+  std::string id = "LICTOR_TASK_ID=spawned-" + std::to_string(i), attempt = "LICTOR_ATTEMPT=1";
+  char* argv[] = {program.data(), file.data(), host.data(), lock.data(), nullptr};
+  char* environment[] = {id.data(), attempt.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  pid_t pid = -1;
+  const std::int64_t begin = live::monotonic_ns();
+  const int error = posix_spawn(&pid, program.c_str(), &files, nullptr, argv, environment);
+  posix_spawn_file_actions_destroy(&files);
+  int status = 0;
+  require(error == 0 && waitpid(pid, &status, 0) == pid && status == 0, "the program failed");
+  const auto run = live::Journal{file}.run("spawned-" + std::to_string(i));
+  require(run.has_value(), "the program did not note its begin");
+  return ms_between(begin, run->begin_ns);
+}
+
+}  // namespace
+
+void measure_pickup(Bench& bench) {
+  bench.tell("pick-up");
+  constexpr std::size_t kWarmUp = 10;
+  const auto consul = bench.consul();
+  Worker worker{*consul};
+  live::Kv kv{consul->address()};
+  const live::TemporaryFolder folder;
+  Floor floor{*consul};
+  std::vector<double> raw, function, program, spawned;
+  for (std::size_t i = 0; i < kWarmUp + bench.sizes().picked_up; ++i) {
+    raw.push_back(floor.measure(i));
+    function.push_back(pick_up(*consul, worker, kv, i));
+    program.push_back(pick_up_program(*consul, worker, kv, i));
+    spawned.push_back(spawn_program(folder, i));
+    if (i + 1 != kWarmUp) continue;
+    for (auto* each : {&raw, &function, &program, &spawned}) each->clear();
+  }
+  worker.stop();
+  const std::string against = "Consul: wake-up + claim's transaction";
+  const Latency beside = summary(raw), started = summary(function), exec = summary(program);
+  bench.add({"pick-up, C++, median", "ms", started.median_ms, beside.median_ms, against,
+             Row::Wanted::kRatioAtMost, 1.3});
+  bench.add({"pick-up, C++, p99", "ms", started.p99_ms, beside.p99_ms, against,
+             Row::Wanted::kRatioAtMost, 3});
+  bench.add({"pick-up, exec, median", "ms", exec.median_ms, beside.median_ms, against});
+  bench.add({"pick-up, exec, p99", "ms", exec.p99_ms, beside.p99_ms, against});
+  bench.add({"pick-up, what exec adds to C++", "ms", exec.median_ms - started.median_ms,
+             median(spawned), "posix_spawn of the same program to its begin",
+             Row::Wanted::kRatioAtMost, 1.2});
 }
 
 }  // namespace lictor::bench

@@ -52,9 +52,9 @@ class Client {
 
 }  // namespace
 
-double plain_loop(const live::ConsulAgent& consul, std::size_t count, bool fresh) {
+double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count, bool fresh) {
   live::Kv kv{consul.address()};
-  load(kv, "plain/tasks/", count, "Noop");
+  load(consul, "plain/tasks/", count, [](std::size_t i) { return task_record(i, "Noop"); });
   const std::string session = kv.create_session("plain loop", "1s");
 
   Client client{consul.address(), fresh};
@@ -74,7 +74,7 @@ double plain_loop(const live::ConsulAgent& consul, std::size_t count, bool fresh
   }
   const double seconds = live::seconds_between(begin, live::monotonic_ns());
   kv.destroy_session(session);
-  return seconds;
+  return static_cast<double>(count) / seconds;
 }
 
 }  // namespace lictor::bench

@@ -28,6 +28,7 @@ class ConsulAgent {
   [[nodiscard]] std::string address() const;  ///< "http://127.0.0.1:port"
   [[nodiscard]] int port() const { return http_port_; }
   [[nodiscard]] const std::string& node() const { return node_; }
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
 
   void pause() { process_->signal(SIGSTOP); }
   void resume() { process_->signal(SIGCONT); }

@@ -1,0 +1,184 @@
+// Writing and cancelling many tasks, beside raw transactions.
+
+#include <algorithm>
+#include <fstream>
+
+#include <lictor/client.h>
+#include <nlohmann/json.hpp>
+
+#include "bench.h"
+#include "raw.h"
+#include "wire/txn.h"
+
+namespace lictor::bench {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+double rate(std::size_t count, std::int64_t begin_ns) {
+  return static_cast<double>(count) / live::seconds_between(begin_ns, live::monotonic_ns());
+}
+
+Client open_client(const live::ConsulAgent& consul) {
+  ClientOptions options;
+  options.addresses = {consul.address()};
+  options.use_environment = false;
+  auto client = Client::open(options);
+  require(client.has_value(), "cannot open a client");
+  return std::move(*client);
+}
+
+void expect_tasks(const live::ConsulAgent& consul, std::size_t count) {
+  live::Kv kv{consul.address()};
+  require(keys_below(kv, kTasksPrefix) == count, "not as many tasks as there should be");
+}
+
+double submit_command(const live::ConsulAgent& consul, std::size_t count) {
+  const live::TemporaryFolder folder;
+  std::string lines;
+  for (std::size_t i = 0; i < count; ++i) lines += task_record(i, "Noop") + '\n';
+  live::write_text(folder.file("tasks.ndjson"), lines);
+  const std::int64_t begin = live::monotonic_ns();
+  const auto output =
+      live::run({"/proc/self/exe", "lictor", "submit", "--ndjson", folder.file("tasks.ndjson")},
+                Environment{{"CONSUL_HTTP_ADDR", consul.address()}});
+  const double result = rate(count, begin);
+  require(output.exit_code == 0, "lictor submit failed: " + output.out.substr(0, 1000));
+  expect_tasks(consul, count);
+  return result;
+}
+
+double submit_many(const live::ConsulAgent& consul, std::size_t count) {
+  const Client client = open_client(consul);
+  std::vector<NewTask> tasks;
+  for (std::size_t i = 0; i < count; ++i) {
+    NewTask task;
+    task.type = "Noop";
+    task.id = "bench-" + std::to_string(i);
+    task.parameters = {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}};
+    tasks.push_back(std::move(task));
+  }
+  Client mutable_client = open_client(consul);
+  const std::int64_t begin = live::monotonic_ns();
+  const auto results = mutable_client.submit_many(tasks);
+  const double result = rate(count, begin);
+  for (const auto& each : results) require(each.has_value(), "submit_many() refused a task");
+  expect_tasks(consul, count);
+  return result;
+}
+
+double raw_set(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
+  std::vector<std::string> bodies;
+  for (std::size_t at = 0; at < count; at += 64) {
+    wire::Txn txn;
+    for (std::size_t i = at; i < std::min(count, at + 64); ++i) {
+      txn.verb("set", kTasksPrefix + ("bench-" + std::to_string(i))).value(task_record(i, "Noop"));
+    }
+    bodies.push_back(std::move(txn).body());
+  }
+  const double seconds = send_all(consul, bodies, connections);
+  expect_tasks(consul, count);
+  return static_cast<double>(count) / seconds;
+}
+
+void load_tasks(const live::ConsulAgent& consul, std::size_t count) {
+  load(consul, kTasksPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+}
+
+double cancel_command(const live::ConsulAgent& consul, std::size_t count) {
+  load_tasks(consul, count);
+  const std::int64_t begin = live::monotonic_ns();
+  const auto output = live::run({"/proc/self/exe", "lictor", "cancel", "--all", "--yes"},
+                                Environment{{"CONSUL_HTTP_ADDR", consul.address()}});
+  const double result = rate(count, begin);
+  require(output.exit_code == 0, "lictor cancel failed: " + output.out.substr(0, 1000));
+  expect_tasks(consul, 0);
+  return result;
+}
+
+double cancel_many(const live::ConsulAgent& consul, std::size_t count) {
+  load_tasks(consul, count);
+  Client client = open_client(consul);
+  const std::int64_t begin = live::monotonic_ns();
+  const auto result = client.cancel_all({});
+  const double cancelled = rate(count, begin);
+  require(result && result->tasks.size() == count, "cancel_all() did not cancel all");
+  expect_tasks(consul, 0);
+  return cancelled;
+}
+
+// Lists them first, as whoever cancels must, then 32 a transaction.
+double raw_cancel(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
+  load_tasks(consul, count);
+  live::Kv kv{consul.address()};
+  const std::int64_t begin = live::monotonic_ns();
+  const auto listed = kv.request("GET", std::string{"/v1/kv/"} + kTasksPrefix + "?recurse").json();
+  std::vector<std::string> bodies;
+  for (std::size_t at = 0; at < listed.size(); at += 32) {
+    wire::Txn txn;
+    for (std::size_t i = at; i < std::min(listed.size(), at + 32); ++i) {
+      const std::string& key = listed[i].at("Key").get_ref<const std::string&>();
+      const auto index = listed[i].at("ModifyIndex").get<std::uint64_t>();
+      txn.verb("check-index", key).index(index).verb("delete-cas", key).index(index);
+    }
+    bodies.push_back(std::move(txn).body());
+  }
+  static_cast<void>(send_all(consul, bodies, connections));
+  const double result = rate(count, begin);
+  expect_tasks(consul, 0);
+  return result;
+}
+
+struct Best {
+  double rate = 0;
+  std::size_t connections = 0;
+};
+Best best_of(const std::map<std::size_t, std::vector<double>>& rates) {
+  Best best;
+  for (const auto& [connections, each] : rates) {
+    if (const double rate = median(each); rate > best.rate) best = {rate, connections};
+  }
+  return best;
+}
+
+}  // namespace
+
+void measure_producers(Bench& bench) {
+  const std::size_t count = bench.sizes().produced;
+  std::vector<double> command, client, cancelled, cancelled_by_client;
+  std::map<std::size_t, std::vector<double>> set, removed;
+  for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
+    bench.tell("producers, run " + std::to_string(run + 1));
+    const auto on_consul = [&](auto measure) {
+      return bench.on_consul([&](const auto& consul) { return measure(consul, count); });
+    };
+    for (const std::size_t connections : {1, 2, 4}) {
+      set[connections].push_back(
+          bench.on_consul([&](const auto& consul) { return raw_set(consul, count, connections); }));
+      removed[connections].push_back(bench.on_consul(
+          [&](const auto& consul) { return raw_cancel(consul, count, connections); }));
+    }
+    command.push_back(on_consul(submit_command));
+    client.push_back(on_consul(submit_many));
+    cancelled.push_back(on_consul(cancel_command));
+    cancelled_by_client.push_back(on_consul(cancel_many));
+  }
+  const auto name = [&](const std::string& what) { return what + " " + std::to_string(count); };
+  const auto connections = [](const Best& best) {
+    return "; " + std::to_string(best.connections) + " connection(s)";
+  };
+  const Best written = best_of(set), gone = best_of(removed);
+  const std::string by_set = "raw 64 set" + connections(written);
+  const std::string by_delete = "list, raw 32 check-index + delete-cas" + connections(gone);
+  constexpr auto kWanted = Row::Wanted::kRatioAtLeast;
+  bench.add({name("lictor submit --ndjson,"), "tasks/s", median(command), written.rate, by_set,
+             kWanted, 0.8});
+  bench.add({name("Client::submit_many(),"), "tasks/s", median(client), written.rate, by_set,
+             kWanted, 0.8});
+  bench.add({name("lictor cancel --all,"), "tasks/s", median(cancelled), gone.rate, by_delete,
+             kWanted, 0.8});
+  bench.add({name("Client::cancel_all(),"), "tasks/s", median(cancelled_by_client), gone.rate,
+             by_delete, kWanted, 0.8});
+}
+
+}  // namespace lictor::bench

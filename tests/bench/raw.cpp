@@ -1,0 +1,147 @@
+#include "raw.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <latch>
+
+#include <nlohmann/json.hpp>
+
+#include "site.h"
+#include "wire/txn.h"
+
+namespace lictor::bench {
+namespace {
+
+constexpr const char* kPrefix = "raw/tasks/";
+constexpr std::size_t kBatch = 63;  // and the fence: what Consul before 1.14 takes
+
+wire::Txn fenced(const RawLock& lock) {
+  wire::Txn txn;
+  txn.verb("check-session", lock.key()).session(lock.session());
+  return txn;
+}
+
+// Runs `part` in each of so many threads, each with a connection that is open; seconds.
+double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
+                   const std::function<void(live::Kv&)>& part) {
+  std::latch ready{static_cast<std::ptrdiff_t>(connections) + 1};
+  std::vector<std::future<void>> parts;
+  for (std::size_t i = 0; i < connections; ++i) {
+    parts.push_back(std::async(std::launch::async, [&] {
+      live::Kv kv{consul.address()};
+      static_cast<void>(kv.request("GET", "/v1/kv/raw/leader"));  // opens the connection
+      ready.arrive_and_wait();
+      part(kv);
+    }));
+  }
+  ready.arrive_and_wait();
+  const std::int64_t begin = live::monotonic_ns();
+  for (auto& each : parts) each.get();
+  return live::seconds_between(begin, live::monotonic_ns());
+}
+
+}  // namespace
+
+RawLock::RawLock(const live::ConsulAgent& consul) : kv_(consul.address()) {
+  session_ = kv_.create_session("raw", "1s");
+  require(kv_.acquire(key_, session_, "raw"), "cannot acquire " + key_);
+}
+
+RawLock::~RawLock() {
+  static_cast<void>(kv_.request("PUT", "/v1/kv/" + key_ + "?release=" + session_));
+  static_cast<void>(kv_.request("PUT", "/v1/session/destroy/" + session_));
+}
+
+std::string claimed(std::string record, const std::string& session) {
+  const std::string taken = R"("taskTaken":"false")";
+  if (const auto at = record.find(taken); at != std::string::npos) {
+    record.replace(at, taken.size(), R"("taskTaken":"true")");
+  }
+  record.pop_back();
+  return record + R"(,"taskAttempt":1,"taskClaim":{"node":"bench-1","session":")" + session +
+         R"(","nonce":"0123456789abcdef-12345","since":"2026-01-01T00:00:00.000Z"}})";
+}
+
+std::uint64_t written_index(const live::HttpAnswer& answer) {
+  require(answer.status == 200, "a raw transaction was refused: " + answer.body);
+  constexpr std::string_view kField = "\"ModifyIndex\":";
+  const std::size_t at = answer.body.rfind(kField);
+  require(at != std::string::npos, "no ModifyIndex in " + answer.body);
+  return std::strtoull(answer.body.c_str() + at + kField.size(), nullptr, 10);
+}
+
+std::vector<RawTask> raw_tasks(const live::ConsulAgent& consul, const std::string& prefix) {
+  live::Kv kv{consul.address()};
+  std::vector<RawTask> tasks;
+  for (const auto& entry : kv.list(prefix)) tasks.push_back({entry.key, entry.modify_index});
+  return tasks;
+}
+
+double send_all(const live::ConsulAgent& consul, const std::vector<std::string>& bodies,
+                std::size_t connections) {
+  std::atomic<std::size_t> next = 0;
+  return in_parallel(consul, connections, [&](live::Kv& kv) {
+    for (std::size_t i = 0; (i = next.fetch_add(1)) < bodies.size();) {
+      const auto answer = kv.request("PUT", "/v1/txn", bodies[i]);
+      require(answer.status == 200, "a raw transaction was refused: " + answer.body);
+    }
+  });
+}
+
+double raw_drain_rate(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
+  load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+  const RawLock lock{consul};
+  const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
+  require(tasks.size() == count, "the raw tasks are not all there");
+  std::vector<std::string> claims;
+  for (std::size_t at = 0; at < count; at += kBatch) {
+    wire::Txn txn = fenced(lock);
+    for (std::size_t i = at; i < std::min(count, at + kBatch); ++i) {
+      txn.verb("cas", tasks[i].key)
+          .index(tasks[i].index)
+          .value(claimed(task_record(i, "Noop"), lock.session()));
+    }
+    claims.push_back(std::move(txn).body());
+  }
+  std::atomic<std::size_t> next = 0;
+  const double seconds = in_parallel(consul, connections, [&](live::Kv& kv) {
+    for (std::size_t batch = 0; (batch = next.fetch_add(1)) < claims.size();) {
+      const std::uint64_t index = written_index(kv.request("PUT", "/v1/txn", claims[batch]));
+      wire::Txn txn = fenced(lock);
+      for (std::size_t i = batch * kBatch; i < std::min(count, (batch + 1) * kBatch); ++i) {
+        txn.verb("delete-cas", tasks[i].key).index(index);
+      }
+      const auto answer = kv.request("PUT", "/v1/txn", std::move(txn).body());
+      require(answer.status == 200, "a raw transaction was refused: " + answer.body);
+    }
+  });
+  require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
+  return static_cast<double>(count) / seconds;
+}
+
+double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {
+  load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+  const RawLock lock{consul};
+  const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
+  require(tasks.size() == count, "the raw tasks are not all there");
+  const double seconds = in_parallel(consul, 1, [&](live::Kv& kv) {
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i <= count; ++i) {
+      wire::Txn txn = fenced(lock);
+      // First the deletion: what the transaction wrote last then tells the claim's index.
+      if (i > 0) txn.verb("delete-cas", tasks[i - 1].key).index(before);
+      if (i < count) {
+        txn.verb("cas", tasks[i].key)
+            .index(tasks[i].index)
+            .value(claimed(task_record(i, "Noop"), lock.session()));
+      }
+      before = written_index(kv.request("PUT", "/v1/txn", std::move(txn).body()));
+    }
+  });
+  require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
+  return static_cast<double>(count) / seconds;
+}
+
+}  // namespace lictor::bench

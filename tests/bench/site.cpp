@@ -1,0 +1,245 @@
+#include "site.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "lictor/worker.h"
+#include "wire/txn.h"
+
+namespace lictor::bench {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+Board* map_board(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  require(fd >= 0 && ftruncate(fd, sizeof(Board)) == 0, "cannot make " + path);
+  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  require(memory != MAP_FAILED, "cannot map " + path);
+  return static_cast<Board*>(memory);
+}
+
+void note(Board& board, const std::string& id) {
+  const std::int64_t now = live::monotonic_ns();
+  const std::size_t at = board.marks.fetch_add(1);
+  const std::size_t digits = id.rfind('-') + 1;
+  std::int64_t task = -1;
+  std::from_chars(id.data() + digits, id.data() + id.size(), task);
+  if (at < Board::kMarks) board.mark[at] = {task, now};
+  board.runs.fetch_add(1);
+}
+
+// The process and its children (the warden).
+std::vector<pid_t> family(pid_t pid) {
+  std::vector<pid_t> pids{pid};
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc", ignored}) {
+    const pid_t other = std::atoi(entry.path().filename().c_str());
+    if (other <= 0) continue;
+    const std::string stat = live::read_text(entry.path() / "stat");
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || name_end + 4 > stat.size()) continue;
+    if (std::atoi(stat.c_str() + name_end + 4) == pid) pids.push_back(other);
+  }
+  return pids;
+}
+
+json configuration(const live::ConsulAgent& consul, const std::string& queue,
+                   const std::string& node, const live::TemporaryFolder& folder) {
+  json settings = json::parse(queue);
+  settings["name"] = "default";
+  settings["executors"]["True"] = {{"exec", {"/bin/true"}}};
+  settings["executors"]["Program"] = {
+      {"exec", {LICTOR_JOB_RECORDER, folder.file("journal"), "bench", "none"}}};
+  return {{"node", node},
+          {"state_dir", folder.file("state")},
+          {"log", {{"level", "warn"}}},
+          {"admin", {{"listen", {"127.0.0.1:0"}}}},
+          {"consul", {{"addresses", {consul.address()}}}},
+          {"queues", {settings}}};
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  require(!values.empty(), "nothing was measured");
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Latency summary(std::vector<double> ms) {
+  std::sort(ms.begin(), ms.end());
+  return {median(ms), ms[std::min(ms.size() - 1, ms.size() * 99 / 100)]};
+}
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error{what};
+}
+
+std::string task_record(std::size_t i, const std::string& type, std::int64_t due_ms,
+                        std::size_t padding) {
+  json record{
+      {"taskId", "bench-" + std::to_string(i)},
+      {"taskTime", std::to_string(1'445'599'887 + i)},
+      {"taskTaken", "false"},
+      {"taskType", type},
+      {"taskPara",
+       {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}, {"stepSize", "2000"}}}};
+  if (due_ms != 0) record["executeAt"] = due_ms;
+  if (padding != 0) record["taskPara"]["note"] = std::string(padding, 'x');
+  return record.dump();
+}
+
+std::string task_key(const std::string& prefix, std::size_t i) {
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "%08zu", i);
+  return prefix + name.data();
+}
+
+void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_t count,
+          const MakeRecord& record) {
+  constexpr std::size_t kBatch = 64, kConnections = 4;
+  std::atomic<std::size_t> next = 0;
+  const auto part = [&] {
+    live::Kv kv{consul.address()};
+    for (std::size_t at = 0; (at = next.fetch_add(kBatch)) < count;) {
+      wire::Txn txn;
+      for (std::size_t i = at; i < std::min(count, at + kBatch); ++i) {
+        txn.verb("set", task_key(prefix, i)).value(record(i));
+      }
+      const auto answer = kv.request("PUT", "/v1/txn", std::move(txn).body());
+      require(answer.status == 200, "cannot write the tasks: " + answer.body);
+    }
+  };
+  std::vector<std::future<void>> parts;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    parts.push_back(std::async(std::launch::async, part));
+  }
+  for (auto& each : parts) each.get();
+}
+
+std::int64_t wall_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::size_t keys_below(live::Kv& kv, const std::string& prefix) {
+  const auto answer = kv.request("GET", "/v1/kv/" + prefix + "?keys");
+  if (answer.status == 404) return 0;
+  require(answer.status == 200, "cannot list " + prefix + ": " + answer.body);
+  const json names = answer.json();
+  return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](const json& name) {
+    return !name.get_ref<const std::string&>().ends_with('/');
+  }));
+}
+
+std::int64_t cpu_ns(pid_t pid) {
+  std::int64_t total = 0;
+  std::error_code ignored;
+  for (const pid_t each : family(pid)) {
+    // A process's own schedstat is that of its first thread alone.
+    const std::string threads = "/proc/" + std::to_string(each) + "/task";
+    for (const auto& thread : std::filesystem::directory_iterator{threads, ignored}) {
+      total += std::atoll(live::read_text(thread.path() / "schedstat").c_str());
+    }
+  }
+  return total;
+}
+
+std::size_t resident_bytes(pid_t pid) {
+  std::size_t kilobytes = 0;
+  for (const pid_t each : family(pid)) {
+    std::istringstream text{live::read_text("/proc/" + std::to_string(each) + "/smaps_rollup")};
+    for (std::string line; std::getline(text, line);) {
+      // A child's other pages are its parent's, and counted there.
+      if (line.starts_with(each == pid ? "Rss:" : "Private_")) {
+        kilobytes += std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10);
+      }
+    }
+  }
+  return kilobytes * 1024;
+}
+
+Worker::Worker(const live::ConsulAgent& consul, const std::string& queue, const std::string& node,
+               bool leader)
+    : board_(map_board(folder_.file("board"))) {
+  live::write_text(folder_.file("lictor.json"), configuration(consul, queue, node, folder_).dump());
+  started_ns_ = live::monotonic_ns();
+  process_ = std::make_unique<live::Process>(
+      std::vector<std::string>{"/proc/self/exe", "lictor", "run", "--config",
+                               folder_.file("lictor.json")},
+      folder_.file("log"),
+      std::map<std::string, std::string>{{"BENCH_BOARD", folder_.file("board")}});
+  live::Kv kv{consul.address()};
+  const bool ready = live::eventually([&] {
+    if (!leader) return kv.has("lictor/default/members/" + node);
+    const auto lock = kv.get("lictor/default/leader");
+    return lock && !lock->session.empty();
+  });
+  require(ready, "the daemon does not lead:\n" + live::read_text(folder_.file("log")));
+}
+
+Worker::~Worker() {
+  process_.reset();
+  munmap(board_, sizeof(Board));
+}
+
+void Worker::wait_for_runs(std::size_t count) const {
+  const bool done = live::eventually([&] { return board_->runs.load() >= count; }, 10min);
+  require(done, std::to_string(board_->runs.load()) + " of " + std::to_string(count) +
+                    " tasks were run\n" + live::read_text(folder_.file("log")));
+}
+
+void Worker::wait_until_drained(live::Kv& kv, const std::string& last_key) const {
+  // What is polled would be work for Consul, 20,000 keys again and again: wait for the last task,
+  // which is among the last to go, and only then look at what is left.
+  std::uint64_t index = 0;
+  const bool gone = live::eventually(
+      [&] {
+        const auto answer =
+            kv.request("GET", "/v1/kv/" + last_key + "?wait=10s&index=" + std::to_string(index));
+        if (answer.status == 404) return true;
+        require(answer.status == 200, "cannot watch " + last_key + ": " + answer.body);
+        index = answer.json().at(0).at("ModifyIndex").get<std::uint64_t>();
+        return false;
+      },
+      10min);
+  const bool drained = gone && live::eventually([&] { return keys_below(kv, kTasksPrefix) == 0; });
+  require(drained, "the queue was not drained\n" + live::read_text(folder_.file("log")));
+  require(keys_below(kv, "lictor/default/dead/") == 0, "tasks have failed");
+}
+
+void Worker::stop() {
+  process_->signal(SIGTERM);
+  require(process_->wait() == 0, "the daemon did not stop as it should");
+}
+
+int run_lictor(int argc, char** argv) {
+  lictor::Worker worker;
+  const char* path = std::getenv("BENCH_BOARD");
+  if (path != nullptr) {
+    Board* board = map_board(path);
+    worker.add("Noop", [board](const Context&) { board->runs.fetch_add(1); });
+    worker.add("Mark", [board](const Context& context) { note(*board, context.task().id); });
+  }
+  return worker.main(argc, argv);
+}
+
+}  // namespace lictor::bench
