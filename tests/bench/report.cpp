@@ -68,9 +68,10 @@ std::string Report::table() const {
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::string fill(widths[i] - line[i].size(), ' ');
       const bool right = i >= 2 && i <= 4;
-      text += right ? fill + line[i] : line[i] + (i + 1 < line.size() ? fill : "");
-      text += i + 1 < line.size() ? "  " : "\n";
+      text += (right ? fill + line[i] : line[i] + fill) + "  ";
     }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
   }
   return text;
 }
