@@ -28,6 +28,7 @@ struct Sizes {
   std::size_t picked_up = 200;
   std::size_t programs = 3'000;
   std::size_t due = 10'000;
+  std::vector<std::chrono::milliseconds> preload{1s, 5s};
   std::size_t backlog = 100'000;
   std::size_t backlog_picked_up = 100;
   std::chrono::milliseconds idle = 20s;

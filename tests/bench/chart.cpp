@@ -122,9 +122,16 @@ std::string Chart::svg() const {
     }
     out += "<polyline points=\"" + path + "\" fill=\"none\" stroke-width=\"2\" stroke=\"" +
            kColours[i] + "\"/>\n";
-    for (const auto& [x, y] : lines[i].points) {
+    for (std::size_t at = 0; at < lines[i].points.size(); ++at) {
+      const auto& [x, y] = lines[i].points[at];
       out += mark(i, scale.x(x), scale.y(y));
-      out += text(scale.x(x), scale.y(y) - 11, "middle", grouped(y), 12);
+      // Its figure stands above it, or below where another line is in the way.
+      const bool below = std::any_of(lines.begin(), lines.end(), [&](const Line& other) {
+        if (at >= other.points.size()) return false;
+        const double above = scale.y(y) - scale.y(other.points[at].second);
+        return above > 0 && above < 40;
+      });
+      out += text(scale.x(x), scale.y(y) + (below ? 21 : -11), "middle", grouped(y), 12);
     }
     out += mark(i, legend + 6, kHeight - 24);
     out += text(legend + 18, kHeight - 19, "start", lines[i].name);

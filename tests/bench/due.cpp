@@ -60,7 +60,7 @@ Starts starts_at_once(Bench& bench, std::chrono::milliseconds preload) {
 
 void measure_due(Bench& bench) {
   const std::size_t count = bench.sizes().due;
-  for (const auto preload : {1'000ms, 5'000ms}) {
+  for (const auto preload : bench.sizes().preload) {
     bench.tell("due at once, preload " + std::to_string(preload.count()) + " ms");
     const Starts starts = starts_at_once(bench, preload);
     const std::string name = std::to_string(count) + " due at once, preload " +

@@ -36,6 +36,7 @@ struct Options {
   std::string svg = "bench.svg";
   std::string json;
   std::vector<std::string_view> parts;
+  bool help = false;
 };
 
 void usage() {
@@ -72,9 +73,11 @@ Sizes quick() {
 Sizes smoke() {
   Sizes sizes = quick();
   sizes.connections = {2};
-  sizes.drained = sizes.drained_singly = sizes.programs = 100;
+  sizes.drained = sizes.programs = 100;
+  sizes.drained_singly = 30;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
+  sizes.preload = {1s};
   sizes.backlog = 500;
   sizes.idle = 100ms;
   sizes.write_load = 500ms;
@@ -88,7 +91,9 @@ bool read(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (word == "--quick") {
+    if (word == "--help") {
+      options.help = true;
+    } else if (word == "--quick") {
       options.sizes = quick();
     } else if (word == "--smoke") {
       options.sizes = smoke();
@@ -126,7 +131,7 @@ int run(const Options& options) {
       failed = 1;
     }
   }
-  std::printf("\n%s", report.table().c_str());
+  std::printf("\n%s\nat the end: %s\n", report.table().c_str(), machine().c_str());
   if (!options.json.empty()) live::write_text(options.json, report.json());
   if (!bench.chart.lines.empty()) {
     live::write_text(options.svg, bench.chart.svg());
@@ -164,9 +169,10 @@ int main(int argc, char** argv) {
   }
   try {
     lictor::bench::Options options;
-    if (!lictor::bench::read(argc, argv, options)) {
+    const bool understood = lictor::bench::read(argc, argv, options);
+    if (!understood || options.help) {
       lictor::bench::usage();
-      return 2;
+      return understood ? 0 : 2;
     }
     return lictor::bench::run(options);
   } catch (const std::exception& error) {

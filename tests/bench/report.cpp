@@ -2,10 +2,14 @@
 
 #include <stdlib.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -28,6 +32,26 @@ std::string wanted_text(const Row& row) {
   return sign + number(row.limit) +
          (row.wanted == Row::Wanted::kAtMost && !row.unit.empty() ? " " + row.unit : "") +
          (*row.met() ? "  yes" : "  NO");
+}
+
+double sync_ms() {
+  constexpr int kTimes = 21;
+  std::string path = std::filesystem::temp_directory_path() / "lictor-bench-XXXXXX";
+  const int fd = mkstemp(path.data());
+  if (fd < 0) return NAN;
+  unlink(path.c_str());
+  std::vector<double> ms;
+  const std::string block(4096, 'x');
+  for (int i = 0; i < kTimes; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (write(fd, block.data(), block.size()) < 0 || fdatasync(fd) != 0) break;
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - begin;
+    ms.push_back(spent.count());
+  }
+  close(fd);
+  std::sort(ms.begin(), ms.end());
+  return ms.empty() ? NAN : ms[ms.size() / 2];
 }
 
 }  // namespace
@@ -107,7 +131,8 @@ std::string machine() {
   double load = 0;
   static_cast<void>(getloadavg(&load, 1));
   return processor + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores, " +
-         system.sysname + " " + system.release + ", load " + number(load);
+         system.sysname + " " + system.release + ", load " + number(load) + ", disk sync " +
+         number(sync_ms()) + " ms";
 }
 
 }  // namespace lictor::bench

@@ -36,7 +36,9 @@ class Report {
   std::vector<Row> rows_;
 };
 
-/// The processor, the number of cores, kernel, load.
+/// The processor, the number of cores, kernel, load, and how long the disk below the temporary
+/// folder takes for a sync: Consul waits for one at every write, so a busy disk is seen there
+/// first.
 [[nodiscard]] std::string machine();
 
 }  // namespace lictor::bench
