@@ -29,6 +29,7 @@
 #include "core/reason.h"
 #include "core/requests.h"
 #include "core/schedule.h"
+#include "core/tombstones.h"
 
 namespace lictor::core {
 
@@ -71,10 +72,6 @@ class Queue {
 
  private:
   enum class Drain { kNone, kStepDown, kStop };
-  struct Tombstone {
-    std::uint64_t index = 0;  // the task's last ModifyIndex before we deleted it
-    Instant at{};
-  };
 
   // queue.cpp: events in, deadlines out
   void on(Instant now, const TimePassed& event, Effects& out);
@@ -178,7 +175,7 @@ class Queue {
   std::uint64_t last_attempt_;
   std::uint64_t last_claim_ = 0;
   std::set<std::string> abandoned_claims_;  // claims that seemed not to land, and may yet
-  std::map<std::string, Tombstone, std::less<>> tombstones_;
+  Tombstones tombstones_;
   std::map<std::string, std::uint64_t, std::less<>> burying_;  // unreadable or expired, by key
   struct LeftAlone {
     std::uint64_t index = 0;

@@ -321,7 +321,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
     }
     if (settled.verdict == Commits::Verdict::kApplied && purpose == Purpose::kBury) {
       const auto& op = std::get<BuryOp>(settled.write.op);
-      tombstones_[key] = {op.index, now};
+      tombstones_.add(key, op.index, now);
       if (!op.readable) {
         out.emplace_back(Fact{Fact::Kind::kDead, key, 0, 0, op.reason + ": " + op.error, {}});
       }
@@ -401,7 +401,7 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
         history_.add(now, key, settled.modify_index, op->done->at);
       }
       // The version that was deleted: of what somebody wrote beside our claim, if so, not ours.
-      tombstones_[key] = {expected_index(settled.write.op), now};
+      tombstones_.add(key, expected_index(settled.write.op), now);
       end_attempt(attempt);
       break;
   }

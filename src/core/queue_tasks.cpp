@@ -45,11 +45,7 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
     abandon_claim(attempt->task->stamp.claim->nonce);
     end_attempt(*attempt);
   }
-  if (const auto it = tombstones_.find(key); it != tombstones_.end()) {
-    if (index <= it->second.index && !mutant(Mutant::kNoTombstone))
-      return;  // from before our delete
-    tombstones_.erase(it);
-  }
+  if (tombstones_.covers(key, index) && !mutant(Mutant::kNoTombstone)) return;
   if (const auto it = left_alone_.find(key); it != left_alone_.end()) {
     if (index <= it->second.index) return;
     left_alone_.erase(it);
@@ -137,7 +133,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   // Answers to what was asked after a delete was acknowledged cannot show the deleted task; those
   // to what was asked before may still be on their way.
   const Instant oldest = std::min(emitted, listing_.oldest_request());
-  std::erase_if(tombstones_, [&](const auto& entry) { return entry.second.at < oldest; });
+  tombstones_.forget_before(oldest);
   for (const StoredRecord& record : event.records) take_in(now, record, out);
   if (use == Listing::Use::kPart) return;
   Names names = event.keys.in_order();
