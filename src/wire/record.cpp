@@ -40,6 +40,7 @@ std::string_view unquoted(std::string_view text) {
 
 Result<std::string> read_string(std::string_view text) {
   if (!text.starts_with('"')) return expected("a string", text);
+  if (text.find('\\') == std::string_view::npos) return std::string{unquoted(text)};
   return parse_json(text)->get<std::string>();
 }
 
