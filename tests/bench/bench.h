@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chart.h"
@@ -50,7 +50,11 @@ class Bench {
   /// A single server, its data on disk, raft_multiplier 1, with nothing in its KV.
   [[nodiscard]] std::shared_ptr<live::ConsulAgent> consul();
   /// What `measure` makes of such a Consul.
-  [[nodiscard]] double on_consul(const std::function<double(const live::ConsulAgent&)>& measure);
+  template <class Measure>
+  [[nodiscard]] auto on_consul(const Measure& measure) {
+    const auto agent = consul();
+    return measure(std::as_const(*agent));
+  }
 
   Chart chart{};
 
@@ -69,10 +73,10 @@ void measure_producers(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
 
-/// Tasks a second: from the resumption of a paused queue of `count` no-op tasks until none is left.
+/// From the resumption of a paused queue of `count` no-op tasks until none is left.
 /// `queue`: its settings, JSON text. Throws unless every task was run once.
-[[nodiscard]] double drain_rate(const live::ConsulAgent& consul, std::size_t count,
-                                const std::string& queue, const std::string& type = "Noop");
+[[nodiscard]] Drained drain(const live::ConsulAgent& consul, std::size_t count,
+                            const std::string& queue, const std::string& type = "Noop");
 
 /// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
 /// with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request on a

@@ -114,7 +114,7 @@ std::string Chart::svg() const {
   const Scale scale{lines};
   out += axes(*this, scale);
   const std::size_t count = std::min(lines.size(), kColours.size());
-  double legend = kLeft;
+  double legend = kLeft / 2;
   for (std::size_t i = 0; i < count; ++i) {
     std::string path;
     for (const auto& [x, y] : lines[i].points) {
@@ -135,7 +135,7 @@ std::string Chart::svg() const {
     }
     out += mark(i, legend + 6, kHeight - 24);
     out += text(legend + 18, kHeight - 19, "start", lines[i].name);
-    legend += 40 + 7.2 * static_cast<double>(lines[i].name.size());
+    legend += 34 + 6.5 * static_cast<double>(lines[i].name.size());
   }
   return out + "</svg>\n";
 }

@@ -1,7 +1,6 @@
 // How fast waiting tasks are drained, beside what raw transactions of the same shape reach, and
 // beside the plain loop.
 
-#include <algorithm>
 #include <map>
 
 #include "bench.h"
@@ -13,36 +12,51 @@ namespace {
 constexpr const char* kWide = R"({"concurrency": 64})";
 constexpr const char* kOrdered = R"({"prefetch": 64})";
 
-void measure_wide(Bench& bench) {
-  const Sizes& sizes = bench.sizes();
-  std::vector<double> wide, ordered;
-  std::map<std::size_t, std::vector<double>> raw;
-  for (std::size_t run = 0; run < sizes.runs; ++run) {
-    bench.tell("drain, run " + std::to_string(run + 1));
-    for (const std::size_t connections : sizes.connections) {
-      raw[connections].push_back(bench.on_consul(
-          [&](const auto& consul) { return raw_drain_rate(consul, sizes.drained, connections); }));
-    }
-    wide.push_back(bench.on_consul(
-        [&](const auto& consul) { return drain_rate(consul, sizes.drained, kWide); }));
-    ordered.push_back(bench.on_consul(
-        [&](const auto& consul) { return drain_rate(consul, sizes.drained, kOrdered); }));
-  }
-  double best = 0;
-  std::string against;
-  for (const auto& [connections, rates] : raw) {
-    const double rate = median(rates);
+using Runs = std::vector<Drained>;
+
+double median_of(const Runs& runs, double Drained::*figure) {
+  std::vector<double> values;
+  for (const Drained& run : runs) values.push_back(run.*figure);
+  return median(std::move(values));
+}
+
+void report_wide(Bench& bench, const std::map<std::size_t, Runs>& raw, const Runs& wide,
+                 const Runs& ordered) {
+  std::size_t best = raw.begin()->first;
+  for (const auto& [connections, runs] : raw) {
+    const double rate = median_of(runs, &Drained::rate);
     bench.tell("raw transactions, " + std::to_string(connections) +
                " connections: " + std::to_string(static_cast<int>(rate)) + " tasks/s");
-    if (rate <= best) continue;
-    best = rate;
-    against = "raw 63 cas, 63 delete-cas; " + std::to_string(connections) + " connections";
+    if (rate > median_of(raw.at(best), &Drained::rate)) best = connections;
   }
-  const std::string name = "drain " + std::to_string(sizes.drained) + ", ";
-  bench.add({name + "concurrency 64", "tasks/s", median(wide), best, against,
+  const double rate = median_of(raw.at(best), &Drained::rate);
+  const std::string against = "raw 63 cas, 63 delete-cas; " + std::to_string(best) + " connections";
+  const std::string name = "drain " + std::to_string(bench.sizes().drained) + ", concurrency ";
+  bench.add({name + "64", "tasks/s", median_of(wide, &Drained::rate), rate, against,
              Row::Wanted::kRatioAtLeast, 0.7});
-  bench.add({name + "concurrency 1, prefetch 64", "tasks/s", median(ordered), best, against,
+  bench.add({name + "1, prefetch 64", "tasks/s", median_of(ordered, &Drained::rate), rate, against,
              Row::Wanted::kRatioAtLeast, 0.5});
+  const double consul_us = median_of(wide, &Drained::consul_us);
+  bench.add({name + "64: Consul's processor time a task", "us", consul_us,
+             median_of(raw.at(best), &Drained::consul_us), against});
+  bench.add({name + "64: lictor's processor time a task", "us",
+             median_of(wide, &Drained::daemon_us), consul_us, "Consul's in the same run"});
+}
+
+void measure_wide(Bench& bench) {
+  const std::size_t count = bench.sizes().drained;
+  std::map<std::size_t, Runs> raw;
+  Runs wide, ordered;
+  for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
+    bench.tell("drain, run " + std::to_string(run + 1));
+    for (const std::size_t connections : bench.sizes().connections) {
+      raw[connections].push_back(
+          bench.on_consul([&](const auto& at) { return raw_drain(at, count, connections); }));
+    }
+    wide.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kWide); }));
+    ordered.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kOrdered); }));
+  }
+  report_wide(bench, raw, wide, ordered);
 }
 
 void measure_single(Bench& bench) {
@@ -51,7 +65,7 @@ void measure_single(Bench& bench) {
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
     bench.tell("drain one by one, run " + std::to_string(run + 1));
     raw.push_back(bench.on_consul([&](const auto& at) { return raw_single_rate(at, count); }));
-    single.push_back(bench.on_consul([&](const auto& at) { return drain_rate(at, count, "{}"); }));
+    single.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, "{}").rate; }));
     fresh.push_back(
         bench.on_consul([&](const auto& at) { return plain_loop_rate(at, count, true); }));
     kept.push_back(
@@ -69,22 +83,27 @@ void measure_single(Bench& bench) {
 
 }  // namespace
 
-double drain_rate(const live::ConsulAgent& consul, std::size_t count, const std::string& queue,
-                  const std::string& type) {
+Drained drain(const live::ConsulAgent& consul, std::size_t count, const std::string& queue,
+              const std::string& type) {
   live::Kv kv{consul.address()};
   kv.put("lictor/default/control", std::string{R"({"paused": {"by": "bench"}})"});
   load(consul, kTasksPrefix, count, [&](std::size_t i) { return task_record(i, type); });
   Worker worker{consul, queue};
 
+  const std::int64_t consul_before = cpu_ns(consul.pid()), daemon_before = cpu_ns(worker.pid());
   const std::int64_t begin = live::monotonic_ns();
   kv.put("lictor/default/control", std::string{"{}"});
   worker.wait_until_drained(kv, task_key(kTasksPrefix, count - 1));
   const double seconds = live::seconds_between(begin, live::monotonic_ns());
-  if (type == "Noop") {
-    require(worker.board().runs == count, "not every task was run once");
-  }
+  const auto us = [&](std::int64_t spent_ns) {
+    return static_cast<double>(spent_ns) / 1e3 / static_cast<double>(count);
+  };
+  const Drained drained{static_cast<double>(count) / seconds,
+                        us(cpu_ns(consul.pid()) - consul_before),
+                        us(cpu_ns(worker.pid()) - daemon_before)};
+  require(type != "Noop" || worker.board().runs == count, "not every task was run once");
   worker.stop();
-  return static_cast<double>(count) / seconds;
+  return drained;
 }
 
 void measure_drain(Bench& bench) {

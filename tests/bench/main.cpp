@@ -156,11 +156,6 @@ std::shared_ptr<live::ConsulAgent> Bench::consul() {
   return shared_;
 }
 
-double Bench::on_consul(const std::function<double(const live::ConsulAgent&)>& measure) {
-  const auto agent = consul();
-  return measure(*agent);
-}
-
 }  // namespace lictor::bench
 
 int main(int argc, char** argv) {

@@ -40,10 +40,10 @@ void measure_programs(Bench& bench) {
     plain.push_back(bench.on_consul([&](const auto& consul) {
       // Consul is this process's child, too, but does not end.
       spawned.push_back(spawn_rate(count));
-      return drain_rate(consul, count, R"({"concurrency": 2})", "True");
+      return drain(consul, count, R"({"concurrency": 2})", "True").rate;
     }));
     ahead.push_back(bench.on_consul([&](const auto& consul) {
-      return drain_rate(consul, count, R"({"concurrency": 2, "prefetch": 64})", "True");
+      return drain(consul, count, R"({"concurrency": 2, "prefetch": 64})", "True").rate;
     }));
   }
   const std::string against = "posix_spawn and wait, two at a time";

@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "site.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {
@@ -90,7 +89,7 @@ double send_all(const live::ConsulAgent& consul, const std::vector<std::string>&
   });
 }
 
-double raw_drain_rate(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
+Drained raw_drain(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
   load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
   const RawLock lock{consul};
   const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
@@ -106,6 +105,7 @@ double raw_drain_rate(const live::ConsulAgent& consul, std::size_t count, std::s
     claims.push_back(std::move(txn).body());
   }
   std::atomic<std::size_t> next = 0;
+  const std::int64_t cpu_before = cpu_ns(consul.pid());
   const double seconds = in_parallel(consul, connections, [&](live::Kv& kv) {
     for (std::size_t batch = 0; (batch = next.fetch_add(1)) < claims.size();) {
       const std::uint64_t index = written_index(kv.request("PUT", "/v1/txn", claims[batch]));
@@ -117,8 +117,10 @@ double raw_drain_rate(const live::ConsulAgent& consul, std::size_t count, std::s
       require(answer.status == 200, "a raw transaction was refused: " + answer.body);
     }
   });
+  const std::int64_t cpu_spent = cpu_ns(consul.pid()) - cpu_before;
   require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
-  return static_cast<double>(count) / seconds;
+  const auto tasks_done = static_cast<double>(count);
+  return {tasks_done / seconds, static_cast<double>(cpu_spent) / 1e3 / tasks_done};
 }
 
 double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {

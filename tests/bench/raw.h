@@ -9,6 +9,7 @@
 
 #include "consul_agent.h"
 #include "kv.h"
+#include "site.h"
 
 namespace lictor::bench {
 
@@ -44,10 +45,10 @@ struct RawTask {
 [[nodiscard]] double send_all(const live::ConsulAgent& consul,
                               const std::vector<std::string>& bodies, std::size_t connections);
 
-/// Tasks a second that are claimed (63 cas and a check-session in a transaction) and then deleted
+/// `count` tasks are claimed (63 cas and a check-session in a transaction) and then deleted
 /// (63 delete-cas and a check-session). Loads them first.
-[[nodiscard]] double raw_drain_rate(const live::ConsulAgent& consul, std::size_t count,
-                                    std::size_t connections);
+[[nodiscard]] Drained raw_drain(const live::ConsulAgent& consul, std::size_t count,
+                                std::size_t connections);
 /// Tasks a second on one connection, one after the other: check-session, cas of the next,
 /// delete-cas of the one before.
 [[nodiscard]] double raw_single_rate(const live::ConsulAgent& consul, std::size_t count);

@@ -20,11 +20,11 @@ void measure_scale(Bench& bench) {
     std::vector<double> own_rates, ordered_rates, raw_rates;
     for (std::size_t run = 0; run < runs; ++run) {
       raw_rates.push_back(
-          bench.on_consul([&](const auto& consul) { return raw_drain_rate(consul, count, 4); }));
+          bench.on_consul([&](const auto& consul) { return raw_drain(consul, count, 4).rate; }));
       own_rates.push_back(bench.on_consul(
-          [&](const auto& at) { return drain_rate(at, count, R"({"concurrency": 64})"); }));
+          [&](const auto& at) { return drain(at, count, R"({"concurrency": 64})").rate; }));
       ordered_rates.push_back(bench.on_consul(
-          [&](const auto& at) { return drain_rate(at, count, R"({"prefetch": 64})"); }));
+          [&](const auto& at) { return drain(at, count, R"({"prefetch": 64})").rate; }));
     }
     const auto x = static_cast<double>(count);
     own.points.emplace_back(x, median(own_rates));

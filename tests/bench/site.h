@@ -28,6 +28,13 @@ struct Latency {
 };
 [[nodiscard]] Latency summary(std::vector<double> ms);
 
+/// What draining has cost, and how fast it went.
+struct Drained {
+  double rate = 0;       ///< tasks/s
+  double consul_us = 0;  ///< processor time a task
+  double daemon_us = 0;  ///< lictor's; of raw transactions nothing
+};
+
 /// Fails the whole run: a figure of something that went wrong is worth nothing.
 void require(bool condition, const std::string& what);
 
