@@ -45,14 +45,33 @@ void note(Board& board, const std::string& id) {
   board.runs.fetch_add(1);
 }
 
+// Empty when the process is gone, as one of those that are looked at in passing may be.
+std::string read_proc(const std::string& path) {
+  std::string text(4096, '\0');
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t size = fd < 0 ? 0 : read(fd, text.data(), text.size());
+  if (fd >= 0) close(fd);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+// The entries of a folder of /proc that are numbers. What vanishes meanwhile is no error.
+std::vector<pid_t> numbers_in(const std::string& folder) {
+  std::vector<pid_t> numbers;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator it{folder, gone}, end; !gone && it != end;
+       it.increment(gone)) {
+    const int number = std::atoi(it->path().filename().c_str());
+    if (number > 0) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 // The process and its children (the warden).
 std::vector<pid_t> family(pid_t pid) {
   std::vector<pid_t> pids{pid};
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator{"/proc", ignored}) {
-    const pid_t other = std::atoi(entry.path().filename().c_str());
-    if (other <= 0) continue;
-    const std::string stat = live::read_text(entry.path() / "stat");
+  for (const pid_t other : numbers_in("/proc")) {
+    const std::string stat = read_proc("/proc/" + std::to_string(other) + "/stat");
     const std::size_t name_end = stat.rfind(')');
     if (name_end == std::string::npos || name_end + 4 > stat.size()) continue;
     if (std::atoi(stat.c_str() + name_end + 4) == pid) pids.push_back(other);
@@ -152,12 +171,11 @@ std::size_t keys_below(live::Kv& kv, const std::string& prefix) {
 
 std::int64_t cpu_ns(pid_t pid) {
   std::int64_t total = 0;
-  std::error_code ignored;
   for (const pid_t each : family(pid)) {
     // A process's own schedstat is that of its first thread alone.
-    const std::string threads = "/proc/" + std::to_string(each) + "/task";
-    for (const auto& thread : std::filesystem::directory_iterator{threads, ignored}) {
-      total += std::atoll(live::read_text(thread.path() / "schedstat").c_str());
+    const std::string threads = "/proc/" + std::to_string(each) + "/task/";
+    for (const pid_t thread : numbers_in(threads)) {
+      total += std::atoll(read_proc(threads + std::to_string(thread) + "/schedstat").c_str());
     }
   }
   return total;
@@ -166,7 +184,7 @@ std::int64_t cpu_ns(pid_t pid) {
 std::size_t resident_bytes(pid_t pid) {
   std::size_t kilobytes = 0;
   for (const pid_t each : family(pid)) {
-    std::istringstream text{live::read_text("/proc/" + std::to_string(each) + "/smaps_rollup")};
+    std::istringstream text{read_proc("/proc/" + std::to_string(each) + "/smaps_rollup")};
     for (std::string line; std::getline(text, line);) {
       // A child's other pages are its parent's, and counted there.
       if (line.starts_with(each == pid ? "Rss:" : "Private_")) {
