@@ -1,8 +1,9 @@
 // Producers write all the time: is lictor up with them, and what does it cost Consul beyond what
 // the writes and the finishes cost by themselves?
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <deque>
 #include <future>
 #include <thread>
 
@@ -15,21 +16,29 @@ namespace {
 
 constexpr std::size_t kConnections = 16;
 
-// Single PUTs at an even pace; how many have been written so far stands in `written`.
+// Single PUTs at an even pace.
 class Producers {
  public:
   Producers(const live::ConsulAgent& consul, const std::string& prefix, std::size_t a_second,
             std::size_t count)
       : begin_(std::chrono::steady_clock::now()) {
+    for (std::size_t i = 0; i < kConnections; ++i) next_[i] = i;
     for (std::size_t first = 0; first < kConnections; ++first) {
       threads_.push_back(std::async(std::launch::async, [=, this, &consul] {
         live::Kv kv{consul.address()};
         for (std::size_t i = first; i < count; i += kConnections) {
           std::this_thread::sleep_until(begin_ + i * 1'000'000'000ns / a_second);
           kv.put(task_key(prefix, i), task_record(i, "Noop"));
+          next_[first] = i + kConnections;
         }
       }));
     }
+  }
+  /// All before this one are written.
+  [[nodiscard]] std::size_t written() const {
+    std::size_t least = next_[0];
+    for (std::size_t i = 1; i < kConnections; ++i) least = std::min(least, next_[i].load());
+    return least;
   }
   void wait() {
     for (auto& thread : threads_) thread.get();
@@ -37,6 +46,7 @@ class Producers {
 
  private:
   std::chrono::steady_clock::time_point begin_;
+  std::array<std::atomic<std::size_t>, kConnections> next_{};  ///< of each connection
   std::vector<std::future<void>> threads_;
 };
 
@@ -73,8 +83,8 @@ Cost with_lictor(const live::ConsulAgent& consul, std::size_t a_second, std::siz
   return cost;
 }
 
-// The same PUTs, and beside them transactions of 31 claims and 32 deletions, on one connection, of
-// as many other keys: nobody has to find out what was written.
+// The same PUTs, and close behind them, on one connection, transactions that claim 31 of them and
+// delete the 31 before: nobody has to find out from Consul what was written.
 Cost by_themselves(const live::ConsulAgent& consul, std::size_t a_second, std::size_t count) {
   constexpr std::size_t kBatch = 31;
   const RawLock lock{consul};
@@ -84,12 +94,12 @@ Cost by_themselves(const live::ConsulAgent& consul, std::size_t a_second, std::s
     claims.push_back(claimed(task_record(i, "Noop"), lock.session()));
   }
   const std::int64_t before = cpu_ns(consul.pid());
-  const auto begin = std::chrono::steady_clock::now();
   Producers producers{consul, "raw/tasks/", a_second, count};
   std::uint64_t index = 0;
   for (std::size_t at = 0; at < count + kBatch; at += kBatch) {
-    // A moment behind the producers, so that what is claimed is there.
-    std::this_thread::sleep_until(begin + 100ms + at * 1'000'000'000ns / a_second);
+    const std::size_t claimable = std::min(at + kBatch, count);
+    require(live::eventually([&] { return producers.written() >= claimable; }),
+            "the producers do not get on");
     wire::Txn txn;
     txn.verb("check-session", lock.key()).session(lock.session());
     for (std::size_t i = at < kBatch ? 0 : at - kBatch; i < std::min(at, count); ++i) {
