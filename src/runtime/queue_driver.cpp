@@ -16,6 +16,9 @@
 namespace lictor::runtime {
 namespace {
 
+// Tasks whose memory is worth giving back: a task takes about a kilobyte.
+constexpr std::size_t kBacklog = 500;
+
 core::JobEnding to_core(exec::Ending ending) {
   switch (ending) {
     case exec::Ending::kDone:
@@ -102,7 +105,8 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
       transport_(transport),
       host_(host),
       core_(std::move(parts.options), random_seed()),
-      inbox_(std::make_shared<Inbox>()) {
+      inbox_(std::make_shared<Inbox>()),
+      backlog_(kBacklog) {
   inbox_->loop = &loop_;
 }
 
@@ -138,8 +142,9 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
 }
 
-// What a long list was read into is free by then, but glibc keeps it for itself: as much again as
-// the tasks take.
+// What is free again glibc keeps for itself, and scattered as it is would never give back: what a
+// long list was read into, as much again as the tasks take, and what a backlog took that is done or
+// that the next leader works off.
 void QueueDriver::release_memory() {
   constexpr std::size_t kMuch = 4 * 1024 * 1024;
   const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
@@ -147,7 +152,7 @@ void QueueDriver::release_memory() {
     return listed != nullptr && listed->full && listed->bytes > kMuch;
   });
   events_.clear();
-  if (much) malloc_trim(0);
+  if (backlog_.fell_to(core_.waiting()) || much) malloc_trim(0);
 }
 
 void QueueDriver::step(Instant now) {

@@ -14,6 +14,7 @@
 #include "exec/runner.h"
 #include "net/transport.h"
 #include "runtime/loop.h"
+#include "runtime/peak.h"
 #include "runtime/session_file.h"
 #include "wire/consul.h"
 
@@ -106,6 +107,7 @@ class QueueDriver : public Task {
   std::shared_ptr<Inbox> inbox_;
   std::vector<core::Event> events_;
   core::Effects effects_;
+  Peak backlog_;
   std::unordered_map<RequestId, RequestId> in_flight_;  // the core's id to the transport's
   std::unordered_map<AttemptId, exec::Runner*> running_;
   bool stopped_ = false;
