@@ -105,7 +105,8 @@ Queue::Held Queue::held() const {
   held.claimed = attempts_.size() - held.unacked;
   held.writes = commits_.writes();
   held.in_flight = commits_.in_flight();
-  held.notes = tombstones_.size() + burying_.size() + left_alone_.size() + refused_.size();
+  held.refused = refused_.size();
+  held.notes = tombstones_.size() + burying_.size() + left_alone_.size();
   return held;
 }
 

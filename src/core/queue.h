@@ -63,6 +63,7 @@ class Queue {
     std::size_t unacked = 0;    ///< ended, but not yet in Consul
     std::size_t writes = 0;     ///< on their way, those in flight included
     std::size_t in_flight = 0;  ///< transactions
+    std::size_t refused = 0;    ///< why tasks that wait may not be claimed
     std::size_t notes = 0;      ///< on keys that are neither waiting nor claimed
   };
   [[nodiscard]] Held held() const;
@@ -104,6 +105,7 @@ class Queue {
   void take_in(Instant now, const StoredRecord& record, Effects& out);
   void take_in(Instant now, const Task& task, Effects& out);
   void take_in(Instant now, const BadRecord& record, Effects& out);
+  void forget(const std::string& key);
   using Names = std::vector<std::string_view>;  // in order
   void compare(const Names& listed, const TasksListed& event, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
@@ -200,7 +202,8 @@ class Queue {
   std::optional<std::string> seen_step_down_;
   bool paused_ = false;
   std::string paused_by_;
-  std::map<std::string, std::string, std::less<>> refused_;  // what may not be written, and why
+  // Of what waits and may not be written: why.
+  std::map<std::string, std::string, std::less<>> refused_;
   bool marking_folder_ = false;
   bool marking_control_ = false;
 };

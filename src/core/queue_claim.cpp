@@ -121,6 +121,7 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
   const bool never_started =
       orphan && task->stamp.claim && abandoned_claims_.contains(task->stamp.claim->nonce);
 
+  refused_.erase(task->key);  // it is tried again
   Attempt& attempt = attempts_.add(AttemptId{++last_attempt_}, task);
   attempt.policy = policy;
   Stamp stamp = task->stamp;

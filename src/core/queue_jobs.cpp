@@ -23,7 +23,7 @@ constexpr const char* kExpired = "expireAt passed before it was started";
 void Queue::bury_expired(Instant now, Effects& out) {
   if (drain_ != Drain::kNone || !lease_.trusted(now)) return;
   while (const auto task = schedule_.next_expired(wall(now))) {
-    schedule_.remove(task->key);
+    forget(task->key);
     burying_[task->key] = task->modify_index;
     BuryOp op;
     op.key = task->key;
@@ -417,7 +417,6 @@ void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& se
   task->modify_index = settled.modify_index;
   attempt.task = std::move(task);
   attempt.token = settled.modify_index;
-  refused_.erase(attempt.task->key);
   attempts_.set_state(attempt, Attempt::State::kHeld);
   out.emplace_back(Fact{Fact::Kind::kClaimed,
                         attempt.task->key,

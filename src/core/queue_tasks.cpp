@@ -12,6 +12,8 @@ namespace {
 
 // Greater than every key: they are UTF-8, or are shown as if they were.
 constexpr std::string_view kAfterAll = "\xff";
+// More types than anybody would look up in a log.
+constexpr std::size_t kMostTypesTold = 1000;
 
 const std::string& key_of_record(const StoredRecord& record) {
   return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
@@ -60,17 +62,21 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   if (known && known->modify_index >= task.modify_index) return;
   if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
     left_alone_[task.key] = {task.modify_index};
-    schedule_.remove(task.key);
+    forget(task.key);
     out.emplace_back(Fact{Fact::Kind::kTooLarge, task.key, 0, 0, {}, {}});
     return;
   }
   const TypePolicy* policy = policy_of(task);
-  if (policy == nullptr && told_no_executor_.insert(task.type).second) {
+  if (policy == nullptr && !told_no_executor_.contains(task.type)) {
+    // Producers name the types, without end if they like: rather tell one twice than keep them all.
+    if (told_no_executor_.size() >= kMostTypesTold) told_no_executor_.clear();
+    told_no_executor_.insert(task.type);
     out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
   }
   if (known && task.modify_index > known->modify_index) {
     out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
   }
+  refused_.erase(task.key);  // what it is now was not refused yet
   auto taken = std::make_shared<Task>(task);
   correct_retry(now, *taken);
   put(std::move(taken));
@@ -99,6 +105,12 @@ void Queue::correct_retries(Instant now) {
   for (auto& task : corrected) put(std::move(task));
 }
 
+// It does not wait any more, and is not ours.
+void Queue::forget(const std::string& key) {
+  schedule_.remove(key);
+  refused_.erase(key);
+}
+
 void Queue::put(std::shared_ptr<const Task> task) {
   const bool startable = policy_of(*task) != nullptr;
   schedule_.put(std::move(task), startable, options_.serialize_retries);
@@ -107,7 +119,7 @@ void Queue::put(std::shared_ptr<const Task> task) {
 void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
   const auto known = schedule_.find(record.key);
   if (known && known->modify_index >= record.modify_index) return;  // an answer that came late
-  schedule_.remove(record.key);
+  forget(record.key);
   // In a dead letter its bytes stand in base64 at worst.
   if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
     left_alone_[record.key] = {record.modify_index};
@@ -221,7 +233,7 @@ void Queue::compare(const Names& listed, const TasksListed& event, Effects& out)
   while (name != listed.end()) pass_name();
   pass_mine_before(kAfterAll);
   for (const std::string& key : gone) {
-    schedule_.remove(key);
+    forget(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});
   }
   for (Attempt* each : withdrawn) withdraw(*each, out);

@@ -1,5 +1,7 @@
 // Every reason that keeps a task from running is told, from what the core decides by.
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "alone.h"
@@ -101,6 +103,62 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   b.cluster.run_for(1s);
   REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
   CHECK(b.why("locked")[0].text == "Permission denied");
+
+  Task& later = b.cluster.make("locked");
+  later.execute_at = b.cluster.wall() + 1h;
+  b.cluster.store.put(later);
+  b.cluster.run_for(1s);
+  CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
+}
+
+TEST_CASE("what was refused is forgotten with the task") {
+  Asked a;
+  const auto refused = [&] { return a.daemon.queue->held().refused; };
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "tasks/" + std::to_string(i);
+    a.cluster.store.no_right.insert(key);
+    a.cluster.put(std::to_string(i));
+  }
+  a.cluster.run_for(1s);
+  CHECK(refused() == 20);
+  // Withdrawn, expired, unreadable.
+  for (int i = 0; i < 18; ++i) a.cluster.store.remove("tasks/" + std::to_string(i));
+  a.cluster.store.no_right.clear();
+  Task& expired = a.cluster.make("18");
+  expired.expire_at = a.cluster.wall() - 1s;
+  a.cluster.store.put(expired);
+  a.cluster.store.put_bad("tasks/19", "?", "not JSON");
+  a.cluster.run_for(1s);
+  CHECK(refused() == 0);
+  CHECK(a.dead("tasks/18").reason == "expired");
+  CHECK(a.dead("tasks/19").reason == "unreadable");
+}
+
+TEST_CASE("types without an executor are told once, and not kept without end") {
+  QueueOptions options = options_of("a");
+  options.any_type.reset();
+  Asked a{options};
+  const auto put = [&](const std::string& id, const std::string& type) {
+    Task& task = a.cluster.make(id);
+    task.type = type;
+    a.cluster.store.put(task);
+  };
+  const auto told = [&](const std::string& type) {
+    return std::count_if(a.daemon.log.begin(), a.daemon.log.end(), [&](const auto& entry) {
+      const auto* fact = std::get_if<Fact>(&entry.second);
+      return fact != nullptr && fact->kind == Fact::Kind::kNoExecutor && fact->text == type;
+    });
+  };
+  put("1", "T");
+  put("2", "T");
+  a.cluster.run_for(1s);
+  CHECK(told("T") == 1);
+  for (int i = 0; i < 1000; ++i) put("other" + std::to_string(i), "U" + std::to_string(i));
+  a.cluster.run_for(10s);
+  put("3", "T");
+  a.cluster.run_for(10s);
+  CHECK(told("U999") == 1);
+  CHECK(told("T") == 2);  // it made room for the others
 }
 
 TEST_CASE("why: nobody leads, or the lease is not proved") {
