@@ -130,8 +130,8 @@ TEST_CASE("what was refused is forgotten with the task") {
   a.cluster.store.put_bad("tasks/19", "?", "not JSON");
   a.cluster.run_for(1s);
   CHECK(refused() == 0);
-  CHECK(a.dead("tasks/18").reason == "expired");
-  CHECK(a.dead("tasks/19").reason == "unreadable");
+  CHECK(a.dead("dead/18").reason == "expired");
+  CHECK(a.dead("dead/19").reason == "unreadable");
 }
 
 TEST_CASE("types without an executor are told once, and not kept without end") {
@@ -145,7 +145,7 @@ TEST_CASE("types without an executor are told once, and not kept without end") {
   };
   const auto told = [&](const std::string& type) {
     return std::count_if(a.daemon.log.begin(), a.daemon.log.end(), [&](const auto& entry) {
-      const auto* fact = std::get_if<Fact>(&entry.second);
+      const auto* fact = std::get_if<Fact>(&entry.effect);
       return fact != nullptr && fact->kind == Fact::Kind::kNoExecutor && fact->text == type;
     });
   };
