@@ -134,8 +134,8 @@ std::optional<Instant> Commits::wants_proof_since() const {
 
 bool Commits::may_send() const {
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
-  return in_flight_.empty() || 2 * (waiting_operations_ + 1) >= options_.max_operations ||
-         2 * waiting_bytes_ >= options_.max_transaction_bytes;
+  return in_flight_.empty() || waiting_operations_ + 1 >= options_.max_operations ||
+         waiting_bytes_ >= options_.max_transaction_bytes;
 }
 
 void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {

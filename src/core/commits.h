@@ -1,8 +1,8 @@
 #pragma once
 
 // Group commit: what the queue wants written waits here, goes out in fenced transactions, and comes
-// back settled. While one is under way another goes only when it is half full: what comes alone is
-// not to cost a write of its own each time.
+// back settled. While one is under way another goes only when it is full: what comes alone is not to
+// cost a write of its own each time, and Consul's work is counted in transactions.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
