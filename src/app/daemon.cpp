@@ -132,13 +132,14 @@ class Daemon {
  public:
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
          runtime::Loop& loop, net::Transport& transport, exec::ProcessHost& host,
-         const std::vector<std::string>& admin_urls)
+         const std::atomic<bool>& warden_died, const std::vector<std::string>& admin_urls)
       : config_(config),
         registry_(registry),
         options_(options),
         loop_(loop),
         transport_(transport),
         host_(host),
+        warden_died_(warden_died),
         self_(self_told(config, admin_urls)),
         registration_(config.node, LICTOR_VERSION, transport),
         membership_(membership_of(config, self_), loop, transport) {}
@@ -220,13 +221,6 @@ class Daemon {
     return active_logs_;
   }
 
-  // From the host's thread: the jobs are ended, and none can be started.
-  void on_warden_death() {
-    warden_died_ = true;
-    loop_.wake();
-  }
-
-  [[nodiscard]] bool warden_died() const { return warden_died_; }
   [[nodiscard]] std::size_t running() const {
     std::size_t jobs = 0;
     for (const auto& queue : queues_) jobs += queue->running();
@@ -327,6 +321,7 @@ class Daemon {
   runtime::Loop& loop_;
   net::Transport& transport_;
   exec::ProcessHost& host_;
+  const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   const nlohmann::json self_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
@@ -335,7 +330,6 @@ class Daemon {
   runtime::Membership membership_;
   std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
   std::vector<std::string> leading_;
-  std::atomic<bool> warden_died_ = false;
   bool stopping_ = false;
 };
 
@@ -374,11 +368,13 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
 
-  std::atomic<Daemon*> daemon_if_up = nullptr;
+  // From the host's thread, which lives before and after the daemon.
+  std::atomic<bool> warden_died = false;
   exec::ProcessHost::Hooks hooks;
   hooks.on_warning = [](const std::string& warning) { log(Level::kWarn, warning); };
-  hooks.on_warden_death = [&daemon_if_up] {
-    if (Daemon* daemon = daemon_if_up) daemon->on_warden_death();
+  hooks.on_warden_death = [&warden_died, &loop] {
+    warden_died = true;
+    (*loop)->wake();
   };
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
@@ -387,9 +383,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
-  Daemon daemon{config, registry, options, **loop, **transport, **host, (*face)->urls()};
+  Daemon daemon{config,      registry, options,     **loop,
+                **transport, **host,   warden_died, (*face)->urls()};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
-  daemon_if_up = &daemon;
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},
        {"node", config.node},
@@ -398,7 +394,6 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (auto run = run_with_face(daemon, std::move(*face), config, **loop, **transport); !run) {
     return refuse(run.error());
   }
-  daemon_if_up = nullptr;
 
   if (daemon.running() != 0) {
     // A C++ executor does not return. Its thread ends with the process and not before.
@@ -407,7 +402,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     std::_Exit(kExitFailed);
   }
   log(Level::kInfo, "stopped");
-  return daemon.warden_died() ? kExitFailed : 0;
+  return warden_died ? kExitFailed : 0;
 }
 
 }  // namespace lictor::app
