@@ -239,6 +239,7 @@ Committed FakeStore::commit(const Commit& commit) {
   }
   const Commit json = worded(commit);
   applied_ = false;
+  last_body_.clear();
   Committed reply;
   if (commit.plain) {
     // As the runtime does: each step when the one before went well.
@@ -279,6 +280,7 @@ void FakeStore::note(const Op& op, const std::map<std::string, std::string>& the
 }
 
 std::string FakeStore::fence_fault() const {
+  if (last_body_.empty()) return {};  // a plain write: it has no fence but its ModifyIndex
   const auto ops = nlohmann::json::parse(last_body_, nullptr, false);
   bool first = true;
   for (const auto& item : ops) {

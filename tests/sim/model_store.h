@@ -106,7 +106,7 @@ class FakeStore {
   Instant now_{};
   Tampering tampering_;
   bool applied_ = false;
-  std::string last_body_;             // of the last transaction
+  std::string last_body_;             // of the last commit, when it was a transaction and applied
   mutable bool carried_out_ = false;  // the last request, whatever was answered
   mutable std::map<Tamper, std::size_t> tampered_;
   mutable std::map<std::string, std::deque<std::pair<Instant, http::Response>>> earlier_;
