@@ -13,11 +13,15 @@ constexpr double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
 
 struct Unit {
   std::string_view name;
-  double ns;
+  std::int64_t ns;
 };
 // Longer names first: "ms" is not "m" and a rest.
-constexpr std::array<Unit, 6> kUnits{
-    {{"ms", 1e6}, {"us", 1e3}, {"ns", 1.0}, {"h", 3600e9}, {"m", 60e9}, {"s", 1e9}}};
+constexpr std::array<Unit, 6> kUnits{{{"ms", 1'000'000},
+                                      {"us", 1'000},
+                                      {"ns", 1},
+                                      {"h", 3'600'000'000'000},
+                                      {"m", 60'000'000'000},
+                                      {"s", 1'000'000'000}}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -75,9 +79,10 @@ void put(std::string& text, std::int64_t number, std::size_t digits, char after)
 
 std::optional<Duration> parse_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  double total = 0;
+  std::int64_t total = 0;  // ns, exact: what format_duration() wrote is read as it was
   while (!text.empty()) {
-    double number = 0;
+    double whole = 0;
+    double part = 0;  // below one
     double place = 1;
     bool digits = false;
     bool fraction = false;
@@ -86,9 +91,13 @@ std::optional<Duration> parse_duration(std::string_view text) {
         fraction = true;
       } else {
         digits = true;
-        if (fraction) place /= 10;
-        number =
-            fraction ? number + place * (text.front() - '0') : number * 10 + (text.front() - '0');
+        const int digit = text.front() - '0';
+        if (fraction) {
+          place /= 10;
+          part += place * digit;
+        } else {
+          whole = whole * 10 + digit;
+        }
       }
       text.remove_prefix(1);
     }
@@ -102,10 +111,13 @@ std::optional<Duration> parse_duration(std::string_view text) {
     }
     if (unit == nullptr) return std::nullopt;
     text.remove_prefix(unit->name.size());
-    total += number * unit->ns;
-    if (total > kMaxDurationNs) return std::nullopt;
+    const auto unit_ns = static_cast<double>(unit->ns);
+    if ((whole + part) * unit_ns + static_cast<double>(total) > kMaxDurationNs) {
+      return std::nullopt;
+    }
+    total += static_cast<std::int64_t>(whole) * unit->ns + std::llround(part * unit_ns);
   }
-  return Duration{std::llround(total)};
+  return Duration{total};
 }
 
 std::string format_duration(Duration duration) {

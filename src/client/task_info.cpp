@@ -43,6 +43,28 @@ std::uint32_t count_field(const json& object, const char* name) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
+// Nothing where the number is longer than lictor counts time: anybody may have written it.
+std::optional<Duration> milliseconds_field(const json& object, const char* name) {
+  constexpr auto longest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
+  const auto count = it->get<std::uint64_t>();
+  if (count > static_cast<std::uint64_t>(longest.count())) return std::nullopt;
+  return std::chrono::milliseconds{count};
+}
+
+// What is known of an entry of done/ or dead/ before its value is read.
+TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entry) {
+  TaskInfo view;
+  view.state = state;
+  view.id = entry.key.substr(std::min(prefix.size(), entry.key.size()));
+  view.key = std::move(entry.key);
+  view.create_index = entry.create_index;
+  view.modify_index = entry.modify_index;
+  view.record = std::move(entry.value);
+  return view;
+}
+
 // From the task's own record, within what a leader wrote when it ended.
 void read_producer_fields(const json& ended, TaskInfo& view) {
   const auto it = ended.find("record");
@@ -91,14 +113,8 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, std::string_
 }
 
 TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
-  TaskInfo view;
-  view.state = TaskState::kDead;
-  view.id = entry.key.substr(std::min(layout.dead_prefix.size(), entry.key.size()));
-  view.key = std::move(entry.key);
-  view.create_index = entry.create_index;
-  view.modify_index = entry.modify_index;
-  const auto letter = wire::parse_json(entry.value, wire::kAnyDepth);
-  view.record = std::move(entry.value);
+  TaskInfo view = ended_task(TaskState::kDead, layout.dead_prefix, std::move(entry));
+  const auto letter = wire::parse_json(view.record, wire::kAnyDepth);
   if (!letter || !letter->is_object()) {
     view.error = "not a dead letter of lictor's";
     return view;
@@ -115,13 +131,7 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
 }
 
 TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
-  TaskInfo view;
-  view.state = TaskState::kDone;
-  view.id = entry.key.substr(std::min(layout.done_prefix.size(), entry.key.size()));
-  view.key = std::move(entry.key);
-  view.create_index = entry.create_index;
-  view.modify_index = entry.modify_index;
-  view.record = std::move(entry.value);
+  TaskInfo view = ended_task(TaskState::kDone, layout.done_prefix, std::move(entry));
   const auto done = wire::parse_json(view.record, wire::kAnyDepth);
   if (!done || !done->is_object()) {
     view.error = "not a record of lictor's";
@@ -132,9 +142,7 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   view.lost = count_field(*done, "lost");
   view.started = parse_rfc3339(text_field(*done, "started"));
   view.since = parse_rfc3339(text_field(*done, "at"));
-  if (const auto it = done->find("took_ms"); it != done->end() && it->is_number_unsigned()) {
-    view.took = std::chrono::milliseconds{it->get<std::int64_t>()};
-  }
+  view.took = milliseconds_field(*done, "took_ms");
   read_producer_fields(*done, view);
   // As it was written, since a number may not come back as it was.
   const auto members = wire::split_object(view.record);

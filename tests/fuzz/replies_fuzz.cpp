@@ -63,15 +63,17 @@ void check_entries(std::string_view body) {
 
 // The fast reader of names and a whole parser agree.
 void check_names(std::string_view body) {
-  const auto names = wire::read_key_names(body);
-  if (!names) return FUZZ_REQUIRE(!names.error().message.empty());
+  std::vector<std::string> names;
+  const auto read =
+      wire::read_key_names(body, [&](std::string_view name) { names.emplace_back(name); });
+  if (!read) return FUZZ_REQUIRE(!read.error().message.empty());
   const json parsed = json::parse(body, nullptr, false);
   FUZZ_REQUIRE(parsed.is_array());
   std::vector<std::string> expected;
   for (const json& item : parsed) {
     if (item.is_string()) expected.push_back(item.get<std::string>());
   }
-  FUZZ_REQUIRE(*names == expected);
+  FUZZ_REQUIRE(names == expected);
 }
 
 template <class Record>
