@@ -9,6 +9,7 @@
 //
 // An early one was claimed ahead of its time: it takes no slot, and is offered to none, until then.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,7 +38,7 @@ struct Attempt {
   Instant timeout_at = Instant::max();
   bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
   bool look_again = false;              // the key changed while we were settling it
-  std::optional<WallTime> early_until;  // claimed ahead: it is due then
+  std::optional<WallTime> early_until;  // claimed ahead, and not started: it is due then
 };
 
 class Attempts {
@@ -56,15 +57,16 @@ class Attempts {
   void set_early(Attempt& attempt, WallTime due);
   /// What is due at `wall` is early no more.
   void advance(WallTime wall);
-  [[nodiscard]] std::size_t early() const { return early_.size(); }
+  [[nodiscard]] std::size_t early() const { return early_count_; }
+  [[nodiscard]] bool is_early(const Attempt& attempt) const;
   /// When the first of the early ones is due.
   [[nodiscard]] std::optional<WallTime> next_due() const;
   /// The early one that is due last.
-  [[nodiscard]] Attempt* last_early();
+  [[nodiscard]] Attempt* last_early() const;
 
-  /// The claimed attempt that is next to start; an early one never is, nor one whose turn depends
-  /// on a claim that was made before it and is not settled yet.
-  [[nodiscard]] Attempt* next_held();
+  /// The claimed attempt that is next to start; an early one never is, nor, `in_order`, one whose
+  /// turn depends on a claim that was made before it and is not settled yet.
+  [[nodiscard]] Attempt* next_held(bool in_order);
   /// A running attempt whose time is up.
   [[nodiscard]] Attempt* next_timed_out(Instant now);
   [[nodiscard]] Instant next_timeout() const;
@@ -73,7 +75,7 @@ class Attempts {
     return counts_[static_cast<std::size_t>(state)];
   }
   /// Claimed, due, and not started yet.
-  [[nodiscard]] std::size_t ready_size() const { return held_.size(); }
+  [[nodiscard]] std::size_t ready_size() const { return held_.size() + many_due_count_; }
   [[nodiscard]] std::size_t size() const { return by_key_.size(); }
   [[nodiscard]] bool empty() const { return by_key_.empty(); }
   [[nodiscard]] bool has_last_chance() const { return last_chances_ != 0; }
@@ -91,13 +93,29 @@ class Attempts {
   }
 
  private:
+  struct ByOrder {
+    bool operator()(const Attempt* a, const Attempt* b) const {
+      return starts_before(*a->task, *b->task);
+    }
+  };
+  using InOrder = std::set<Attempt*, ByOrder>;
+  struct Early {
+    std::set<Attempt*> claiming;
+    InOrder held;
+  };
+
   void leave_orders(Attempt& attempt);
 
   std::map<std::string, std::unique_ptr<Attempt>, std::less<>> by_key_;
   std::map<AttemptId, Attempt*> by_id_;
   std::set<AttemptId> claiming_;
-  std::map<Order, Attempt*> held_;                            // without the early ones
-  std::map<std::pair<WallTime, AttemptId>, Attempt*> early_;  // being claimed, or held
+  InOrder held_;                     // without the early ones
+  std::map<WallTime, Early> early_;  // by when they are due
+  std::size_t early_count_ = 0;
+  // Of many that are due at once each would take its time to be put among the others, and the first
+  // would wait for it: they stay together, and are ready like those in held_.
+  std::map<WallTime, InOrder> many_due_;
+  std::size_t many_due_count_ = 0;
   std::set<std::pair<Instant, AttemptId>> timeouts_;
   std::size_t counts_[4] = {};
   std::size_t last_chances_ = 0;

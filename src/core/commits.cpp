@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/overloaded.h"
 #include "core/mutant.h"
 
 namespace lictor::core {
@@ -12,22 +13,6 @@ namespace {
 
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
-
-// What a stamp and the verb around it add to a record, at most: names, a claim (node, session,
-// nonce, time) and the last error, which the wire layer cuts to 2 kB before it escapes it.
-constexpr std::size_t kStampBytes = 5'000;
-constexpr std::size_t kVerbBytes = 200;
-
-std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
-// A key in JSON; \u00XX is the worst that can become of a byte.
-std::size_t json_size(const std::string& key) { return key.size() * 6; }
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
@@ -57,74 +42,31 @@ void expect(Op& op, const StoredRecord& stored) {
 
 }  // namespace
 
-const std::string& key_of(const Op& op) {
-  static const std::string kNone;
-  return std::visit(Overloaded{[](const MarkOp&) -> const std::string& { return kNone; },
-                               [](const auto& other) -> const std::string& { return other.key; }},
-                    op);
-}
-
-std::uint64_t expected_index(const Op& op) {
-  return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
-                               [](const auto& other) { return other.index; }},
-                    op);
-}
-
-std::size_t Commits::cost_operations(const Op& op) {
-  if (std::holds_alternative<BuryOp>(op)) return 3;  // check-index, cas, delete-cas
-  const auto* finish = std::get_if<FinishOp>(&op);
-  if (finish == nullptr || (finish->writes.empty() && !finish->done)) return 1;
-  return 2 + finish->writes.size() + (finish->done ? 1 : 0);  // as with a dead letter
-}
-
 bool Commits::fits(const Op& op) const {
-  return 1 + cost_operations(op) <= options_.max_operations &&
-         kVerbBytes + cost_bytes(op) <= options_.max_transaction_bytes;
-}
-
-std::size_t Commits::cost_bytes(const Op& op) const {
-  const std::size_t key = kVerbBytes + json_size(key_of(op));
-  return std::visit(
-      Overloaded{
-          [&](const RestampOp& o) { return key + base64_size(o.record->size() + kStampBytes); },
-          [&](const FinishOp& o) {
-            std::size_t bytes = 2 * key;
-            for (const KvWrite& write : o.writes) {
-              bytes += kVerbBytes + json_size(write.key) + base64_size(write.value.size());
-            }
-            if (o.done) {
-              bytes += key + base64_size(kStampBytes + o.done->result.size() +
-                                         (o.done->record ? o.done->record->size() : 0));
-            }
-            return bytes;
-          },
-          [&](const BuryOp& o) {
-            // What cannot be read goes into the dead letter as a string, in base64 at worst.
-            const std::size_t record =
-                o.readable ? o.record->size() : base64_size(o.record->size());
-            return 3 * key +
-                   base64_size(record + kStampBytes + o.error.size() + 2 * o.output_tail.size());
-          },
-          [&](const MarkOp&) { return key; }, [&](const PruneOp&) { return key; }},
-      op);
+  const Cost cost = cost_of(op);
+  return kFenceCost.operations + cost.operations <= options_.max_operations &&
+         kFenceCost.bytes + cost.bytes <= options_.max_transaction_bytes;
 }
 
 void Commits::add(Instant now, Write write) {
-  const std::size_t bytes = cost_bytes(write.op);
-  if (bytes > options_.max_transaction_bytes) {
+  const Cost cost = cost_of(write.op);
+  if (cost.bytes > options_.max_transaction_bytes) {
     large_.push_back({std::move(write), now});
-    return;
+  } else {
+    waiting_.push_back({std::move(write), cost});
   }
-  waiting_operations_ += cost_operations(write.op);
-  waiting_bytes_ += bytes;
-  waiting_.push_back(std::move(write));
+}
+
+bool Commits::is_full(std::size_t transactions) const {
+  return waiting_.cost().operations >=
+             transactions * (options_.max_operations - kFenceCost.operations) ||
+         waiting_.cost().bytes >= transactions * options_.max_transaction_bytes;
 }
 
 bool Commits::has_room(Instant now) const {
   return now >= hold_until_ && large_.empty() && doubtful_.empty() &&
          in_flight_.size() < options_.transactions_in_flight &&
-         waiting_operations_ + 1 < options_.max_operations &&
-         waiting_bytes_ < options_.max_transaction_bytes;
+         !is_full(options_.transactions_in_flight - in_flight_.size());
 }
 
 std::optional<Instant> Commits::wants_proof_since() const {
@@ -132,35 +74,28 @@ std::optional<Instant> Commits::wants_proof_since() const {
   return large_.front().since;
 }
 
-bool Commits::may_send() const {
+bool Commits::may_send(Instant now) const {
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
-  return in_flight_.empty() || waiting_operations_ + 1 >= options_.max_operations ||
-         waiting_bytes_ >= options_.max_transaction_bytes;
+  return is_full(1) || (in_flight_.empty() && now >= gather_until_);
 }
 
 void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {
   if (now < hold_until_) return;
-  while (may_send()) {
+  while (may_send(now)) {
     Batch batch;
     batch.sent_at = now;
     Commit commit{requests_.next(), session, {}, false};
-    std::size_t operations = 1;  // the fence
-    std::size_t bytes = kVerbBytes;
+    Cost cost = kFenceCost;
     while (!waiting_.empty()) {
-      const Op& op = waiting_.front().op;
-      const std::size_t more_operations = cost_operations(op);
-      const std::size_t more_bytes = cost_bytes(op);
-      if (!commit.ops.empty() && (operations + more_operations > options_.max_operations ||
-                                  bytes + more_bytes > options_.max_transaction_bytes)) {
+      const Cost& more = waiting_.front().cost;
+      if (!commit.ops.empty() && (cost.operations + more.operations > options_.max_operations ||
+                                  cost.bytes + more.bytes > options_.max_transaction_bytes)) {
         break;
       }
-      operations += more_operations;
-      bytes += more_bytes;
-      waiting_operations_ -= more_operations;
-      waiting_bytes_ -= more_bytes;
-      commit.ops.push_back(op);
-      batch.writes.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
+      cost += more;
+      WriteQueue::Item item = waiting_.pop_front();
+      commit.ops.push_back(item.write.op);
+      batch.writes.push_back(std::move(item.write));
     }
     in_flight_.emplace(commit.request, std::move(batch));
     out.emplace_back(std::move(commit));
@@ -309,14 +244,12 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {
   for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
-    const std::size_t bytes = cost_bytes(it->op);
-    if (bytes > options_.max_transaction_bytes) {
+    const Cost cost = cost_of(it->op);
+    if (cost.bytes > options_.max_transaction_bytes) {
       large_.push_front({std::move(*it), now + Duration{1}});
-      continue;
+    } else {
+      waiting_.push_front({std::move(*it), cost});
     }
-    waiting_operations_ += cost_operations(it->op);
-    waiting_bytes_ += bytes;
-    waiting_.push_front(std::move(*it));
   }
 }
 
@@ -384,6 +317,7 @@ void Commits::judge(Instant now, Write write, std::optional<StoredRecord> stored
 
 void Commits::on_time(Instant now, Effects& out) {
   if (!aside_.empty() && now >= aside_until_) requeue(now, std::exchange(aside_, {}));
+  if (now >= gather_until_) gather_until_ = Instant::min();
   if (now < hold_until_) return;
   hold_until_ = Instant::min();
   resolve(out);
@@ -398,8 +332,7 @@ void Commits::clear(Effects& out) {
   large_.clear();
   doubtful_.clear();
   aside_.clear();
-  waiting_operations_ = waiting_bytes_ = 0;
-  hold_until_ = Instant::min();
+  hold_until_ = gather_until_ = Instant::min();
 }
 
 std::size_t Commits::writes() const {
@@ -412,6 +345,9 @@ Instant Commits::next_deadline() const {
   Instant next = aside_.empty() ? Instant::max() : aside_until_;
   // Also when nothing waits: has_room() keeps claims back until then.
   if (hold_until_ != Instant::min()) next = std::min(next, hold_until_);
+  if (gather_until_ != Instant::min() && !waiting_.empty() && in_flight_.empty()) {
+    next = std::min(next, gather_until_);
+  }
   return next;
 }
 

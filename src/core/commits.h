@@ -1,8 +1,8 @@
 #pragma once
 
 // Group commit: what the queue wants written waits here, goes out in fenced transactions, and comes
-// back settled. While one is under way another goes only when it is full: what comes alone is not to
-// cost a write of its own each time, and Consul's work is counted in transactions.
+// back settled. While one is under way another goes only when it is full: what comes alone is not
+// to cost a write of its own each time, and Consul's work is counted in transactions.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
@@ -23,21 +23,10 @@
 #include "core/event.h"
 #include "core/options.h"
 #include "core/requests.h"
+#include "core/write.h"
+#include "core/write_queue.h"
 
 namespace lictor::core {
-
-enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune };
-
-struct Write {
-  Purpose purpose = Purpose::kMark;
-  Op op;
-  std::string nonce;  // of the claim that the task carries by then; empty: unclaimed
-};
-
-/// The key that a write is about; empty for the marker.
-[[nodiscard]] const std::string& key_of(const Op& op);
-/// The ModifyIndex that its key must still have; 0: it must not be there.
-[[nodiscard]] std::uint64_t expected_index(const Op& op);
 
 class Commits {
  public:
@@ -67,7 +56,8 @@ class Commits {
   /// task, a delete and a dead letter can go alone.
   [[nodiscard]] bool fits(const Op& op) const;
 
-  /// A transaction may be sent or gathered now, and has room for more operations.
+  /// A transaction may be sent or gathered now, and there is room for more operations in those
+  /// that may be under way.
   /// At Instant::min(): also with no pause after trouble.
   [[nodiscard]] bool has_room(Instant now) const;
   /// Sends what waits. `last_proof` decides whether a large record may go.
@@ -78,6 +68,9 @@ class Commits {
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
   [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
   void on_time(Instant now, Effects& out);
+
+  /// More is about to come: until then a transaction that is not full waits for it.
+  void gather_until(Instant until) { gather_until_ = until; }
 
   /// The end of the pause after trouble, if there is one.
   [[nodiscard]] std::optional<Instant> held_until() const {
@@ -106,9 +99,9 @@ class Commits {
     Instant since{};
   };
 
-  [[nodiscard]] std::size_t cost_bytes(const Op& op) const;
-  [[nodiscard]] static std::size_t cost_operations(const Op& op);
-  [[nodiscard]] bool may_send() const;
+  /// What waits fills so many transactions.
+  [[nodiscard]] bool is_full(std::size_t transactions) const;
+  [[nodiscard]] bool may_send(Instant now) const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
   void requeue(Instant now, std::vector<Write> writes);
@@ -118,15 +111,14 @@ class Commits {
   const QueueOptions& options_;
   Requests& requests_;
 
-  std::deque<Write> waiting_;
+  WriteQueue waiting_;
   std::deque<Large> large_;
   std::map<RequestId, Batch> in_flight_;
-  std::size_t waiting_operations_ = 0;
-  std::size_t waiting_bytes_ = 0;
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;
-  Instant hold_until_ = Instant::min();  // after trouble
+  Instant hold_until_ = Instant::min();    // after trouble
+  Instant gather_until_ = Instant::min();
 
   std::vector<Write> aside_;  // refused for a reason of their own; they must not hold up the rest
   Instant aside_until_ = Instant::min();

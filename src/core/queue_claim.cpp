@@ -77,7 +77,7 @@ bool Queue::make_way(Instant now, const Task& task, Effects& out) {
   }
   const WallTime due = due_of(task).value_or(WallTime::min());
   const WallTime last_due = *last->early_until;
-  if (due > last_due || (due == last_due && order_of(task) > order_of(*last->task))) return false;
+  if (due > last_due || (due == last_due && starts_before(*last->task, task))) return false;
   give_back(now, *last, false, out);
   return true;
 }

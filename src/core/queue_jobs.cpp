@@ -11,6 +11,9 @@
 namespace lictor::core {
 namespace {
 
+constexpr std::size_t kManyStarts = 8;
+constexpr Duration kGather = 200us;
+
 // What a dead letter holds beside record and output: a reason, an error of up to 2 kB before it is
 // escaped, names and numbers.
 constexpr std::size_t kDeadLetterBytes = 5'000;
@@ -54,9 +57,11 @@ void Queue::bury_unstarted(Instant now, Attempt& attempt, Effects& out) {
 void Queue::start_held(Instant now, Effects& out) {
   const bool trusted = lease_.trusted(now) || mutant(Mutant::kStartUntrusted);
   if (drain_ != Drain::kNone || (paused_ && !mutant(Mutant::kIgnorePause)) || !trusted) return;
+  std::size_t started = 0;
   while (attempts_.count(Attempt::State::kRunning) < options_.concurrency &&
          attempts_.count(Attempt::State::kSettling) < options_.max_unacked) {
-    Attempt* attempt = attempts_.next_held();
+    // Side by side only those of one serialKey have an order, and of those one alone is claimed.
+    Attempt* attempt = attempts_.next_held(options_.concurrency == 1);
     if (attempt == nullptr) return;
     if (expired_unstarted(now, *attempt->task)) {
       bury_unstarted(now, *attempt, out);
@@ -78,6 +83,8 @@ void Queue::start_held(Instant now, Effects& out) {
     out.emplace_back(Fact{Fact::Kind::kStarted, attempt->task->key, attempt->task->stamp.attempt,
                           attempt->token, attempt->task->type, now - attempt->claimed_at});
     out.emplace_back(StartJob{attempt->id, attempt->task, attempt->token, deadline});
+    // The shortest of them end while the next transaction would leave half empty.
+    if (++started == kManyStarts) commits_.gather_until(now + kGather);
   }
 }
 

@@ -36,7 +36,7 @@ void Queue::why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>
     case Attempt::State::kHeld:
       if (drain_ != Drain::kNone) reasons.push_back({Kind::kDraining});
       if (paused_) reasons.push_back({.kind = Kind::kPaused, .text = paused_by_});
-      if (attempt.early_until) {
+      if (attempts_.is_early(attempt)) {
         reasons.push_back({.kind = Kind::kHeld, .until = attempt.early_until});
         break;
       }

@@ -1,7 +1,6 @@
 #include "core/schedule.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "core/mutant.h"
@@ -9,21 +8,13 @@
 namespace lictor::core {
 namespace {
 
-WallTime order_time(const Task& task) {
-  return task.execute_at ? *task.execute_at : task.task_time.value_or(WallTime::min());
-}
-
 // expireAt is about the first start: what was begun goes on to its end.
 bool can_expire(const Task& task) { return task.expire_at && task.stamp.attempt == 0; }
 
 }  // namespace
 
-// As Order compares, without copying the key.
 bool Schedule::ByOrder::operator()(const Task* a, const Task* b) const {
-  if (mutant(Mutant::kOrderByKey)) return a->key < b->key;
-  const auto time_a = order_time(*a);
-  const auto time_b = order_time(*b);
-  return std::tie(time_a, a->create_index, a->key) < std::tie(time_b, b->create_index, b->key);
+  return mutant(Mutant::kOrderByKey) ? a->key < b->key : starts_before(*a, *b);
 }
 
 bool Schedule::ByDue::operator()(const Task* a, const Task* b) const {

@@ -1,15 +1,26 @@
 #include "core/task.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/mutant.h"
 
 namespace lictor::core {
 
-Order order_of(const Task& task) {
-  const WallTime time =
-      task.execute_at ? *task.execute_at : task.task_time.value_or(WallTime::min());
-  return {time, task.create_index, task.key};
+namespace {
+
+WallTime order_time(const Task& task) {
+  return task.execute_at ? *task.execute_at : task.task_time.value_or(WallTime::min());
+}
+
+}  // namespace
+
+Order order_of(const Task& task) { return {order_time(task), task.create_index, task.key}; }
+
+bool starts_before(const Task& a, const Task& b) {
+  const WallTime time_a = order_time(a);
+  const WallTime time_b = order_time(b);
+  return std::tie(time_a, a.create_index, a.key) < std::tie(time_b, b.create_index, b.key);
 }
 
 std::optional<WallTime> due_of(const Task& task) {

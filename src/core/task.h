@@ -77,6 +77,8 @@ struct Order {
 };
 
 [[nodiscard]] Order order_of(const Task& task);
+/// As their Orders compare.
+[[nodiscard]] bool starts_before(const Task& a, const Task& b);
 
 /// Not before this: executeAt and taskRetryAt. Nothing: at once.
 [[nodiscard]] std::optional<WallTime> due_of(const Task& task);

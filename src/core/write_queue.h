@@ -1,0 +1,62 @@
+#pragma once
+
+// The writes that wait for a transaction: each kind in its own order, and the two kinds in turn. So
+// what ends tasks and what claims the next ones is spread over the transactions under way, and the
+// one is worked on here while Consul works on the other.
+
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+#include "core/write.h"
+
+namespace lictor::core {
+
+class WriteQueue {
+ public:
+  struct Item {
+    Write write;
+    Cost cost;
+  };
+
+  void push_back(Item item) {
+    cost_ += item.cost;
+    queue_of(item.write).push_back(std::move(item));
+  }
+  void push_front(Item item) {
+    cost_ += item.cost;
+    queue_of(item.write).push_front(std::move(item));
+  }
+  /// Which is next; there must be one.
+  [[nodiscard]] const Item& front() const {
+    return claim_is_next() ? claims_.front() : ends_.front();
+  }
+  Item pop_front() {
+    auto& queue = claim_is_next() ? claims_ : ends_;
+    claims_turn_ = !claim_is_next();
+    Item item = std::move(queue.front());
+    queue.pop_front();
+    cost_ -= item.cost;
+    return item;
+  }
+  void clear() { *this = {}; }
+
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] std::size_t size() const { return claims_.size() + ends_.size(); }
+  /// Of all of them together.
+  [[nodiscard]] const Cost& cost() const { return cost_; }
+
+ private:
+  std::deque<Item>& queue_of(const Write& write) {
+    return write.purpose == Purpose::kClaim ? claims_ : ends_;
+  }
+  [[nodiscard]] bool claim_is_next() const {
+    return ends_.empty() || (claims_turn_ && !claims_.empty());
+  }
+  std::deque<Item> ends_;
+  std::deque<Item> claims_;
+  bool claims_turn_ = false;
+  Cost cost_;
+};
+
+}  // namespace lictor::core
