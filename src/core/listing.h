@@ -36,6 +36,9 @@ class Listing {
   /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
 
+  /// The reading that was just accepted told of so many tasks that were not known.
+  void brought(Instant now, std::size_t tasks);
+
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
 
@@ -67,6 +70,7 @@ class Listing {
   Instant watch_at_ = Instant::max();       // when the next may be sent
   Instant slow_watch_at_ = Instant::max();  // the same, while we are busy
   Instant watch_paid_{};                    // what was read is paid for by then
+  int streaming_ = 0;                       // readings in a row that told of several new tasks
   bool busy_ = false;
   bool in_trouble_ = false;
 

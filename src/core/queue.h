@@ -184,6 +184,7 @@ class Queue {
     Reason::Kind why = Reason::Kind::kTooLarge;
   };
   std::map<std::string, LeftAlone, std::less<>> left_alone_;
+  std::size_t new_tasks_ = 0;  // that the reading at hand told of
   std::set<std::string> told_folders_;
   std::set<std::string> told_no_executor_;
 

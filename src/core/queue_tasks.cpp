@@ -76,6 +76,7 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   if (known && task.modify_index > known->modify_index) {
     out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
   }
+  if (!known) ++new_tasks_;
   refused_.erase(task.key);  // what it is now was not refused yet
   auto taken = std::make_shared<Task>(task);
   correct_retry(now, *taken);
@@ -146,6 +147,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   // to what was asked before may still be on their way.
   const Instant oldest = std::min(emitted, listing_.oldest_request());
   tombstones_.forget_before(oldest);
+  new_tasks_ = 0;
   for (const StoredRecord& record : event.records) take_in(now, record, out);
   if (use == Listing::Use::kPart) return;
   Names names = event.keys.in_order();
@@ -154,6 +156,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
     std::sort(names.begin(), names.end());
   }
   compare(names, event, out);
+  listing_.brought(now, new_tasks_);
   if (event.full) tell_folders(event, out);
   if (event.marker) {
     marking_folder_ = false;
@@ -217,6 +220,7 @@ void Queue::compare(const Names& listed, const TasksListed& event, Effects& out)
       }
       ++attempt;
     } else if (!event.full && !burying_.contains(*name) && !left_alone_.contains(*name)) {
+      ++new_tasks_;
       listing_.fetch(std::string{*name});
     }
     ++name;

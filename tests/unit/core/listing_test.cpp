@@ -1,0 +1,41 @@
+#include "core/listing.h"
+
+#include <doctest/doctest.h>
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("tasks that come faster than they are read are read several at a time") {
+  const QueueOptions options;
+  Requests requests;
+  Listing listing{options, requests};
+  Effects out;
+  Instant now{1s};
+  listing.start(now, out);
+  std::uint64_t index = 10;
+  // When the next reading may be sent, after one that told of so many new tasks.
+  const auto pause_after = [&](std::size_t tasks) {
+    TasksListed reply;
+    reply.request = std::get<ListTasks>(out.back()).request;
+    reply.ok = reply.full = true;
+    reply.consul_index = ++index;
+    Instant emitted{};
+    REQUIRE(listing.accept(now, reply, emitted, out) == Listing::Use::kAll);
+    listing.brought(now, tasks);
+    const Duration pause = listing.next_deadline() - now;
+    now += pause;
+    listing.on_time(now, false, out);
+    return pause;
+  };
+  const Duration shortest = pause_after(1);
+  CHECK(shortest < 10ms);
+  CHECK(pause_after(5) == shortest);  // written together, perhaps
+  CHECK(pause_after(2) == 10ms);
+  CHECK(pause_after(2) == 10ms);
+  CHECK(pause_after(1) == shortest);
+  CHECK(pause_after(2) == shortest);
+  CHECK(pause_after(0) == shortest);
+}
