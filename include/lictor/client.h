@@ -171,7 +171,8 @@ class Client {
   /// missing, what only lictor may say is taken out, all else is kept to the byte.
   [[nodiscard]] Result<Submitted> submit_record(std::string_view record);
 
-  /// As submit() for each, 64 in a transaction. Tasks without a time start in this order. What
+  /// As submit() for each, 63 in a transaction, several transactions at a time, and yet none of
+  /// them is there before those that come before it. Tasks without a time start in this order. What
   /// became of each stands in its place; after one that Consul did not take for half a minute the
   /// rest is not sent.
   [[nodiscard]] std::vector<Result<Submitted>> submit_many(std::span<const NewTask> tasks,

@@ -1,10 +1,11 @@
-// submit --ndjson: a task a line, 64 of them a transaction.
+// submit --ndjson: a task a line, 63 of them a transaction, several transactions under way.
 //
-//   line --complete--> batch --create--> written, or refused one by one
-//     |                                     |
-//     +-- not a task --> refused            +-- Consul away --> tried again for a while, then stop
+//   line --complete--> writer ----> written, or refused one by one
+//     |                   |
+//     +-- not a task      +-- Consul away --> tried again for a while, then stop
 
 #include <cerrno>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <system_error>
@@ -19,8 +20,8 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/line_reader.h"
-#include "client/batch.h"
 #include "client/new_record.h"
+#include "client/record_writer.h"
 
 namespace lictor::cli {
 namespace {
@@ -39,9 +40,11 @@ class Submission {
       : client_(client),
         ids_(random_seed()),
         completer_(options.type, ids_),
-        batch_(client.store, [this](const Error& error) {
-          client_.console.complain(error.message + "; trying again for a while");
-        }) {}
+        writer_(
+            client.store, [this](const auto& settled) { settle(settled); },
+            [this](const Error& error) {
+              client_.console.complain(error.message + "; trying again for a while");
+            }) {}
 
   Result<int> run(std::istream& in) {
     LineReader lines{in};
@@ -52,14 +55,12 @@ class Submission {
         continue;
       }
       Store::Record record{client_.layout.task_key(task->id), std::move(task->record)};
-      if (!batch_.fits(record)) {
-        if (auto sent = send(); !sent) return stopped(sent.error());
-      }
-      batch_.add(std::move(record));
-      numbers_.push_back(lines.number());
-      tasks_.push_back(std::move(task->id));
+      sent_.push_back({lines.number(), std::move(task->id)});
+      writer_.add(std::move(record));
+      if (writer_.stopped()) break;
     }
-    if (auto sent = send(); !sent) return stopped(sent.error());
+    writer_.finish();
+    if (writer_.stopped()) return stopped(*writer_.stopped());
     if (lines.failed()) {
       return stopped(
           {ErrorCode::kFailed, "cannot read on after line " + std::to_string(lines.number())});
@@ -68,40 +69,44 @@ class Submission {
   }
 
  private:
-  // Writes the batch. What was written and what was refused is settled then; after an error none
-  // of it is.
-  Result<void> send() {
-    if (batch_.empty()) return {};
-    auto created = batch_.write();
-    // Too large for Consul is only ever the single record of its batch.
-    if (!created && created.error().code == ErrorCode::kTooLarge && batch_.size() == 1) {
-      refuse(numbers_.front(), created.error().message);
-      batch_.clear();
-    } else if (!created) {
-      return tl::unexpected(std::move(created.error()));
+  struct Line {
+    std::size_t number = 0;
+    std::string id;
+  };
+
+  void settle(const client::RecordWriter::Settled& settled) {
+    const std::size_t end = settled.first + settled.count;
+    if (settled.created) {
+      auto next = settled.created->existing.begin();
+      for (std::size_t i = settled.first; i < end; ++i) {
+        Line& line = line_of(i);
+        if (next != settled.created->existing.end() && settled.first + *next == i) {
+          ++next;
+          refuse(line.number, "taskId: \"" + printable(line.id) + "\" exists already");
+        } else {
+          written(std::move(line.id));
+        }
+      }
+    } else if (settled.created.error().code == ErrorCode::kTooLarge) {
+      refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
-      settle(created->existing);
+      doubtful_.emplace_back(line_of(settled.first).number, line_of(end - 1).number);
     }
-    numbers_.clear();
-    tasks_.clear();
+    last_settled_ = line_of(end - 1).number;
+    sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
+    forgotten_ = end;
     tell_progress();
-    return {};
   }
 
-  void settle(const std::vector<std::size_t>& existing) {
-    auto next = existing.begin();
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (next != existing.end() && *next == i) {
-        ++next;
-        refuse(numbers_[i], "taskId: \"" + printable(tasks_[i]) + "\" exists already");
-        continue;
-      }
-      ++written_;
-      if (client_.json) {
-        written_ids_.push_back(tasks_[i]);
-      } else {
-        client_.console.print(tasks_[i] + '\n');
-      }
+  // All before are settled and forgotten.
+  [[nodiscard]] Line& line_of(std::size_t place) { return sent_[place - forgotten_]; }
+
+  void written(std::string id) {
+    ++written_;
+    if (client_.json) {
+      written_ids_.push_back(std::move(id));
+    } else {
+      client_.console.print(std::move(id) + '\n');
     }
   }
 
@@ -151,15 +156,17 @@ class Submission {
 
   // Ends in the middle: says what is certain, so that the rest can be sent again.
   Result<int> stopped(Error error) {
-    std::string where;
-    if (!numbers_.empty()) {
-      where = numbers_.size() == 1 ? "line " + std::to_string(numbers_.front()) + ": "
-                                   : "lines " + std::to_string(numbers_.front()) + " to " +
-                                         std::to_string(numbers_.back()) + ": ";
+    std::string lines;
+    for (const auto& [first, last] : doubtful_) {
+      lines += (lines.empty() ? "" : ", ") + std::string{first == last ? "line " : "lines "} +
+               std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
     }
-    error.message = where + error.message;
-    if (!numbers_.empty()) {
-      error.message += "; all before are settled, none after was sent";
+    if (!lines.empty()) {
+      error.message = lines + ": " + error.message;
+      error.message += last_settled_ > doubtful_.back().second
+                           ? "; all others up to line " + std::to_string(last_settled_) +
+                                 " are settled, none after was sent"
+                           : "; all before are settled, none after was sent";
     }
     static_cast<void>(finish());
     return tl::unexpected(std::move(error));
@@ -169,10 +176,10 @@ class Submission {
   client::TaskIds ids_;
   client::RecordCompleter completer_;
 
-  client::Batch batch_;
-  // Of the batch's records, the line and the id.
-  std::vector<std::size_t> numbers_;
-  std::vector<std::string> tasks_;
+  std::deque<Line> sent_;  // and not settled
+  std::size_t forgotten_ = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> doubtful_;  // first and last line
+  std::size_t last_settled_ = 0;                               // a line
 
   std::size_t written_ = 0;
   std::size_t refused_ = 0;
@@ -180,6 +187,8 @@ class Submission {
   std::vector<ordered_json> refusals_;    // for --json
   const Instant started_ = boot_now();
   Instant next_progress_{};
+
+  client::RecordWriter writer_;
 };
 
 }  // namespace

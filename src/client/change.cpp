@@ -1,6 +1,7 @@
 #include "client/change.h"
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -39,8 +40,9 @@ Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange
 // Goes through the tasks, a transaction's worth at a time.
 class Bulk {
  public:
-  Bulk(const Queue& queue, const Plan& plan, const Progress& progress, std::size_t total)
-      : queue_(queue), plan_(plan), progress_(progress), total_(total) {}
+  Bulk(const Queue& queue, const Plan& plan, const Progress& progress, std::size_t total,
+       std::size_t at_once)
+      : queue_(queue), plan_(plan), progress_(progress), total_(total), window_(at_once) {}
 
   BulkResult run(std::vector<TaskInfo> tasks) {
     for (TaskInfo& task : tasks) {
@@ -58,10 +60,16 @@ class Bulk {
       }
     }
     send();
+    while (!window_.empty()) settle_oldest();
     return std::move(result_);
   }
 
  private:
+  struct Sent {
+    std::vector<PlannedChange> batch;
+    Result<std::vector<std::optional<std::size_t>>> refused{};
+  };
+
   void add(PlannedChange planned) {
     const std::size_t bytes = Store::batch_bytes(planned.change);
     if (!batch_.empty() && (ops_ + planned.change.size() > Store::kMaxOperations ||
@@ -76,23 +84,36 @@ class Bulk {
 
   void send() {
     if (batch_.empty()) return;
-    std::vector<Store::Change> changes;
-    for (const PlannedChange& planned : batch_) changes.push_back(planned.change);
-    const auto refused = queue_.store.apply(changes);
+    while (window_.full()) settle_oldest();
+    if (stopped_) {
+      for (const PlannedChange& planned : batch_) refuse(planned.task.id, *stopped_);
+    } else {
+      auto batch = std::make_shared<std::vector<PlannedChange>>(std::move(batch_));
+      window_.start([this, batch] {
+        std::vector<Store::Change> changes;
+        for (PlannedChange& planned : *batch) changes.push_back(std::move(planned.change));
+        return Sent{std::move(*batch), queue_.store.apply(changes)};
+      });
+    }
+    batch_.clear();
+    ops_ = bytes_ = 0;
+  }
+
+  void settle_oldest() {
+    Sent sent = window_.next();
+    const auto& refused = sent.refused;
     const bool lost = !refused && refused.error().code == ErrorCode::kTimeout;
-    if (!refused && !lost) stopped_ = refused.error();
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      TaskInfo& task = batch_[i].task;
-      if (stopped_) {
-        refuse(task.id, *stopped_);
-      } else if (refused && !(*refused)[i]) {
+    if (!refused && !lost && !stopped_) stopped_ = refused.error();
+    for (std::size_t i = 0; i < sent.batch.size(); ++i) {
+      TaskInfo& task = sent.batch[i].task;
+      if (refused && !(*refused)[i]) {
         result_.tasks.push_back(std::move(task));
+      } else if (stopped_) {
+        refuse(task.id, *stopped_);
       } else {
         alone(task.key, task.id, lost ? &task : nullptr);  // finds out what is the matter
       }
     }
-    batch_.clear();
-    ops_ = bytes_ = 0;
     if (progress_) progress_(result_.tasks.size() + result_.refused.size(), total_);
   }
 
@@ -124,6 +145,7 @@ class Bulk {
   std::size_t bytes_ = 0;
   std::optional<Error> stopped_;
   BulkResult result_;
+  Window<Sent> window_;
 };
 
 }  // namespace
@@ -161,8 +183,8 @@ Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Pl
 }
 
 BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks, const Plan& plan,
-                       const Progress& progress) {
-  return Bulk{queue, plan, progress, tasks.size()}.run(std::move(tasks));
+                       const Progress& progress, std::size_t at_once) {
+  return Bulk{queue, plan, progress, tasks.size(), at_once}.run(std::move(tasks));
 }
 
 }  // namespace lictor::client

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/queue.h"
+#include "client/window.h"
 
 namespace lictor::client {
 
@@ -32,10 +33,11 @@ using Plan = std::function<Result<PlannedChange>(wire::KvEntry)>;
 [[nodiscard]] Result<TaskInfo> change_one(const Queue& queue, const std::string& key,
                                           const Plan& plan);
 
-/// The same for the tasks that were listed, many in a transaction. What Consul does not take ends
-/// it: the rest is refused.
+/// The same for the tasks that were listed, many in a transaction and several transactions at a
+/// time, in no order. What Consul does not take ends it: the rest is refused.
 [[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
-                                     const Plan& plan, const Progress& progress);
+                                     const Plan& plan, const Progress& progress,
+                                     std::size_t at_once = kAtOnce);
 
 /// That the key is there as it was read, and then is not: of those who try, one succeeds. (A
 /// delete-cas alone succeeds on a key that is gone, CONSUL-FACTS.md 3.3.)

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "client/batch.h"
 #include "client/follow.h"
 #include "client/new_record.h"
+#include "client/record_writer.h"
 #include "net/environment.h"
 
 namespace lictor {
@@ -96,47 +96,49 @@ class Submission {
  public:
   Submission(client::Queue& queue, std::vector<Result<Submitted>>& results,
              const Progress& progress)
-      : queue_(queue), batch_(queue.store, {}), results_(results), progress_(progress) {}
+      : queue_(queue),
+        results_(results),
+        progress_(progress),
+        writer_(queue.store, [this](const auto& settled) { settle(settled); }) {}
 
   void add(std::size_t place, NewRecord task) {
-    client::Store::Record record{queue_.layout.task_key(task.id), std::move(task.record)};
-    if (!batch_.fits(record)) send();
-    if (stopped_) {
-      results_[place] = tl::unexpected(*stopped_);
-      return;
-    }
     results_[place] = Submitted{std::move(task.id), 0};
     places_.push_back(place);
-    batch_.add(std::move(record));
+    writer_.add({queue_.layout.task_key(results_[place]->id), std::move(task.record)});
   }
 
-  void send() {
-    if (batch_.empty()) return;
-    const auto created = batch_.write();
+  void finish() {
+    writer_.finish();
     for (const std::size_t place : places_) {
-      if (!created) {
-        results_[place] = tl::unexpected(created.error());
-      } else {
-        results_[place]->index = created->index;
-      }
+      if (!is_settled_[place]) results_[place] = tl::unexpected(*writer_.stopped());
     }
-    for (const std::size_t i : created ? created->existing : std::vector<std::size_t>{}) {
-      results_[places_[i]] = tl::unexpected(exists(queue_, results_[places_[i]]->id));
-    }
-    // Too large for Consul is only ever the single record of its batch, and stops nothing.
-    if (!created && created.error().code != ErrorCode::kTooLarge) stopped_ = created.error();
-    if (created && progress_) progress_(places_.back() + 1, results_.size());
-    batch_.clear();
-    places_.clear();
   }
 
  private:
+  void settle(const client::RecordWriter::Settled& settled) {
+    for (std::size_t i = 0; i < settled.count; ++i) {
+      const std::size_t place = places_[settled.first + i];
+      is_settled_[place] = true;
+      if (settled.created) {
+        results_[place]->index = settled.created->index;
+      } else {
+        results_[place] = tl::unexpected(settled.created.error());
+      }
+    }
+    if (!settled.created) return;
+    for (const std::size_t i : settled.created->existing) {
+      const std::size_t place = places_[settled.first + i];
+      results_[place] = tl::unexpected(exists(queue_, results_[place]->id));
+    }
+    if (progress_) progress_(places_[settled.first + settled.count - 1] + 1, results_.size());
+  }
+
   client::Queue& queue_;
-  client::Batch batch_;
-  std::vector<std::size_t> places_;  // of the batch's records
   std::vector<Result<Submitted>>& results_;
   const Progress& progress_;
-  std::optional<Error> stopped_;
+  std::vector<std::size_t> places_;  // of the records, in their order
+  std::vector<bool> is_settled_ = std::vector<bool>(results_.size());
+  client::RecordWriter writer_;
 };
 
 // An unset variable of a script must not name the folder key at the prefix.
@@ -211,7 +213,7 @@ std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> task
       results[i] = tl::unexpected(std::move(record.error()));
     }
   }
-  submission.send();
+  submission.finish();
   return results;
 }
 

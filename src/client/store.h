@@ -37,6 +37,7 @@ class Store {
   struct Created {
     std::uint64_t index = 0;            ///< the new keys' CreateIndex, or one not above it
     std::vector<std::size_t> existing;  ///< which of the records exist already; not written
+    bool out_of_order = false;          ///< none was written: what they come after is not there
   };
   struct Watched {
     std::optional<wire::KvEntry> entry;
@@ -77,8 +78,10 @@ class Store {
 
   /// Writes those of `records` that do not exist yet, in one transaction; at most kMaxOperations,
   /// and kMaxBatchBytes of batch_bytes(), unless it is a single one. A lost reply is resolved by
-  /// reading back. Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
-  [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
+  /// reading back. With `after`, one fewer, and only while that key exists.
+  /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
+  [[nodiscard]] Result<Created> create(const std::vector<Record>& records,
+                                       const std::string& after = {});
   static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
   static constexpr std::size_t kMaxBatchBytes = 400'000;
   [[nodiscard]] static std::size_t batch_bytes(const Record& record);
@@ -125,7 +128,8 @@ class Store {
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
   [[nodiscard]] Result<void> create_once(const std::vector<Record>& records,
-                                         std::vector<std::size_t>& left, Created& created);
+                                         const std::string& after, std::vector<std::size_t>& left,
+                                         Created& created);
   [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
                                         std::vector<std::optional<std::size_t>>& refused);
   [[nodiscard]] Result<Created> create_large(const Record& record);

@@ -51,15 +51,15 @@ std::size_t Store::batch_bytes(const Record& record) {
   return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
 }
 
-Result<Store::Created> Store::create(const std::vector<Record>& records) {
+Result<Store::Created> Store::create(const std::vector<Record>& records, const std::string& after) {
   if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
     return create_large(records.front());
   }
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  while (!left.empty()) {
-    if (auto once = create_once(records, left, created); !once) {
+  while (!left.empty() && !created.out_of_order) {
+    if (auto once = create_once(records, after, left, created); !once) {
       return tl::unexpected(std::move(once.error()));
     }
   }
@@ -68,12 +68,13 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 }
 
 // One transaction. What is done with, written or in the way, leaves `left`.
-Result<void> Store::create_once(const std::vector<Record>& records, std::vector<std::size_t>& left,
-                                Created& created) {
+Result<void> Store::create_once(const std::vector<Record>& records, const std::string& after,
+                                std::vector<std::size_t>& left, Created& created) {
   wire::Txn txn;
   for (const std::size_t i : left) {
     txn.verb("cas", records[i].key).index(0).value(records[i].value);
   }
+  if (!after.empty()) txn.verb("get", after);  // refuses the whole where there is none
   const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
@@ -89,13 +90,17 @@ Result<void> Store::create_once(const std::vector<Record>& records, std::vector<
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!answered || !reply) return tl::unexpected(store_error(doing, response));
   if (response.status == 200) {
-    for (const wire::KvEntry& entry : reply->results) created.index = entry.create_index;
+    if (!reply->results.empty()) created.index = reply->results.front().create_index;
     left.clear();
     return {};
   }
 
   std::vector<bool> exists(left.size());
   for (const auto& error : reply->errors) {
+    if (error.index == left.size() && error.what.find("doesn't exist") != std::string::npos) {
+      created.out_of_order = true;
+      return {};
+    }
     if (error.index >= left.size() || error.what.find("stale") == std::string::npos) {
       http::Response refused = response;
       refused.status = error.what.find("Permission denied") == std::string::npos ? 409 : 403;

@@ -81,7 +81,7 @@ TEST_CASE(
                reply(200, kApplied),                                                  // the others
                reply(404, "", 9),                                                     // task 1
                reply(200, kApplied)}};                                                // 32 and on
-  const BulkResult result = change_many(scene.queue, tasks(40), scene.plan, {});
+  const BulkResult result = change_many(scene.queue, tasks(40), scene.plan, {}, 1);
   CHECK(result.tasks.size() == 39);
   REQUIRE(result.refused.size() == 1);
   CHECK(result.refused[0].id == "1");
@@ -93,7 +93,7 @@ TEST_CASE(
 
 TEST_CASE("where Consul does not answer, the rest is not tried") {
   Scene scene{{undelivered(Delivery::kNotSent)}};
-  const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {});
+  const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
   CHECK(result.tasks.empty());
   CHECK(result.refused.size() == 100);
 }

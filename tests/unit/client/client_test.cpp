@@ -64,16 +64,6 @@ TEST_CASE("of many tasks each has its own outcome") {
   CHECK(consul.all_asked());
 }
 
-TEST_CASE("tasks without a time start in their order, 64 in a transaction") {
-  test::FakeConsul consul{{reply(200, result("k", "{}", 9)), reply(200, result("k", "{}", 10))}};
-  auto client = client_of(consul);
-  const auto results = client.submit_many(std::vector<NewTask>(65, NewTask{.type = "T"}));
-  CHECK(results[63]->index == 9);
-  CHECK(results[64]->index == 10);
-  CHECK(results[0]->id < results[1]->id);
-  CHECK(results[63]->id < results[64]->id);
-}
-
 TEST_CASE("options that cannot be meant are refused, each by its name") {
   const auto error_of = [](const ClientOptions& options) {
     const auto client = lictor::Client::open(options);

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/store.h"
+#include "client/window.h"
+#include "lictor/result.h"
+
+namespace lictor::client {
+
+/// Writes many new records, several transactions at a time, and yet in their order: each
+/// transaction reads the last record of the one before and is refused while that is not there.
+/// A leader that starts tasks as they come never sees a later one without the earlier ones.
+///
+///   add() --> gathered --> under way --written--------------------> settled, in order
+///                             |   +--refused, out of order--+           ^
+///                             |   +--Consul away------------+--> again, when it is the oldest
+///                             +--any other error--> the rest is not sent
+///
+/// Not thread safe.
+class RecordWriter {
+ public:
+  using Records = std::vector<Store::Record>;
+  /// Of more, most would overtake one another on their way through Consul, and go twice.
+  static constexpr std::size_t kInOrder = 2;
+  /// A run of the records, by their place in the order of add(): which of them exist already,
+  /// counted from `first`, or why they are not written, or not known to be.
+  struct Settled {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    Result<Store::Created> created{};
+  };
+
+  /// `settled` is called in the order of the records, from add() and finish(). `trouble` is told
+  /// when Consul does not answer and is waited for, half a minute.
+  RecordWriter(Store& store, std::function<void(const Settled&)> settled,
+               std::function<void(const Error&)> trouble = {}, std::size_t at_once = kInOrder)
+      : store_(store),
+        settled_(std::move(settled)),
+        trouble_(std::move(trouble)),
+        window_(at_once) {}
+
+  /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
+  void add(Store::Record record);
+  /// Returns when all are settled.
+  void finish();
+  /// The error after which the rest was not sent. A record too large for Consul stops nothing.
+  [[nodiscard]] const std::optional<Error>& stopped() const { return stopped_; }
+
+ private:
+  struct Sent {
+    std::size_t first = 0;
+    std::shared_ptr<const Records> records;
+    Result<Store::Created> created{};
+  };
+
+  void send();
+  void settle_oldest();
+  [[nodiscard]] Result<Store::Created> write_again(const Records& records,
+                                                   Result<Store::Created> first_try);
+
+  Store& store_;
+  const std::function<void(const Settled&)> settled_;
+  const std::function<void(const Error&)> trouble_;
+
+  Records gathered_;
+  std::size_t bytes_ = 0;
+  std::size_t first_gathered_ = 0;
+  std::string last_key_;  // of what was sent last
+  bool out_of_order_ = false;
+  std::optional<Error> stopped_;
+  Window<Sent> window_;
+};
+
+}  // namespace lictor::client

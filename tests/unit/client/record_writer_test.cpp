@@ -1,0 +1,200 @@
+#include "client/record_writer.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "client/client.h"
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using http::Delivery;
+using test::contains;
+using test::reply;
+using test::txn_error;
+using test::undelivered;
+
+// Carries transactions out, one at a time, each when it is let.
+class OneTransactionAtATime : public net::Transport {
+ public:
+  RequestId send(net::Request request, net::Callback done) override {
+    const auto operations = nlohmann::json::parse(request.body);
+    const std::string first = operations[0]["KV"]["Key"];
+    std::unique_lock lock{mutex_};
+    turn_.wait(lock, [&] { return !waits_for_others_.contains(first) || answered_ >= others_; });
+    waits_for_others_.erase(first);
+    done(carry_out(operations));
+    ++answered_;
+    turn_.notify_all();
+    return RequestId{1};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+
+  /// The transaction that begins with `key` is carried out after `others`.
+  void hold_back(const std::string& key, std::size_t others) {
+    waits_for_others_.insert(key);
+    others_ = others;
+  }
+  /// Answered so in place of being carried out, once.
+  void refuse(const std::string& key, http::Response answer) { refused_[key] = std::move(answer); }
+
+  std::vector<std::string> written;  // in the order in which they came to be there
+  std::size_t most_operations = 0;
+  std::size_t out_of_order = 0;
+
+ private:
+  http::Response carry_out(const nlohmann::json& operations) {
+    const std::string first = operations[0]["KV"]["Key"];
+    if (const auto node = refused_.extract(first); !node.empty()) return node.mapped();
+    most_operations = std::max(most_operations, operations.size());
+    std::set<std::string> there{written.begin(), written.end()};
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const auto& kv = operations[i]["KV"];
+      const std::string key = kv["Key"];
+      if (kv["Verb"] == "cas" && there.contains(key)) {
+        return reply(409, txn_error(i, "failed to set key, index is stale"));
+      }
+      if (kv["Verb"] == "get" && !there.contains(key)) {
+        ++out_of_order;
+        return reply(409, txn_error(i, "key doesn't exist"));
+      }
+      if (kv["Verb"] == "cas") keys.push_back(key);
+    }
+    written.insert(written.end(), keys.begin(), keys.end());
+    return reply(200, test::result(keys.front(), "{}", ++index_));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable turn_;
+  std::set<std::string> waits_for_others_;
+  std::map<std::string, http::Response> refused_;
+  std::size_t answered_ = 0;
+  std::size_t others_ = 0;
+  std::uint64_t index_ = 10;
+};
+
+std::string key(std::size_t i) {
+  std::string number = std::to_string(i);
+  return "t/" + std::string(6 - number.size(), '0') + number;
+}
+
+struct Scene {
+  OneTransactionAtATime consul;
+  Store store{consul};
+  std::vector<RecordWriter::Settled> settled;
+  RecordWriter writer{store, [this](const auto& s) { settled.push_back(s); }, {}, 4};
+
+  void write(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) writer.add({key(i), "{}"});
+    writer.finish();
+  }
+  void check_order(std::size_t count) const {
+    REQUIRE(consul.written.size() == count);
+    for (std::size_t i = 0; i < count; ++i) CHECK(consul.written[i] == key(i));
+  }
+};
+
+TEST_CASE("many records go in transactions of Consul's size, and are settled in their order") {
+  Scene scene;
+  scene.write(1'000);
+  scene.check_order(1'000);
+  CHECK(scene.consul.most_operations <= Store::kMaxOperations);
+  std::size_t next = 0;
+  for (const auto& settled : scene.settled) {
+    CHECK(settled.first == next);
+    CHECK(settled.created);
+    next += settled.count;
+  }
+  CHECK(next == 1'000);
+  CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("a transaction that comes before the one that it follows is refused, and goes again") {
+  Scene scene;
+  scene.consul.hold_back(key(0), 3);  // three others are there before it
+  scene.write(300);
+  scene.check_order(300);
+  CHECK(scene.consul.out_of_order >= 3);
+  CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("after an error nothing that comes later is written") {
+  Scene scene;
+  scene.consul.refuse(key(63), reply(409, txn_error(0, "Permission denied")));
+  scene.write(1'000);
+  scene.check_order(63);
+  REQUIRE(scene.writer.stopped());
+  CHECK(scene.writer.stopped()->code == ErrorCode::kPermissionDenied);
+  REQUIRE(scene.settled.size() == 2);
+  CHECK(scene.settled[0].created);
+  CHECK(scene.settled[1].first == 63);
+  CHECK_FALSE(scene.settled[1].created);
+}
+
+TEST_CASE("what Consul did not take goes again, and what follows it too") {
+  Scene scene;
+  scene.consul.refuse(key(63), undelivered(Delivery::kNotSent));
+  scene.write(400);
+  scene.check_order(400);
+  CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("what exists already is left as it is, and keeps back nothing") {
+  Scene scene;
+  scene.consul.written = {key(0), key(62), key(70)};
+  scene.write(200);
+  CHECK(scene.consul.written.size() == 200);
+  std::vector<std::size_t> existing;
+  for (const auto& settled : scene.settled) {
+    REQUIRE(settled.created);
+    for (const std::size_t i : settled.created->existing) existing.push_back(settled.first + i);
+  }
+  CHECK(existing == std::vector<std::size_t>{0, 62, 70});
+}
+
+TEST_CASE("tasks without a time start in their order, whatever transaction they are in") {
+  OneTransactionAtATime consul;
+  lictor::Client client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  const auto results = client.submit_many(std::vector<NewTask>(200, NewTask{.type = "T"}));
+  REQUIRE(results.size() == 200);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    REQUIRE(results[i]);
+    CHECK(results[i]->index != 0);
+    CHECK(consul.written[i] == "lictor/q/tasks/" + results[i]->id);
+    if (i > 0) CHECK(results[i - 1]->id < results[i]->id);
+  }
+}
+
+TEST_CASE("where Consul refuses, each task of many is told so") {
+  OneTransactionAtATime consul;
+  lictor::Client client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
+  std::vector<NewTask> tasks(500, NewTask{.type = "T"});
+  for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
+  const auto results = client.submit_many(tasks);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (i < 63) {
+      CHECK(results[i]);
+    } else {
+      REQUIRE_FALSE(results[i]);
+      CHECK(results[i].error().code == ErrorCode::kPermissionDenied);
+    }
+  }
+  CHECK(consul.written.size() == 63);
+}
+
+}  // namespace
+}  // namespace lictor::client
