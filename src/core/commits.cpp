@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/overloaded.h"
 #include "core/mutant.h"
+#include "core/overloaded.h"
 
 namespace lictor::core {
 namespace {

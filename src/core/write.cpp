@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "base/overloaded.h"
+#include "core/overloaded.h"
 
 namespace lictor::core {
 namespace {

@@ -29,7 +29,8 @@ constexpr std::array kParts{
     Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
-    Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"}};
+    Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"},
+    Part{"journal", measure_journal, "an experiment: claims in a journal, beside one cas a task"}};
 
 struct Options {
   Sizes sizes;

@@ -22,7 +22,8 @@ wire::Txn fenced(const RawLock& lock) {
   return txn;
 }
 
-// Runs `part` in each of so many threads, each with a connection that is open; seconds.
+}  // namespace
+
 double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
                    const std::function<void(live::Kv&)>& part) {
   std::latch ready{static_cast<std::ptrdiff_t>(connections) + 1};
@@ -40,8 +41,6 @@ double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
   for (auto& each : parts) each.get();
   return live::seconds_between(begin, live::monotonic_ns());
 }
-
-}  // namespace
 
 RawLock::RawLock(const live::ConsulAgent& consul) : kv_(consul.address()) {
   session_ = kv_.create_session("raw", "1s");

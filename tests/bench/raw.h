@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct RawTask {
 };
 [[nodiscard]] std::vector<RawTask> raw_tasks(const live::ConsulAgent& consul,
                                              const std::string& prefix);
+/// Runs `part` in each of so many threads, each with a connection that is open; seconds.
+[[nodiscard]] double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
+                                 const std::function<void(live::Kv&)>& part);
 /// Carries out the bodies, on so many connections at once; seconds.
 [[nodiscard]] double send_all(const live::ConsulAgent& consul,
                               const std::vector<std::string>& bodies, std::size_t connections);
