@@ -307,4 +307,44 @@ TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   CHECK_FALSE(result.proof.has_value());
 }
 
+TEST_CASE("ends and claims are spread over the transactions under way, each kind in its order") {
+  QueueOptions options;
+  options.max_operations = 7;  // the fence and six
+  options.transactions_in_flight = 2;
+  Fixture f{options};
+  for (const char* key : {"e1", "e2", "e3", "e4", "e5", "e6"}) f.commits.add(kNow, finish(key));
+  CHECK(f.commits.has_room(kNow));  // in the second
+  for (const char* key : {"c1", "c2", "c3", "c4", "c5", "c6"}) f.commits.add(kNow, claim(key));
+  CHECK_FALSE(f.commits.has_room(kNow));
+  const auto sent = f.send();
+  REQUIRE(sent.size() == 2);
+  const auto keys = [](const Commit& commit) {
+    std::vector<std::string> names;
+    for (const Op& op : commit.ops) names.push_back(key_of(op));
+    return names;
+  };
+  CHECK(keys(sent[0]) == std::vector<std::string>{"e1", "c1", "e2", "c2", "e3", "c3"});
+  CHECK(keys(sent[1]) == std::vector<std::string>{"e4", "c4", "e5", "c5", "e6", "c6"});
+}
+
+TEST_CASE("while more is about to come only a full transaction goes") {
+  QueueOptions options;
+  options.max_operations = 4;
+  Fixture f{options};
+  f.commits.gather_until(kNow + 1ms);
+  f.commits.add(kNow, finish("1"));
+  CHECK(f.send().empty());
+  CHECK(f.commits.next_deadline() == kNow + 1ms);
+  f.commits.add(kNow, finish("2"));
+  f.commits.add(kNow, finish("3"));
+  CHECK(f.send().size() == 1);
+  CHECK(f.commits.next_deadline() == Instant::max());
+
+  Fixture alone{options};
+  alone.commits.gather_until(kNow + 1ms);
+  alone.commits.add(kNow, finish("1"));
+  CHECK(alone.send(kNow + 1ms).size() == 1);
+  CHECK(alone.commits.next_deadline() == Instant::max());
+}
+
 TEST_SUITE_END();

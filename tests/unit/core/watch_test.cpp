@@ -1,0 +1,166 @@
+// How the leader learns of tasks: a short list whole, a long one by its names.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
+  QueueOptions options = options_of("a");
+  Cluster cluster;
+  cluster.store.full_cost = 1s;
+  for (int i = 0; i < 1'000; ++i) {
+    Task& later = cluster.make("later" + std::to_string(i));
+    later.execute_at = cluster.wall() + 24h;
+    later.record = std::make_shared<const std::string>(std::to_string(i) + std::string(200, '.'));
+    cluster.store.put(later);
+  }
+  cluster.add(options);
+  REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
+  cluster.run_for(100ms);
+  cluster.put("now");
+  CHECK(cluster.run_until([&] { return cluster.started.size() == 1; }, 500ms));
+}
+
+TEST_CASE("a long list is watched by name, and what was rewritten in it is found") {
+  Alone a;
+  for (int i = 0; i < 200; ++i) {
+    Task& task = a.cluster.make(std::to_string(1000 + i));
+    task.execute_at = a.cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
+  a.cluster.put("new");  // fetched by its name
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/new"});
+
+  a.cluster.put("1100");  // rewritten: due now
+  a.cluster.end_job(a.daemon, "tasks/new");
+  a.cluster.run_for(2s);  // a finish of our own, in the same moment, must not hide it
+  CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
+}
+
+TEST_CASE("only the parts of a long list that changed are read again") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  for (int i = 0; i < 3'000; ++i) {
+    Task& task = a.cluster.make(std::to_string(10'000 + i));
+    task.execute_at = a.cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(2s);
+  const std::size_t before = all<ListTasks>(a.daemon).size();
+  a.cluster.put("11234");  // rewritten: due now, were it not for the pause
+  a.cluster.run_for(20s);
+  std::vector<std::string> read;
+  const auto lists = all<ListTasks>(a.daemon);
+  for (std::size_t i = before; i < lists.size(); ++i) {
+    if (lists[i].full) read.push_back(lists[i].below);
+  }
+  CHECK(read == std::vector<std::string>{"tasks/11"});
+  a.cluster.store.control(false, "");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/11234"});
+}
+
+TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  const auto put = [&](int first, int count) {
+    for (int i = first; i < first + count; ++i) a.cluster.put(std::to_string(1'000 + i));
+  };
+  put(0, 200);
+  a.cluster.run_for(1s);
+  const auto readings = [&] { return all<ListTasks>(a.daemon).size(); };
+  const auto in_a_second = [&](int first) {
+    const std::size_t before = readings();
+    for (int i = 0; i < 100; ++i) {
+      put(first + i, 1);
+      a.cluster.run_for(10ms);
+    }
+    return readings() - before;
+  };
+  CHECK(in_a_second(200) > 50);  // they cost a hundred microseconds each
+  a.cluster.store.full_cost = 2ms;
+  CHECK(in_a_second(300) < 15);
+}
+
+TEST_CASE("a list that shrinks is read whole again") {
+  Alone a;
+  a.cluster.store.control(true, "");
+  for (int i = 0; i < 80; ++i) {
+    Task& task = a.cluster.make(std::to_string(100 + i));
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
+  a.all_end_after(1ms);
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+  a.cluster.run_for(1s);
+  CHECK(all<ListTasks>(a.daemon).back().full);
+}
+
+TEST_CASE("a listing that a token may not read withdraws nothing") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  a.cluster.store.unreadable = true;
+  a.cluster.store.control(false, "");  // some write, for the watch to wake
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.running() == 1);
+  a.cluster.store.unreadable = false;
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+}
+
+TEST_CASE("the folder and the control key are made once, also when the reply is lost") {
+  Cluster cluster;
+  int losses = 2;
+  cluster.fault = [&](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<Commit>(e) && losses > 0) {
+      f.lose_request = losses == 2;
+      f.lose_reply = true;
+      --losses;
+    }
+    return f;
+  };
+  Daemon& daemon = cluster.add(options_of("a"));
+  cluster.run_for(60s);
+  CHECK(losses == 0);
+  CHECK(cluster.store.list(ListTasks{}).marker);
+  CHECK(cluster.store.read_control(WatchControl{}).found);
+  CHECK(all<Commit>(daemon).size() < 8);
+  CHECK(cluster.violations().empty());
+}
+
+TEST_CASE("a control key that may not be made is asked for now and then, not ever more") {
+  Cluster cluster;
+  cluster.store.no_right = {"control", "tasks/"};
+  Daemon& daemon = cluster.add(options_of("a"));
+  cluster.run_for(10min);
+  std::size_t most = 0;
+  for (const Commit& commit : all<Commit>(daemon)) most = std::max(most, commit.ops.size());
+  CHECK(most <= 2);
+  CHECK(all<Commit>(daemon).size() < 300);
+}
+
+TEST_SUITE_END();

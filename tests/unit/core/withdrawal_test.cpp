@@ -1,0 +1,106 @@
+// What is deleted or rewritten while it waits, is held or runs.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a task deleted while it waits is withdrawn") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/2");
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task deleted while it is held is not started") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.store.task("tasks/2")->stamp.taken);
+  a.cluster.store.remove("tasks/2");
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task deleted while it runs has its job stopped, and one written anew runs") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.running() == 1);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(5ms);
+  a.cluster.put("1");  // while the job is being stopped
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE("a task deleted while its finish is under way, and written anew, runs again") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (finishes(e, "tasks/1")) f.out = 500ms;
+    return f;
+  };
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+}
+
+TEST_CASE("a task rewritten while it runs runs again in its new version") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>("another record");
+  a.cluster.store.put(task);
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.running() == 1);
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.running() == 1);
+  CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
+}
+
+TEST_CASE("what is written beside our claim survives the rewrites that follow") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.touch("tasks/1", "a record with a remark");
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.run_for(100ms);
+  CHECK(*a.cluster.store.task("tasks/1")->record == "a record with a remark");
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");
+  a.cluster.run_for(2s);
+  CHECK(*a.cluster.job("tasks/1")->task->record == "a record with a remark");
+}
+
+TEST_SUITE_END();
