@@ -30,11 +30,14 @@ constexpr std::size_t kHeadBytes = 16;
 
 std::string errno_text() { return std::generic_category().message(errno); }
 
+// From the file's start, where its position stays.
 bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n =
+        pwrite(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
     if (n < 0 && errno != EINTR) return false;
-    if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
+    if (n > 0) have += static_cast<std::size_t>(n);
   }
   return true;
 }
@@ -57,7 +60,7 @@ std::optional<std::string> read_file(int fd) {
 Result<UniqueFd> sealed_file(const char* name, std::string_view bytes) {
   UniqueFd file{memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)};
   if (!file && errno == EINVAL) file.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || !write_all(file.get(), bytes) || lseek(file.get(), 0, SEEK_SET) != 0 ||
+  if (!file || !write_all(file.get(), bytes) ||
       fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) !=
           0) {
     return fail(ErrorCode::kFailed, "cannot make a file in memory: " + errno_text());
@@ -72,6 +75,10 @@ Result<std::pair<Channel, Channel>> Channel::create() {
   }
   return std::pair{Channel{UniqueFd{ends[0]}}, Channel{UniqueFd{ends[1]}}};
 }
+
+Channel::Channel(UniqueFd socket)
+    : socket_(std::move(socket)),
+      buffer_(std::make_unique_for_overwrite<char[]>(kInlineBytes + 1)) {}
 
 bool Channel::send(Packet& packet) {
   LICTOR_ASSERT(packet.fds.size() <= kMaxFds);
@@ -131,9 +138,8 @@ Channel::Sent Channel::send_now(const Packet& packet) {
 }
 
 Channel::Received Channel::receive(Packet& packet) {
-  packet.bytes.resize(kInlineBytes + 1);
   packet.fds.clear();
-  iovec part{packet.bytes.data(), packet.bytes.size()};
+  iovec part{buffer_.get(), kInlineBytes + 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * (kMaxFds + 1))> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -159,9 +165,8 @@ Channel::Received Channel::receive(Packet& packet) {
     }
   }
 
-  const bool in_file = packet.bytes.front() == kInFile;
-  packet.bytes.resize(static_cast<std::size_t>(n));
-  packet.bytes.erase(0, 1);
+  const bool in_file = buffer_[0] == kInFile;
+  packet.bytes.assign(buffer_.get() + 1, static_cast<std::size_t>(n) - 1);
   if (in_file && !packet.fds.empty()) {
     if (auto bytes = read_file(packet.fds.front().get())) packet.bytes = std::move(*bytes);
     packet.fds.erase(packet.fds.begin());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,10 +58,11 @@ class Channel {
  private:
   enum class Sent { kSent, kFull, kGone };
 
-  explicit Channel(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit Channel(UniqueFd socket);
   [[nodiscard]] Sent send_now(const Packet& packet);
 
   UniqueFd socket_;
+  std::unique_ptr<char[]> buffer_;  ///< for what is received
   std::deque<Packet> kept_;
 };
 

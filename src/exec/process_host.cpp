@@ -58,6 +58,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
       warden_pidfd_(std::move(warden.pidfd)),
+      programs_(std::move(warden.programs)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       channel_(std::move(warden.channel)),
@@ -94,19 +95,21 @@ Result<void> ProcessHost::start(Launch launch) {
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
   }
-  auto job = std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
-                                       UniqueFd{pipe[0]}, std::move(launch.on_end), 0});
+  auto job =
+      std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
+                                UniqueFd{pipe[0]}, UniqueFd{pipe[1]}, std::move(launch.on_end)});
   const int output = job->output.get();
   Packet packet;
   packet.fds.push_back(std::move(*input));
-  packet.fds.emplace_back(pipe[1]);
+  packet.fds.emplace_back(fcntl(job->writer.get(), F_DUPFD_CLOEXEC, 0));
   packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
   // Our end alone: the job's writes are to block, as it expects.
   fcntl(output, F_SETFL, O_NONBLOCK);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kFirstAttempt + id.value;
-  if (!packet.fds.back() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, output, &event) != 0) {
+  if (!packet.fds[1] || !packet.fds[2] ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, output, &event) != 0) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
   packet.bytes = encode(Order{std::move(launch.spawn)});
@@ -200,9 +203,7 @@ void ProcessHost::read_reports() {
 }
 
 void ProcessHost::handle(const Report& report) {
-  if (const auto* started = std::get_if<Started>(&report)) {
-    if (Job* job = find(started->attempt)) job->pid = started->pid;
-  } else if (const auto* failed = std::get_if<SpawnFailed>(&report)) {
+  if (const auto* failed = std::get_if<SpawnFailed>(&report)) {
     end(failed->attempt, *failed);
   } else if (const auto* exited = std::get_if<Exited>(&report)) {
     end(exited->attempt, *exited);
@@ -285,13 +286,7 @@ void ProcessHost::kill_orphans() {
   pollfd warden{warden_pidfd_.get(), POLLIN, 0};
   while (poll(&warden, 1, kOrphanRounds * kOrphanRoundMs) < 0 && errno == EINTR) {
   }
-  std::vector<pid_t> leaders;
-  {
-    const std::lock_guard lock{mutex_};
-    for (const auto& [id, job] : jobs_) {
-      if (job->pid > 0) leaders.push_back(job->pid);
-    }
-  }
+  const std::vector<pid_t> leaders = programs_.list();
   const auto is_leader = [&](pid_t pid) {
     return std::find(leaders.begin(), leaders.end(), pid) != leaders.end();
   };

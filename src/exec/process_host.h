@@ -12,6 +12,7 @@
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/process_end.h"
+#include "exec/program_table.h"
 #include "exec/runner.h"
 #include "exec/unique_fd.h"
 #include "exec/warden.h"
@@ -71,8 +72,8 @@ class ProcessHost {
   struct Job {
     OutputLog log;
     UniqueFd output;
+    UniqueFd writer;  ///< of the same pipe, whose end of file would be no news but a wake-up
     std::function<void(ProcessEnd)> on_end;
-    pid_t pid = 0;
   };
 
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll, UniqueFd wake);
@@ -95,6 +96,7 @@ class ProcessHost {
   const Hooks hooks_;
   const pid_t warden_pid_;
   const UniqueFd warden_pidfd_;
+  const ProgramTable programs_;
   const UniqueFd epoll_;
   const UniqueFd wake_;
 

@@ -20,21 +20,17 @@ struct Handover {
   std::string commit_path;  // "" when there are none
   std::string result_path;
   uid_t owner = 0;
-
-  // An attempt of an earlier daemon may have had the same names.
-  void clean() const {
-    if (commit_path.empty()) return;
-    unlink(commit_path.c_str());
-    unlink(result_path.c_str());
-  }
 };
 
-// Nothing when there is no such file. The directory is the job's, so what lies there may be
-// anything: a link to a file that only we may read, or a FIFO that blocks whoever opens it.
+// Takes the file away; nothing when there is none, as mostly. The directory is the job's, so what
+// lies there may be anything: a link to a file that only we may read, or a FIFO that blocks whoever
+// opens it.
 Result<std::optional<std::string>> take_file(const std::string& path, uid_t owner) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
-  if (!file) return fail(ErrorCode::kFailed, errno_text());
+  const int open_error = errno;
+  unlink(path.c_str());
+  if (!file) return fail(ErrorCode::kFailed, std::generic_category().message(open_error));
   struct stat info {};
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
@@ -58,19 +54,21 @@ Result<std::optional<std::string>> take_file(const std::string& path, uid_t owne
 
 void take_handover(const Handover& handover, Exit& exit) {
   if (handover.commit_path.empty()) return;
-  if (exit.ending == Ending::kDone) {
-    auto commit = take_file(handover.commit_path, handover.owner);
-    auto result = take_file(handover.result_path, handover.owner);
-    if (commit && result) {
-      exit.commit = std::move(*commit);
-      exit.result = std::move(*result);
-    } else {
-      exit.ending = Ending::kRetry;
-      exit.error = commit ? "cannot take over the file LICTOR_RESULT: " + result.error().message
-                          : "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
-    }
+  if (exit.ending != Ending::kDone) {
+    unlink(handover.commit_path.c_str());
+    unlink(handover.result_path.c_str());
+    return;
   }
-  handover.clean();
+  auto commit = take_file(handover.commit_path, handover.owner);
+  auto result = take_file(handover.result_path, handover.owner);
+  if (commit && result) {
+    exit.commit = std::move(*commit);
+    exit.result = std::move(*result);
+  } else {
+    exit.ending = Ending::kRetry;
+    exit.error = commit ? "cannot take over the file LICTOR_RESULT: " + result.error().message
+                        : "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
+  }
 }
 
 Result<std::string> make_scratch(const std::string& directory, const std::optional<User>& user) {
@@ -96,7 +94,7 @@ struct ProcessRunner::Settings {
   ProcessOptions options;
   Program program;  // but for the environment
   Environment base;
-  std::string scratch;
+  std::string handover_stem;  // "" when jobs hand nothing over
 };
 
 Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
@@ -108,7 +106,10 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   if (!options.scratch_directory.empty()) {
     auto scratch = make_scratch(options.scratch_directory, options.user);
     if (!scratch) return tl::unexpected(scratch.error());
-    settings->scratch = std::move(*scratch);
+    // No name comes again: what an earlier daemon left is not to be taken for an attempt's own, and
+    // not to be looked for before each.
+    settings->handover_stem =
+        *scratch + "/" + std::to_string(boot_now().time_since_epoch().count()) + "-";
   }
   settings->program.argv = options.argv;
   settings->program.directory = options.directory;
@@ -142,13 +143,12 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
   }
 
   Handover handover;
-  if (!settings_->scratch.empty()) {
-    const std::string stem = settings_->scratch + "/" + std::to_string(attempt.fencing_token) +
+  if (!settings_->handover_stem.empty()) {
+    const std::string stem = settings_->handover_stem + std::to_string(attempt.fencing_token) +
                              "-" + std::to_string(attempt.id.value);
     handover.commit_path = stem + ".commit";
     handover.result_path = stem + ".result";
     handover.owner = options.user ? options.user->credentials.uid : geteuid();
-    handover.clean();
     launch.spawn.program.environment.push_back("LICTOR_COMMIT=" + handover.commit_path);
     launch.spawn.program.environment.push_back("LICTOR_RESULT=" + handover.result_path);
   }

@@ -54,8 +54,8 @@ void reset_signals() {
   }
 }
 
-[[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, UniqueFd daemon,
-                             int lock_fd) {
+[[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, ProgramTable programs,
+                             UniqueFd daemon, int lock_fd) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
@@ -74,7 +74,8 @@ void reset_signals() {
   close_all_but({0, 1, 2, channel.fd(), daemon.get(), lock_fd});
 
   const char* path = std::getenv("PATH");
-  WardenLoop loop{board, std::move(channel), std::move(daemon), path == nullptr ? "" : path};
+  WardenLoop loop{board, std::move(channel), std::move(programs), std::move(daemon),
+                  path == nullptr ? "" : path};
   loop.run();
   _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
 }
@@ -84,6 +85,8 @@ void reset_signals() {
 Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   auto ends = Channel::create();
   if (!ends) return tl::unexpected(ends.error());
+  auto programs = ProgramTable::create();
+  if (!programs) return tl::unexpected(programs.error());
   UniqueFd daemon{static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))};
   if (!daemon) {
     return fail(ErrorCode::kFailed,
@@ -106,14 +109,14 @@ Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   }
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends->first); }
-    run_warden(board, std::move(ends->second), std::move(daemon), lock_fd);
+    run_warden(board, std::move(ends->second), *std::move(programs), std::move(daemon), lock_fd);
   }
 
   UniqueFd pidfd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
   if (!pidfd) {
     return fail(ErrorCode::kFailed, "cannot watch the warden (pidfd_open): " + errno_text());
   }
-  return Warden{std::move(ends->first), pid, std::move(pidfd)};
+  return Warden{std::move(ends->first), pid, std::move(pidfd), *std::move(programs)};
 }
 
 }  // namespace lictor::exec

@@ -4,6 +4,7 @@
 
 #include "exec/channel.h"
 #include "exec/lease_board.h"
+#include "exec/program_table.h"
 #include "exec/unique_fd.h"
 #include "lictor/result.h"
 
@@ -14,6 +15,7 @@ struct Warden {
   Channel channel;
   pid_t pid = 0;
   UniqueFd pidfd;
+  ProgramTable programs;
 };
 
 /// Forks the warden, the small process that is the parent of all programs, so that they end when

@@ -20,9 +20,8 @@
 namespace lictor::exec {
 namespace {
 
-// What an event is about; from kFirstAttempt on, an attempt's end, and with kOutput its output.
+// What an event is about; from kFirstAttempt on, an attempt's output.
 enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kFirstAttempt };
-constexpr std::uint64_t kOutput = std::uint64_t{1} << 63U;
 
 // Orders read in one go, so that a burst of them does not hold up a deadline.
 constexpr int kOrdersAtOnce = 64;
@@ -48,19 +47,22 @@ void unwatch(int epoll, UniqueFd& fd) {
 
 }  // namespace
 
-WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, UniqueFd daemon, std::string path)
+WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs,
+                       UniqueFd daemon, std::string path)
     : board_(board),
       channel_(std::move(channel)),
+      programs_(std::move(programs)),
       daemon_(std::move(daemon)),
       path_(std::move(path)),
       self_(getpid()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      ends_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  LICTOR_ASSERT(epoll_ && timer_ && signals_);
+  LICTOR_ASSERT(epoll_ && ends_ && timer_ && signals_);
   watch_channel();
   watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
@@ -90,18 +92,14 @@ void WardenLoop::run() {
           timer_fired = true;
           break;
         case kSignals: {
-          std::array<signalfd_siginfo, 16> ignored{};
-          while (read(signals_.get(), ignored.data(), sizeof(ignored)) > 0) {
-          }
+          signalfd_siginfo ignored{};  // However many died, there is one SIGCHLD.
+          (void)!read(signals_.get(), &ignored, sizeof(ignored));
+          find_ended();
           sweep_due_ = true;
           break;
         }
         default:
-          if ((event.data.u64 & kOutput) != 0) {
-            discard_output(AttemptId{(event.data.u64 & ~kOutput) - kFirstAttempt});
-          } else {
-            program_ended(AttemptId{event.data.u64 - kFirstAttempt});
-          }
+          discard_output(AttemptId{event.data.u64 - kFirstAttempt});
       }
     }
 
@@ -152,27 +150,33 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
     return send(SpawnFailed{spawn.attempt, Step::kLease, 0});
   }
 
+  const auto place = programs_.take_place();
+  if (!place) return send(SpawnFailed{spawn.attempt, Step::kClone, EAGAIN});
+
   spawn.program.environment.push_back(mark(self_, spawn.attempt));
   Spawning spawning{std::move(spawn.program), path_};
   Spawning::Child child = spawning.start(packet.fds[0].get(), packet.fds[1].get());
-  if (child.pid < 0) return send(SpawnFailed{spawn.attempt, Step::kClone, child.error});
+  if (child.pid < 0) {
+    programs_.give_back(*place);
+    return send(SpawnFailed{spawn.attempt, Step::kClone, child.error});
+  }
+  programs_.set(*place, child.pid);
 
   Attempt attempt{std::move(spawning)};
   attempt.pid = child.pid;
+  attempt.place = *place;
   attempt.pidfd = std::move(child.pidfd);
   attempt.output = std::move(packet.fds[2]);
   attempt.slot = spawn.slot;
   attempt.ends_with_lease = spawn.ends_with_lease;
   attempt.grace = spawn.grace;
-  watch(epoll_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN,
-        kFirstAttempt + spawn.attempt.value);
+  watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
   attempt_of_[child.pid] = spawn.attempt;
   const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
   LICTOR_ASSERT(fresh);
   if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {
     leases_changed_ = true;
   }
-  send(Started{spawn.attempt, child.pid});
 }
 
 void WardenLoop::obey(const Stop& order, Packet&) {
@@ -235,6 +239,18 @@ void WardenLoop::kill_what_is_due(Instant now) {
   }
 }
 
+// A pidfd tells of an end just before the SIGCHLD does, so that they need not wake us on their own.
+void WardenLoop::find_ended() {
+  std::array<epoll_event, 64> events{};
+  int count = 0;
+  do {
+    count = epoll_wait(ends_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < count; ++i) {
+      program_ended(AttemptId{events[static_cast<std::size_t>(i)].data.u64});
+    }
+  } while (count == static_cast<int>(events.size()));
+}
+
 void WardenLoop::program_ended(AttemptId id) {
   const auto found = attempts_.find(id);
   if (found == attempts_.end() || found->second.ended) return;
@@ -243,7 +259,7 @@ void WardenLoop::program_ended(AttemptId id) {
   // group's number from becoming another's.
   kill(-found->second.pid, SIGKILL);
   if (found->second.cause == StopCause::kLease) kill_strays_of_nobody_ = true;
-  unwatch(epoll_.get(), found->second.pidfd);
+  unwatch(ends_.get(), found->second.pidfd);
   ++unswept_;
   sweep_due_ = true;
 }
@@ -251,8 +267,7 @@ void WardenLoop::program_ended(AttemptId id) {
 // A daemon that only closed the channel still reads them.
 void WardenLoop::discard_outputs() {
   for (const auto& [id, attempt] : attempts_) {
-    watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN,
-          kOutput | (kFirstAttempt + id.value));
+    watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN, kFirstAttempt + id.value);
   }
 }
 
@@ -316,6 +331,7 @@ AttemptId WardenLoop::owner_of(pid_t stray) const {
 }
 
 void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
+  programs_.give_back(attempt.place);  // Before its number may become another's.
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);

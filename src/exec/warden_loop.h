@@ -12,6 +12,7 @@
 #include "exec/channel.h"
 #include "exec/children.h"
 #include "exec/lease_board.h"
+#include "exec/program_table.h"
 #include "exec/spawn.h"
 #include "exec/unique_fd.h"
 #include "exec/warden_protocol.h"
@@ -24,7 +25,8 @@ class WardenLoop {
  public:
   /// `daemon` is its pidfd; `path` is where programs without '/' are looked up. All signals are
   /// blocked, and 0, 1 and 2 open. `board` must outlive the loop.
-  WardenLoop(const LeaseBoard& board, Channel channel, UniqueFd daemon, std::string path);
+  WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, UniqueFd daemon,
+             std::string path);
 
   /// Returns when the daemon is gone and nothing that it started is left.
   void run();
@@ -35,6 +37,7 @@ class WardenLoop {
 
     Spawning spawning;
     pid_t pid = -1;
+    ProgramTable::Place place = 0;
     UniqueFd pidfd;
     UniqueFd output;  ///< to be read by the daemon, and by nobody else while there is one
     LeaseSlot slot = kNoLease;
@@ -54,6 +57,7 @@ class WardenLoop {
   void kill_what_is_due(Instant now);
   void lose_daemon();
   void stop(Attempt& attempt, StopCause cause, Instant kill_at);
+  void find_ended();
   void program_ended(AttemptId id);
   void discard_outputs();
   void discard_output(AttemptId id);
@@ -68,11 +72,13 @@ class WardenLoop {
 
   const LeaseBoard& board_;
   Channel channel_;
+  ProgramTable programs_;
   UniqueFd daemon_;
   std::string path_;
   pid_t self_;
 
   UniqueFd epoll_;
+  UniqueFd ends_;  ///< an epoll set of the programs' pidfds
   UniqueFd timer_;
   UniqueFd signals_;
   Children children_;

@@ -148,15 +148,6 @@ void get(Reader& in, Stop& stop) {
 void put(Writer&, const LeaseChanged&) {}
 void get(Reader&, LeaseChanged&) {}
 
-void put(Writer& out, const Started& started) {
-  out.put(started.attempt);
-  out.put(started.pid);
-}
-void get(Reader& in, Started& started) {
-  in.get(started.attempt);
-  in.get(started.pid);
-}
-
 void put(Writer& out, const SpawnFailed& failed) {
   out.put(failed.attempt);
   out.put(failed.step);

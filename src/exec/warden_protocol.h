@@ -64,11 +64,6 @@ using Order = std::variant<Spawn, Stop, LeaseChanged>;
 
 // Reports, from the warden to the daemon.
 
-struct Started {
-  AttemptId attempt;
-  pid_t pid = 0;
-};
-
 /// What the child was doing when it failed, before the program ran.
 enum class Step : std::uint8_t {
   kNone,
@@ -101,7 +96,7 @@ struct Exited {
   StopCause cause = StopCause::kNone;
 };
 
-using Report = std::variant<Started, SpawnFailed, Exited>;
+using Report = std::variant<SpawnFailed, Exited>;
 
 [[nodiscard]] std::string encode(const Order& order);
 [[nodiscard]] std::string encode(const Report& report);

@@ -215,11 +215,13 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   const auto runner =
       rig.runner(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
                        "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
-                       "echo $$ > $3; while :; do sleep 0.01; done",
-                       {dir / "child", dir / "escapee", dir / "job"}));
+                       "env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $3 &\n"
+                       "echo $$ > $4; while :; do sleep 0.01; done",
+                       {dir / "child", dir / "escapee", dir / "nameless", dir / "job"}));
   REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
   const pid_t child = pid_in(dir / "child");
   const pid_t escapee = pid_in(dir / "escapee");
+  const pid_t nameless = pid_in(dir / "nameless");  // But it is in the job's group.
   const pid_t job = pid_in(dir / "job");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
   const Exit exit = rig.exits.of(AttemptId{1});
@@ -228,6 +230,7 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   CHECK(gone(job));
   CHECK(gone(child));
   CHECK(gone(escapee));
+  CHECK(gone(nameless));
   CHECK(eventually([&] { return rig.warden_died(); }));
   const auto refused = runner->start(attempt(2), Instant::max(), rig.exits.callback());
   REQUIRE_FALSE(refused.has_value());
