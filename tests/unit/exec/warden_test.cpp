@@ -215,13 +215,11 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   const auto runner =
       rig.runner(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
                        "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
-                       "env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $3 &\n"
-                       "echo $$ > $4; while :; do sleep 0.01; done",
-                       {dir / "child", dir / "escapee", dir / "nameless", dir / "job"}));
+                       "echo $$ > $3; while :; do sleep 0.01; done",
+                       {dir / "child", dir / "escapee", dir / "job"}));
   REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
   const pid_t child = pid_in(dir / "child");
   const pid_t escapee = pid_in(dir / "escapee");
-  const pid_t nameless = pid_in(dir / "nameless");  // But it is in the job's group.
   const pid_t job = pid_in(dir / "job");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
   const Exit exit = rig.exits.of(AttemptId{1});
@@ -230,12 +228,27 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   CHECK(gone(job));
   CHECK(gone(child));
   CHECK(gone(escapee));
-  CHECK(gone(nameless));
   CHECK(eventually([&] { return rig.warden_died(); }));
   const auto refused = runner->start(attempt(2), Instant::max(), rig.exits.callback());
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == ErrorCode::kUnavailable);
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
+}
+
+TEST_CASE("the warden's death also ends what forgot of which attempt it is, in the job's group") {
+  Rig rig;
+  const TempDir dir;
+  // Nothing else of the group is left: the job itself dies with the warden.
+  const auto runner =
+      rig.runner(shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
+                       "exec sleep 1000",
+                       {dir / "nameless"}));
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const pid_t nameless = pid_in(dir / "nameless");
+  REQUIRE(kill(rig.warden, SIGKILL) == 0);
+  CHECK(rig.exits.of(AttemptId{1}).error == "the warden died");
+  CHECK(gone(nameless));
+  (void)kill(nameless, SIGKILL);
 }
 
 TEST_SUITE_END();
