@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -85,9 +86,12 @@ double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& 
 double pick_up_program(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv,
                        std::size_t i) {
   const std::string key = task_key(kTasksPrefix, i) + "-program";
-  const std::int64_t begin = put(consul, key, task_record(i, "Program"));
-  // The journal is a file: looking at it is no work for Consul.
+  // The journal is a file: looking at it is no work for Consul. It holds this one run, since to
+  // read a long one every other moment would take a processor from the program that is to begin.
   const live::Journal journal{worker.journal()};
+  std::error_code none_yet;
+  std::filesystem::resize_file(journal.file(), 0, none_yet);
+  const std::int64_t begin = put(consul, key, task_record(i, "Program"));
   std::optional<live::Run> run;
   const bool began = live::eventually([&] {
     run = journal.run("bench-" + std::to_string(i));
