@@ -299,7 +299,8 @@ void ProcessHost::kill_orphans() {
         continue;
       }
       kill_with_group(pid);
-      left = !reap(pid) || left;
+      (void)reap(pid);
+      left = true;  // Its own children became ours after the scan passed them.
     }
     if (!left) return;
     poll(nullptr, 0, kOrphanRoundMs);
