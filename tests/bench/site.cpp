@@ -1,7 +1,9 @@
 #include "site.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -249,12 +251,30 @@ void Worker::stop() {
   require(process_->wait() == 0, "the daemon did not stop as it should");
 }
 
+void run_program(std::string journal, const std::string& task) {
+  std::string program = LICTOR_JOB_RECORDER, host = "bench", lock = "none";
+  std::string id = "LICTOR_TASK_ID=" + task, attempt = "LICTOR_ATTEMPT=1";
+  char* argv[] = {program.data(), journal.data(), host.data(), lock.data(), nullptr};
+  char* environment[] = {id.data(), attempt.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, program.c_str(), &files, nullptr, argv, environment);
+  posix_spawn_file_actions_destroy(&files);
+  int status = 0;
+  require(error == 0 && waitpid(pid, &status, 0) == pid && status == 0, "the program failed");
+}
+
 int run_lictor(int argc, char** argv) {
   lictor::Worker worker;
   const char* path = std::getenv("BENCH_BOARD");
   if (path != nullptr) {
     Board* board = map_board(path);
     worker.add("Noop", [board](const Context&) { board->runs.fetch_add(1); });
+    const std::string journal = std::filesystem::path{path}.replace_filename("journal");
+    worker.add("Spawn",
+               [journal](const Context& context) { run_program(journal, context.task().id); });
     worker.add("Mark", [board](const Context& context) { note(*board, context.task().id); });
   }
   return worker.main(argc, argv);

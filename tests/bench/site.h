@@ -69,8 +69,9 @@ struct Board {
   Mark mark[kMarks];                 ///< in the order of their begin, about
 };
 
-/// This program as a daemon with executors in C++: "Noop", and "Mark", which notes when it began;
-/// and in its configuration "True", which runs /bin/true, and "Program", which runs job_recorder.
+/// This program as a daemon with executors in C++: "Noop", and "Mark", which notes when it began,
+/// and "Spawn", which calls run_program(); and in its configuration "True", which runs /bin/true,
+/// and "Program", which runs job_recorder.
 class Worker {
  public:
   /// `queue`: its settings, JSON text. Returns when it leads, or with `leader` false when it is a
@@ -98,6 +99,8 @@ class Worker {
   std::int64_t started_ns_ = 0;
   std::unique_ptr<live::Process> process_;
 };
+/// Runs job_recorder once with posix_spawn, as one would without lictor, and waits for its end.
+void run_program(std::string journal, const std::string& task);
 /// The command `lictor` with those executors, for the Worker and for the commands of producers.
 [[nodiscard]] int run_lictor(int argc, char** argv);
 
