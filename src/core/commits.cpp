@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
+constexpr Duration kPatience = 5ms;
 
 std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
@@ -53,7 +54,16 @@ void Commits::add(Instant now, Write write) {
   if (cost.bytes > options_.max_transaction_bytes) {
     large_.push_back({std::move(write), now});
   } else {
-    waiting_.push_back({std::move(write), cost});
+    wait(now, {std::move(write), cost}, false);
+  }
+}
+
+void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
+  if (waiting_.empty()) waiting_since_ = now;
+  if (first) {
+    waiting_.push_front(std::move(item));
+  } else {
+    waiting_.push_back(std::move(item));
   }
 }
 
@@ -76,7 +86,17 @@ std::optional<Instant> Commits::wants_proof_since() const {
 
 bool Commits::may_send(Instant now) const {
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
-  return is_full(1) || (in_flight_.empty() && now >= gather_until_);
+  if (is_full(1)) return true;
+  if (now < gather_until_) return false;
+  switch (urgency_) {
+    case Urgency::kNone:
+      return in_flight_.empty() && now >= waiting_since_ + kPatience;
+    case Urgency::kUsual:
+      return in_flight_.empty();
+    case Urgency::kStarving:
+      return in_flight_.empty() || waiting_.has_claims();
+  }
+  return false;
 }
 
 void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {
@@ -97,6 +117,7 @@ void Commits::send(Instant now, const std::string& session, Instant last_proof, 
       commit.ops.push_back(item.write.op);
       batch.writes.push_back(std::move(item.write));
     }
+    waiting_since_ = now;  // what is left
     in_flight_.emplace(commit.request, std::move(batch));
     out.emplace_back(std::move(commit));
   }
@@ -248,7 +269,7 @@ void Commits::requeue(Instant now, std::vector<Write> writes) {
     if (cost.bytes > options_.max_transaction_bytes) {
       large_.push_front({std::move(*it), now + Duration{1}});
     } else {
-      waiting_.push_front({std::move(*it), cost});
+      wait(now, {std::move(*it), cost}, true);
     }
   }
 }
@@ -345,8 +366,10 @@ Instant Commits::next_deadline() const {
   Instant next = aside_.empty() ? Instant::max() : aside_until_;
   // Also when nothing waits: has_room() keeps claims back until then.
   if (hold_until_ != Instant::min()) next = std::min(next, hold_until_);
-  if (gather_until_ != Instant::min() && !waiting_.empty() && in_flight_.empty()) {
-    next = std::min(next, gather_until_);
+  if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
+  if (gather_until_ != Instant::min()) next = std::min(next, std::max(hold_until_, gather_until_));
+  if (urgency_ == Urgency::kNone && in_flight_.empty()) {
+    next = std::min(next, std::max(hold_until_, waiting_since_ + kPatience));
   }
   return next;
 }

@@ -71,6 +71,12 @@ class Commits {
 
   /// More is about to come: until then a transaction that is not full waits for it.
   void gather_until(Instant until) { gather_until_ = until; }
+  enum class Urgency {
+    kNone,      // there is enough to do without what waits: a little waits for more
+    kUsual,     // a little goes when no other transaction is under way
+    kStarving,  // nothing runs: claims go beside another transaction
+  };
+  void set_urgency(Urgency urgency) { urgency_ = urgency; }
 
   /// The end of the pause after trouble, if there is one.
   [[nodiscard]] std::optional<Instant> held_until() const {
@@ -104,6 +110,7 @@ class Commits {
   [[nodiscard]] bool may_send(Instant now) const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
+  void wait(Instant now, WriteQueue::Item item, bool first);
   void requeue(Instant now, std::vector<Write> writes);
   void resolve(Effects& out);
   void judge(Instant now, Write write, std::optional<StoredRecord> stored, Result& result);
@@ -117,8 +124,10 @@ class Commits {
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;
-  Instant hold_until_ = Instant::min();    // after trouble
+  Instant hold_until_ = Instant::min();  // after trouble
   Instant gather_until_ = Instant::min();
+  Instant waiting_since_ = Instant::min();  // the oldest of waiting_
+  Urgency urgency_ = Urgency::kUsual;
 
   std::vector<Write> aside_;  // refused for a reason of their own; they must not hold up the rest
   Instant aside_until_ = Instant::min();

@@ -46,6 +46,7 @@ void Queue::pump(Instant now, Effects& out) {
     if (paused_ && lease_.trusted(now) && !mutant(Mutant::kIgnorePause)) give_back_held(now, out);
     give_back_too_early(now, out);
     start_held(now, out);
+    commits_.set_urgency(urgency());
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;
     do {  // what was sent makes room for more, while transactions in flight are allowed
@@ -68,6 +69,15 @@ bool Queue::busy() const {
   return schedule_.offered_size() + attempts_.ready_size() +
              attempts_.count(Attempt::State::kSettling) >
          options_.max_operations;
+}
+
+Commits::Urgency Queue::urgency() const {
+  constexpr std::size_t kStock = 8;
+  const std::size_t ready = attempts_.ready_size();
+  if (ready == 0 && running() == 0) return Commits::Urgency::kStarving;
+  const bool stocked =
+      drain_ == Drain::kNone && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
+  return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;
 }
 
 Instant Queue::next_deadline() const {

@@ -90,6 +90,7 @@ class Queue {
   void on(Instant now, const LeaseEvent& event, Effects& out);
   void pump(Instant now, Effects& out);
   [[nodiscard]] bool busy() const;
+  [[nodiscard]] Commits::Urgency urgency() const;
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_change(Instant now, Lease::Change change, Effects& out);
