@@ -7,6 +7,10 @@
 # Begins with the inputs in tests/fuzz/corpus and with those that earlier runs found, which are kept
 # in build/fuzz/found. An input that breaks something is left in build/fuzz/broken; to have it run
 # alone: build/fuzz/tests/fuzz/fuzz_<name> <file>. JOBS=n sets how many run at once.
+#
+# LICTOR_FUZZ_SEED=n makes the same inputs in the same order each time, beginning with those of
+# tests/fuzz/corpus alone; a slower machine only gets less far. What such a run finds is kept in
+# build/fuzz/seeded, until the next. Otherwise each run is another.
 set -euo pipefail
 
 case "${1-}" in
@@ -21,6 +25,14 @@ fuzzers=("$@")
 [ "${#fuzzers[@]}" -gt 0 ] || fuzzers=(admin config job letters record replies text warden)
 jobs=${JOBS:-$(nproc)}
 
+seed=${LICTOR_FUZZ_SEED-}
+case "$seed" in
+  *[!0-9]* | 0*)
+    printf 'fuzz: LICTOR_FUZZ_SEED: expected a whole number above 0, got "%s"\n' "$seed" >&2
+    exit 2
+    ;;
+esac
+
 fresh=()
 if [ -f build/fuzz/CMakeCache.txt ] &&
   ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/fuzz/CMakeCache.txt; then
@@ -30,16 +42,21 @@ cmake --preset fuzz "${fresh[@]}" >/dev/null
 cmake --build --preset fuzz --parallel "$jobs"
 
 fuzz() {
-  local name=$1 dictionary=json log=build/fuzz/broken/$1.log
+  local name=$1 dictionary=json log=build/fuzz/broken/$1.log found=build/fuzz/found/$1
   case "$name" in
     admin) dictionary=http ;;
     replies) dictionary=consul ;;
   esac
-  mkdir -p "build/fuzz/found/$name" build/fuzz/broken
+  if [ -n "$seed" ]; then
+    found=build/fuzz/seeded/$name
+    rm -rf -- "$found"
+  fi
+  mkdir -p "$found" build/fuzz/broken
   if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/tests/fuzz/fuzz_$name" \
-    -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
+    -seed="${seed:-0}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+    -print_final_stats=1 \
     -dict="tests/fuzz/$dictionary.dict" -artifact_prefix="build/fuzz/broken/$name-" \
-    "build/fuzz/found/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+    "$found" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
     printf '%-8s %s inputs\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
   else
     grep -vE '^(#[0-9]|0x|Base64)' "$log" | tail -n 40
@@ -48,6 +65,6 @@ fuzz() {
   fi
 }
 export -f fuzz
-export seconds
+export seconds seed
 
 printf '%s\n' "${fuzzers[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz {}'
