@@ -1,9 +1,9 @@
 #include "cli/argument_file.h"
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <system_error>
 
 #include "base/printable.h"
@@ -11,8 +11,14 @@
 namespace lictor::cli {
 namespace {
 
+// Not by iterators: what cannot be read, a directory among it, they throw and a stream marks.
 std::string read_all(std::istream& in) {
-  return {std::istreambuf_iterator<char>{in}, std::istreambuf_iterator<char>{}};
+  std::string text;
+  std::array<char, 4096> part{};
+  while (in.read(part.data(), part.size()), in.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  return text;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +28,8 @@ SessionFile::SessionFile(std::string state_dir, const std::string& queue, std::s
 std::optional<std::string> SessionFile::load() const {
   std::ifstream file{path_};
   if (!file) return std::nullopt;
-  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  std::string text;  // one line, as it was saved
+  std::getline(file, text);
   const json saved = json::parse(text, nullptr, false);
   if (!saved.is_object() || saved.value("node", json{}) != json(node_) ||
       saved.value("session_ttl", json{}) != json(format_duration(ttl_)) ||
