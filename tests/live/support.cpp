@@ -10,8 +10,8 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -96,8 +96,9 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  std::ostringstream text;
+  text << std::ifstream{path, std::ios::binary}.rdbuf();  // a process that ends meanwhile is none
+  return text.str();
 }
 
 void write_text(const std::string& path, const std::string& text) {
