@@ -180,16 +180,17 @@ TEST_CASE("a record of any size up to Consul's limit is run, but for those that 
     CAPTURE(bytes);
     CHECK(world.journal.runs_of(std::to_string(bytes)).size() == 1);
   }
-  const Output list = lictor(world, {"list", "--json"});
+  const json tasks = json::parse(lictor(world, {"list", "--json"}).out).at("tasks");
   for (const std::size_t bytes : left) {
     const std::string id = std::to_string(bytes);
     CAPTURE(id);
     CHECK(world.kv.get(world.task_key(id))->value == record_of(bytes));
     CHECK(lines_with(*daemon, world.task_key(id)) == 1);
     says(lictor(world, {"why", id}), "too large");
-    for (const json& task : json::parse(list.out).at("tasks")) {
-      if (task.at("id") == id) CHECK(task.at("state") == "too_large");
-    }
+    const auto listed = std::find_if(tasks.begin(), tasks.end(),
+                                     [&](const json& task) { return task.at("id") == id; });
+    REQUIRE(listed != tasks.end());
+    CHECK(listed->at("state") == "too_large");
   }
 }
 
