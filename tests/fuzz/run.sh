@@ -9,8 +9,8 @@
 # alone: build/fuzz/tests/fuzz/fuzz_<name> <file>. JOBS=n sets how many run at once.
 #
 # LICTOR_FUZZ_SEED=n makes the same inputs in the same order each time, beginning with those of
-# tests/fuzz/corpus alone; a slower machine only gets less far. What such a run finds is kept in
-# build/fuzz/seeded, until the next. Otherwise each run is another.
+# tests/fuzz/corpus alone and without libFuzzer's -use_cmp; a slower machine only gets less far.
+# What such a run finds is kept in build/fuzz/seeded, until the next. Otherwise each run is another.
 set -euo pipefail
 
 case "${1-}" in
@@ -42,7 +42,8 @@ cmake --preset fuzz "${fresh[@]}" >/dev/null
 cmake --build --preset fuzz --parallel "$jobs"
 
 fuzz() {
-  local name=$1 dictionary=json log=build/fuzz/broken/$1.log found=build/fuzz/found/$1
+  local name=$1 dictionary=json log=build/fuzz/broken/$1.log
+  local found=build/fuzz/found/$1 chance=(-seed=0)
   case "$name" in
     admin) dictionary=http ;;
     replies) dictionary=consul ;;
@@ -50,10 +51,12 @@ fuzz() {
   if [ -n "$seed" ]; then
     found=build/fuzz/seeded/$name
     rm -rf -- "$found"
+    # What is compared holds addresses, which are others in each run.
+    chance=("-seed=$seed" -use_cmp=0)
   fi
   mkdir -p "$found" build/fuzz/broken
   if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/tests/fuzz/fuzz_$name" \
-    -seed="${seed:-0}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+    "${chance[@]}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
     -print_final_stats=1 \
     -dict="tests/fuzz/$dictionary.dict" -artifact_prefix="build/fuzz/broken/$name-" \
     "$found" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
