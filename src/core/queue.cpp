@@ -168,8 +168,15 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   options_.take_limits(*event.options);
   rate_.set(options_.rate_limit);
   told_no_executor_.clear();
-  schedule_.refresh([this](const Task& task) { return policy_of(task) != nullptr; },
-                    options_.serialize_retries);
+  const auto is_startable = [&](const Task& task) {
+    if (policy_of(task) != nullptr) return true;
+    // Also of a task that had one until now: it is not taken in again, and waits from here on.
+    if (told_no_executor_.insert(task.type).second) {
+      out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
+    }
+    return false;
+  };
+  schedule_.refresh(is_startable, options_.serialize_retries);
   if (!lease_.holding()) return;
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);

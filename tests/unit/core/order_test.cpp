@@ -234,6 +234,21 @@ TEST_CASE("a task without an executor waits, and holds up nobody") {
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
 
+TEST_CASE("a waiting task whose executor is taken away is told of") {
+  const QueueOptions options = options_of("a");
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(1s);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+  CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 0);
+  QueueOptions next = options;
+  next.any_type.reset();
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
+  a.cluster.run_for(1s);
+  CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
+}
+
 TEST_CASE("a record too large to be rewritten is left alone") {
   Alone a;
   Task& task = a.cluster.make("1");
