@@ -43,8 +43,10 @@ Model::Model(ModelOptions options)
     : options_(std::move(options)), random_(options_.seed), catalog_(options_.node) {}
 
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
-                                            bool wait_over) {
+                                            bool wait_over, Watch* watch) {
   advance(now);
+  const bool woken = watch == nullptr || !watch->waits || wakes(*watch);
+  if (!woken && !wait_over) return std::nullopt;
   const auto url = parse_url(request.target);
   // net/http refuses the one, Consul the other.
   if (!url || !is_printable_path(url->path)) return answer(400);
@@ -53,7 +55,9 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
                            ? "<a href=\"" + clean + "\">Moved Permanently</a>.\n\n"
                            : std::string{});
   }
-  Answer answered = route(Call{request, *url, wait_over, now});
+  Answer answered = route(Call{request, *url, wait_over, now, watch});
+  // Whom nothing has woken tells what was when it began to wait.
+  if (answered && !woken && answered->consul_index != 0) answered->consul_index = watch->answer;
   schedule_reaping(now);
   return answered;
 }
@@ -87,6 +91,20 @@ bool Model::blocks(const Call& call, std::uint64_t index) {
   if (call.wait_over) return false;
   const auto least = parse_go_uint(call.url.get("index"));
   return least && *least != 0 && index <= *least;
+}
+
+Model::Answer Model::wait(const Call& call, std::uint64_t index,
+                          std::optional<Surroundings> surroundings,
+                          const std::string& session) const {
+  if (call.watch != nullptr) {
+    *call.watch = {true, state_.index(), index, std::move(surroundings), session};
+  }
+  return std::nullopt;
+}
+
+bool Model::wakes(const Watch& watch) const {
+  if (watch.surroundings) return state_.stirred(*watch.surroundings, watch.since);
+  return watch.session.empty() || state_.sessions().count(watch.session) == 0;
 }
 
 std::optional<Duration> blocking_wait(const http::Request& request) {

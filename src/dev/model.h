@@ -9,9 +9,9 @@
 //                           -> free and in lock-delay (its session is gone) -> free
 //
 // Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
-// promises; a blocking query on a missing key wakes on every write to a key, not only on those near
-// it; one below a prefix that a transaction has written and then deleted as a tree wakes, where
-// Consul forgets it; text after the JSON of a body is an error; there are no ACLs and no other
+// promises; a blocking query on a session that is gone wakes with every session that comes or goes;
+// one below a prefix that a transaction has written and then deleted as a tree wakes, where Consul
+// forgets it; text after the JSON of a body is an error; there are no ACLs and no other
 // datacenter.
 
 #include <cstdint>
@@ -33,6 +33,15 @@ namespace lictor::dev {
 
 struct Url;
 
+/// Of a blocking query that waits: what to wait for. To be handed back with the same request.
+struct Watch {
+  bool waits = false;
+  std::uint64_t since = 0;   ///< the log's index when it began to wait
+  std::uint64_t answer = 0;  ///< the index that it answers with when its wait is over
+  std::optional<Surroundings> surroundings;  ///< of a key that is not there
+  std::string session;                       ///< that is there
+};
+
 struct ModelOptions {
   std::uint64_t seed = 1;  ///< of session ids and of where between one and two TTLs a session ends
   std::string node = "dev";
@@ -46,9 +55,11 @@ class Model {
 
   /// Answers `request` as a Consul server would at `now`. A blocking query (?index=) that has
   /// nothing to say yet gets nullopt: ask again when index() has changed, or with `wait_over` when
-  /// blocking_wait() is over.
+  /// blocking_wait() is over. With a `watch` of its own, which it keeps from call to call, it wakes
+  /// on what wakes it at Consul; without one also on other writes of the same table.
   [[nodiscard]] std::optional<http::Response> handle(Instant now, const http::Request& request,
-                                                     bool wait_over = false);
+                                                     bool wait_over = false,
+                                                     Watch* watch = nullptr);
 
   /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
   void advance(Instant now);
@@ -75,14 +86,22 @@ class Model {
     const Url& url;
     bool wait_over;
     Instant now;
+    Watch* watch;
   };
 
   [[nodiscard]] Answer route(const Call& call);
   /// Whether a blocking query whose result has this index has to wait.
   [[nodiscard]] static bool blocks(const Call& call, std::uint64_t index);
+  /// What a blocking query answers that has to wait, and notes what for.
+  [[nodiscard]] Answer wait(const Call& call, std::uint64_t index,
+                            std::optional<Surroundings> surroundings = {},
+                            const std::string& session = {}) const;
+  [[nodiscard]] bool wakes(const Watch& watch) const;
 
   [[nodiscard]] Answer kv(const Call& call, const std::string& key);
   [[nodiscard]] Answer kv_get(const Call& call, const std::string& key) const;
+  [[nodiscard]] Answer wait_below(const Call& call, std::uint64_t index,
+                                  const std::string& prefix) const;
   [[nodiscard]] Answer kv_list(const Call& call, const std::string& prefix) const;
   [[nodiscard]] Answer kv_keys(const Call& call, const std::string& prefix) const;
   [[nodiscard]] http::Response kv_put(const Call& call, const std::string& key);

@@ -54,7 +54,10 @@ Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   if (key.empty()) return missing_key();
   const KvRecord* record = state_.find(key);
   const std::uint64_t index = record == nullptr ? state_.table_index() : record->modify_index;
-  if (blocks(call, index)) return std::nullopt;
+  if (blocks(call, index)) {
+    if (record != nullptr) return wait(call, index);
+    return wait(call, index, state_.surroundings(key + '\0'));
+  }
   if (record == nullptr) return read_answer(404, index);
   if (call.url.has("raw")) return read_answer(200, index, record->value);
   std::string body = "[";
@@ -62,9 +65,16 @@ Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   return read_answer(200, index, body + ']');
 }
 
+Model::Answer Model::wait_below(const Call& call, std::uint64_t index,
+                                const std::string& prefix) const {
+  const auto [first, last] = state_.under(prefix);
+  if (first != last) return wait(call, index);
+  return wait(call, index, state_.surroundings(prefix));
+}
+
 Model::Answer Model::kv_list(const Call& call, const std::string& prefix) const {
   const std::uint64_t index = state_.prefix_index(prefix);
-  if (blocks(call, index)) return std::nullopt;
+  if (blocks(call, index)) return wait_below(call, index, prefix);
   const auto [first, last] = state_.under(prefix);
   if (first == last) return read_answer(404, index);
   std::string body = "[";
@@ -77,7 +87,7 @@ Model::Answer Model::kv_list(const Call& call, const std::string& prefix) const 
 
 Model::Answer Model::kv_keys(const Call& call, const std::string& prefix) const {
   const std::uint64_t index = state_.prefix_index(prefix);
-  if (blocks(call, index)) return std::nullopt;
+  if (blocks(call, index)) return wait_below(call, index, prefix);
   const std::string separator = call.url.get("separator");
   const auto [first, last] = state_.under(prefix);
   if (first == last && !prefix.empty()) return read_answer(404, index);

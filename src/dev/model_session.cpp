@@ -193,7 +193,7 @@ http::Response Model::session_destroy(const Call& call, const std::string& id) {
 }
 
 Model::Answer Model::session_list(const Call& call, const std::string& node) const {
-  if (blocks(call, state_.session_index())) return std::nullopt;
+  if (blocks(call, state_.session_index())) return wait(call, state_.session_index());
   std::string body = "[";
   for (const auto& [id, session] : state_.sessions()) {
     if (!node.empty() && session.node != node) continue;
@@ -211,8 +211,10 @@ Model::Answer Model::session_info(const Call& call, const std::string& id) const
     fault.known_leader = false;
     return fault;
   }
-  if (blocks(call, state_.session_index())) return std::nullopt;
   const auto it = state_.sessions().find(id);
+  if (blocks(call, state_.session_index())) {
+    return wait(call, state_.session_index(), {}, it == state_.sessions().end() ? "" : id);
+  }
   std::string body = "[";
   if (it != state_.sessions().end()) append_session(body, it->second);
   return read_answer(200, state_.session_index(), body + ']');

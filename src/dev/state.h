@@ -37,6 +37,13 @@ struct SessionRecord {
   std::uint64_t create_index = 0;
 };
 
+/// Where in Consul's radix tree a search ended that found nothing: a write there wakes who waits
+/// for what is missing, as its neighbours' writes do.
+struct Surroundings {
+  std::string edge;            ///< what is written below it is near
+  std::size_t node_bytes = 0;  ///< of `edge`, up to the node that it leaves; 0: the root
+};
+
 class State {
  public:
   using Records = std::map<std::string, KvRecord, std::less<>>;
@@ -53,6 +60,11 @@ class State {
   [[nodiscard]] std::uint64_t table_index() const { return kv_index_ == 0 ? 1 : kv_index_; }
   /// The greatest of the keys and tombstones under `prefix`; the table's if there are none.
   [[nodiscard]] std::uint64_t prefix_index(std::string_view prefix) const;
+
+  /// Of `search`, a prefix, or a key with the NUL that ends it in the tree.
+  [[nodiscard]] Surroundings surroundings(std::string_view search) const;
+  /// Whether anything has been written or deleted in them since `index`.
+  [[nodiscard]] bool stirred(const Surroundings& where, std::uint64_t index) const;
 
   // Writes. False: refused, nothing has changed. `record` comes back as it is stored.
   /// Keeps the key's session but not its LockIndex, as Consul does (CONSUL-FACTS.md 2.3).
@@ -93,6 +105,7 @@ class State {
   };
 
   void store(KvRecord& record, bool with_session);
+  [[nodiscard]] bool has_node(std::string_view path) const;
   void remember(std::string_view key);
   void bury(std::string_view key);
 
@@ -100,6 +113,7 @@ class State {
   std::uint64_t kv_index_ = 0;
   std::uint64_t session_index_ = 0;
   std::uint64_t tombstone_index_ = 0;
+  std::uint64_t cleared_index_ = 0;  // of the last deletion of all keys, which has no tombstone
   Records records_;
   std::map<std::string, std::uint64_t, std::less<>> tombstones_;
   std::map<std::string, SessionRecord> sessions_;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/random.h"
 
 namespace lictor::dev {
 namespace {
@@ -40,11 +41,15 @@ class Store {
   http::Response ask(const http::Request& request, const IsGone& is_gone) {
     std::unique_lock lock{mutex_};
     const auto wait = blocking_wait(request);
-    const Instant until = boot_now() + wait.value_or(Duration{});
+    // And up to a sixteenth more, as Consul adds it (4.1).
+    const Duration span = wait.value_or(Duration{});
+    const auto more = static_cast<double>(span.count()) / 16 * random_.fraction();
+    const Instant until = boot_now() + span + Duration{static_cast<Duration::rep>(more)};
+    Watch watch;
     while (true) {
       const std::uint64_t before = model_.index();
       const Instant now = boot_now();
-      auto answered = model_.handle(now, request, now >= until || is_gone());
+      auto answered = model_.handle(now, request, now >= until || is_gone(), &watch);
       if (model_.index() != before) changed_.notify_all();
       if (answered) return std::move(*answered);
       const Instant next = std::min({until, model_.next_deadline(), now + kLookAtClient});
@@ -54,6 +59,7 @@ class Store {
 
  private:
   Model& model_;
+  Random random_{random_seed()};
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "consul_agent.h"
 #include "net/transport.h"
+#include "same_answers.h"
 #include "support.h"
 
 namespace lictor::live {
@@ -34,65 +35,6 @@ constexpr std::size_t kSteps = 15;  // of a script
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// What one server calls a thing and what the other does. An index of the one must be equal to, less
-// or greater than another just when it is so with the other.
-struct Names {
-  std::map<std::uint64_t, std::uint64_t> indexes;  // the agent's -> the model's
-  std::map<std::string, std::string> sessions;
-
-  [[nodiscard]] bool same_index(std::uint64_t real, std::uint64_t model) {
-    if (real == 0 || model == 0) return real == model;
-    const auto [it, is_new] = indexes.try_emplace(real, model);
-    if (!is_new) return it->second == model;
-    const auto next = std::next(it);
-    return (it == indexes.begin() || std::prev(it)->second < model) &&
-           (next == indexes.end() || model < next->second);
-  }
-};
-
-bool is_index(const std::string& name) { return name == "ModifyIndex" || name == "CreateIndex"; }
-
-bool same_text(Names& names, const std::string& real, const std::string& model) {
-  static const std::regex kIndexes{"(.*current modify index )([0-9]+) != ([0-9]+)"};
-  std::smatch a;
-  std::smatch b;
-  if (!std::regex_match(real, a, kIndexes) || !std::regex_match(model, b, kIndexes)) {
-    return real == model;
-  }
-  const auto number = [](const std::ssub_match& text) { return std::stoull(text.str()); };
-  return a[1] == b[1] && names.same_index(number(a[2]), number(b[2])) &&
-         names.same_index(number(a[3]), number(b[3]));
-}
-
-bool same_json(Names& names, const json& real, const json& model) {
-  if (real.is_string() && model.is_string()) {
-    return same_text(names, real.get<std::string>(), model.get<std::string>());
-  }
-  if (real.type() != model.type() || real.size() != model.size()) return false;
-  if (real.is_array()) {
-    for (std::size_t i = 0; i < real.size(); ++i) {
-      if (!same_json(names, real[i], model[i])) return false;
-    }
-    return true;
-  }
-  if (!real.is_object()) return real == model;
-  for (const auto& [name, value] : real.items()) {
-    if (!model.contains(name)) return false;
-    const json& other = model[name];
-    if (is_index(name) ? !names.same_index(value, other) : !same_json(names, value, other)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
 }
 
 // A request in the names of both servers.
