@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/http.h"
+#include "base/random.h"
 #include "dev/go_text.h"
 #include "dev/state.h"
 
@@ -26,6 +27,12 @@ namespace lictor::dev {
   response.consul_index = index;
   response.known_leader = true;
   return response;
+}
+
+[[nodiscard]] inline std::string uuid(Random& random) {
+  const std::string hex = random.hex() + random.hex();
+  return hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + '-' +
+         hex.substr(16, 4) + '-' + hex.substr(20, 12);
 }
 
 [[nodiscard]] inline http::Response method_not_allowed(const http::Request& request) {

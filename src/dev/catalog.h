@@ -1,44 +1,122 @@
 #pragma once
 
-// The agent's and the catalog's endpoints, as far as lictor and common clients use them: one node,
-// the services registered at its agent, and a check of each. Checks do not expire, nodes cannot be
-// registered, and reads do not block.
+// The agent's, the catalog's, the health and the event endpoints, as far as lictor and common
+// clients use them: nodes, their services, and checks of both. The agent's node is there from the
+// beginning, and what is registered at the agent is in the catalog at once.
+//
+//   check by TTL: critical -> passing, warning (pass, warn, update) -> critical (expired)
+//
+// Other checks are not carried out: they stay as they are registered. There are no near=,
+// node-meta= and filter=.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/http.h"
+#include "base/random.h"
+#include "dev/go_text.h"
+#include "dev/state.h"
 
 namespace lictor::dev {
 
 class Catalog {
  public:
-  explicit Catalog(std::string node) : node_(std::move(node)) {}
+  Catalog(std::string node, std::uint64_t seed);
 
-  /// Nothing when it is no endpoint of these. `index` is that of the log.
-  [[nodiscard]] std::optional<http::Response> handle(const http::Request& request,
-                                                     const std::string& path, std::uint64_t index);
+  struct Call {
+    const http::Request& request;
+    const Url& url;
+    bool wait_over;
+    Instant now;
+  };
+  [[nodiscard]] static bool has_path(const std::string& path);
+  /// Of a method that the path takes (allowed_methods()). Nothing: a blocking query has to wait.
+  [[nodiscard]] std::optional<http::Response> handle(State& state, const Call& call);
+
+  /// Checks expire.
+  void advance(State& state, Instant now);
+  [[nodiscard]] Instant next_deadline() const;
+
+  /// Why no session can be bound to these, in Consul's words; empty: one can.
+  [[nodiscard]] std::string session_fault(const std::string& node,
+                                          const std::vector<std::string>& checks) const;
 
  private:
+  using json = nlohmann::ordered_json;  // the fields in Consul's order
   struct Service {
     std::string id, name, address;
-    std::string tags = "[]";  // JSON
-    std::string meta = "{}";  // JSON
+    json tags = json::array();
+    json meta;
+    json tagged_addresses;  // null: none
     std::int64_t port = 0;
-    std::string check_id;  // empty: it has none
-    std::string check_name, status, output;
+    std::uint64_t create_index = 0, modify_index = 0;
+    bool of_agent = false;
+  };
+  struct Check {
+    std::string id, name, status = "critical", notes, output, service_id, type;
+    std::string synced_output;  // the catalog's, which the agent leaves as it is until more changes
+    Duration ttl{};
+    Instant expires = Instant::max();
+    std::uint64_t create_index = 0, modify_index = 0;
+    bool of_agent = false;
+  };
+  struct Node {
+    std::string id, name, address;
+    json tagged_addresses;
+    json meta;
+    std::uint64_t create_index = 0, modify_index = 0;
+    std::map<std::string, Service> services;
+    std::map<std::string, Check> checks;
+  };
+  struct Found {
+    std::uint64_t index = 1;
+    json body;
   };
 
-  [[nodiscard]] http::Response agent(const http::Request& request, const std::string& path);
-  [[nodiscard]] http::Response register_service(const std::string& body);
-  [[nodiscard]] http::Response set_check(const std::string& id, std::string status,
-                                         std::string output);
-  [[nodiscard]] http::Response read(const http::Request& request, const std::string& path) const;
+  // Writes.
+  [[nodiscard]] http::Response agent_write(State& state, const Call& call);
+  [[nodiscard]] http::Response register_service(State& state, const Call& call);
+  [[nodiscard]] http::Response register_check(State& state, const Call& call);
+  [[nodiscard]] http::Response update_check(State& state, const Call& call, const std::string& id,
+                                            const std::string& status, const std::string& output);
+  [[nodiscard]] http::Response catalog_register(State& state, const json& body);
+  [[nodiscard]] http::Response catalog_deregister(State& state, const json& body);
+  [[nodiscard]] http::Response fire(State& state, const Call& call, const std::string& name);
+  void put(State& state, Node& node, Service service);
+  void put(State& state, Node& node, Check check);
+  void remove_service(State& state, Node& node, const std::string& id);
+  void remove_check(State& state, Node& node, const std::string& id);
+  /// Whoever watches what the check is of is to look again.
+  void touch(const Node& node, const Check& check, std::uint64_t index);
+
+  // Reads.
+  [[nodiscard]] std::optional<http::Response> agent_read(const std::string& path) const;
+  [[nodiscard]] std::optional<Found> read(const Url& url) const;
+  [[nodiscard]] std::optional<Found> read_health(const Url& url) const;
+  [[nodiscard]] json node_json(const Node& node) const;
+  [[nodiscard]] json service_json(const Service& service, bool of_catalog) const;
+  [[nodiscard]] json check_json(const Node& node, const Check& check, bool of_catalog) const;
+  [[nodiscard]] json service_node_json(const Node& node, const Service& service) const;
+  [[nodiscard]] json member_json() const;
+  [[nodiscard]] std::uint64_t service_index(const std::string& name) const;
+
+  [[nodiscard]] Node& own() { return nodes_.at(node_); }
+  [[nodiscard]] const Node& own() const { return nodes_.at(node_); }
 
   std::string node_;
-  std::map<std::string, Service> services_;  // by id
+  Random random_;
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, std::uint64_t> service_indexes_;  // by name
+  std::uint64_t nodes_index_ = 1, services_index_ = 1, checks_index_ = 1;
+  std::uint64_t extinction_index_ = 0;  // when the last instance of a service went
+  json events_ = json::array();
+  std::uint64_t events_index_ = 1;
 };
 
 }  // namespace lictor::dev

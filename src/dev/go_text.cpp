@@ -37,14 +37,16 @@ std::optional<std::string> unescape(std::string_view text, bool query) {
   return out;
 }
 
-std::string escape(std::string_view text) {
+std::string escape(std::string_view text, bool query) {
+  constexpr std::string_view kPlainInPaths = "$&+,/:;=@";
   std::string out;
   for (const char c : text) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.' || c == '~';
+                       c == '-' || c == '_' || c == '.' || c == '~' ||
+                       (!query && kPlainInPaths.find(c) != std::string_view::npos);
     if (plain) {
       out += c;
-    } else if (c == ' ') {
+    } else if (query && c == ' ') {
       out += '+';
     } else {
       const unsigned byte = static_cast<unsigned char>(c);
@@ -110,7 +112,7 @@ std::string Url::encoded_query() const {
   for (const auto& [name, values] : query) {
     for (const std::string& value : values) {
       if (!out.empty()) out += '&';
-      out += escape(name) + '=' + escape(value);
+      out += escape(name, true) + '=' + escape(value, true);
     }
   }
   return out;
@@ -153,6 +155,8 @@ std::string clean_path(std::string_view path) {
   if (out.empty() || path.ends_with('/')) out += '/';
   return out;
 }
+
+std::string escape_path(std::string_view path) { return escape(path, false); }
 
 bool is_printable_path(std::string_view path) {
   while (!path.empty()) {
@@ -202,6 +206,55 @@ void append_json(std::string& out, std::string_view text) {
     text.remove_prefix(size);
   }
   out += '"';
+}
+
+std::string go_indented(std::string_view text) {
+  std::string out;
+  std::size_t depth = 0;
+  const auto new_line = [&] { out += '\n' + std::string(4 * depth, ' '); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      std::size_t end = i + 1;
+      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+      out += text.substr(i, end + 1 - i);
+      i = end;
+      continue;
+    }
+    const bool opens = c == '{' || c == '[';
+    if (c == '}' || c == ']') {
+      --depth;
+      new_line();
+    }
+    out += c;
+    if (opens && i + 1 < text.size() && text[i + 1] == c + 2) {  // empty: "{}", "[]"
+      out += text[++i];
+    } else if (opens || c == ',') {
+      if (opens) ++depth;
+      new_line();
+    } else if (c == ':') {
+      out += ' ';
+    }
+  }
+  return out + '\n';
+}
+
+std::string go_json_fault(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return "EOF";
+  constexpr std::string_view kBegins = "{[\"-0123456789tfn";
+  if (kBegins.find(text[first]) != std::string_view::npos) return "unexpected EOF";
+  return "invalid character '" + std::string{text[first]} + "' looking for beginning of value";
+}
+
+std::optional<bool> parse_go_bool(std::string_view text) {
+  for (const std::string_view word : {"1", "t", "T", "true", "TRUE", "True"}) {
+    if (text == word) return true;
+  }
+  for (const std::string_view word : {"0", "f", "F", "false", "FALSE", "False"}) {
+    if (text == word) return false;
+  }
+  return std::nullopt;
 }
 
 Result<Duration> parse_go_duration(std::string_view text) {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "dev/answer.h"
 #include "dev/go_text.h"
+#include "dev/headers.h"
 
 namespace lictor::dev {
 namespace {
@@ -37,10 +38,39 @@ std::optional<http::Response> query_fault(const Url& url) {
   return std::nullopt;
 }
 
+http::Response no_endpoint(const std::string& path) {
+  if (path == "/") return answer(200, "lictor dev: a model of Consul in memory; nothing is kept\n");
+  if (path.starts_with("/v1/acl/")) return answer(401, "ACL support disabled");
+  std::string missing = missing_here(path);
+  return missing.empty() ? answer(404) : answer(501, std::move(missing));
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const std::string_view entity = c == '&'    ? "&amp;"
+                                    : c == '<'  ? "&lt;"
+                                    : c == '>'  ? "&gt;"
+                                    : c == '"'  ? "&#34;"
+                                    : c == '\'' ? "&#39;"
+                                                : "";
+    entity.empty() ? out += c : out += entity;
+  }
+  return out;
+}
+
+bool is_json(const http::Request& request, const http::Response& response) {
+  const auto headers = headers_of(request, response);
+  return std::any_of(headers.begin(), headers.end(),
+                     [](const auto& header) { return header.second == "application/json"; });
+}
+
 }  // namespace
 
 Model::Model(ModelOptions options)
-    : options_(std::move(options)), random_(options_.seed), catalog_(options_.node) {}
+    : options_(std::move(options)),
+      random_(options_.seed),
+      catalog_(options_.node, options_.seed) {}
 
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
                                             bool wait_over, Watch* watch) {
@@ -50,28 +80,29 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   const auto url = parse_url(request.target);
   // net/http refuses the one, Consul the other.
   if (!url || !is_printable_path(url->path)) return answer(400);
-  if (std::string clean = clean_path(url->path); clean != url->path) {
+  if (const auto target = moved_to(request, *url)) {
     return answer(301, request.method == "GET"
-                           ? "<a href=\"" + clean + "\">Moved Permanently</a>.\n\n"
+                           ? "<a href=\"" + html_escaped(*target) + "\">Moved Permanently</a>.\n\n"
                            : std::string{});
   }
   Answer answered = route(Call{request, *url, wait_over, now, watch});
   // Whom nothing has woken tells what was when it began to wait.
   if (answered && !woken && answered->consul_index != 0) answered->consul_index = watch->answer;
   schedule_reaping(now);
+  if (answered && url->has("pretty") && answered->status == 200 && is_json(request, *answered)) {
+    answered->body = go_indented(answered->body);
+  }
   return answered;
 }
 
 Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
-  const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
-  const bool known = under("/v1/kv/") || under("/v1/session/") || path == "/v1/txn";
-  if (!known) {
-    auto answered = catalog_.handle(call.request, path, state_.index());
-    return answered ? std::move(answered) : answer(404);
-  }
   const std::string& method = call.request.method;
-  if (under("/v1/kv/") && method != "GET" && method != "PUT" && method != "DELETE") {
+  const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
+  const std::string_view allowed = allowed_methods(path);
+  if (allowed.empty()) return no_endpoint(path);
+  if (method == "OPTIONS") return answer(200);
+  if ((',' + std::string{allowed} + ',').find(',' + method + ',') == std::string::npos) {
     return method_not_allowed(call.request);
   }
   // Of a key's writes Consul reads these as well.
@@ -79,11 +110,21 @@ Model::Answer Model::route(const Call& call) {
     if (auto fault = query_fault(call.url)) return fault;
   }
   if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
-    return answer(500, "No path to datacenter");
+    http::Response fault = answer(500, "No path to datacenter");
+    if (under("/v1/catalog/") || under("/v1/health/")) {  // with the headers of a read
+      fault.consul_index = 1;
+      fault.known_leader = false;
+    }
+    return fault;
+  }
+  if (Catalog::has_path(path)) {
+    const std::uint64_t before = state_.index();
+    auto answered = catalog_.handle(state_, {call.request, call.url, call.wait_over, call.now});
+    if (state_.index() != before) end_unfounded_sessions(call.now);
+    return answered;
   }
   if (under("/v1/kv/")) return kv(call, path.substr(7));
   if (under("/v1/session/")) return session(call, path.substr(12));
-  if (method != "PUT") return method_not_allowed(call.request);
   return txn(call);
 }
 
@@ -125,6 +166,10 @@ void Model::advance(Instant now) {
     if (first->second > now) break;
     end_session(first->second, std::string{first->first});
   }
+  if (catalog_.next_deadline() <= now) {
+    catalog_.advance(state_, now);
+    end_unfounded_sessions(now);
+  }
   std::erase_if(lock_delays_, [&](const auto& delay) { return delay.second <= now; });
   while (!reapings_.empty() && reapings_.begin()->first <= now) {
     state_.reap(reapings_.begin()->second);
@@ -133,7 +178,8 @@ void Model::advance(Instant now) {
 }
 
 Instant Model::next_deadline() const {
-  Instant next = reapings_.empty() ? Instant::max() : reapings_.begin()->first;
+  Instant next = catalog_.next_deadline();
+  if (!reapings_.empty()) next = std::min(next, reapings_.begin()->first);
   for (const auto& [id, at] : expiries_) next = std::min(next, at);
   for (const auto& [key, at] : lock_delays_) next = std::min(next, at);
   return next;
@@ -165,6 +211,14 @@ void Model::end_session(Instant now, const std::string& id) {
   }
   expiries_.erase(id);
   schedule_reaping(now);
+}
+
+void Model::end_unfounded_sessions(Instant now) {
+  std::vector<std::string> ended;
+  for (const auto& [id, session] : state_.sessions()) {
+    if (!catalog_.session_fault(session.node, session.node_checks).empty()) ended.push_back(id);
+  }
+  for (const std::string& id : ended) end_session(now, id);
 }
 
 void Model::schedule_reaping(Instant now) {

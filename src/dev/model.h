@@ -128,6 +128,8 @@ class Model {
   [[nodiscard]] std::string session_fault(const std::string& id) const;
   void start_timer(Instant now, const SessionRecord& session);
   void end_session(Instant now, const std::string& id);
+  /// Those whose node is gone, or a check of theirs gone or critical.
+  void end_unfounded_sessions(Instant now);
   void schedule_reaping(Instant now);
   [[nodiscard]] bool in_lock_delay(Instant now, const std::string& key) const;
 

@@ -112,17 +112,9 @@ http::Response missing_session() { return answer(400, "Missing session"); }
 }  // namespace
 
 Model::Answer Model::session(const Call& call, const std::string& path) {
-  const std::string& method = call.request.method;
   const std::size_t slash = path.find('/');
   const std::string verb = path.substr(0, slash);
   const std::string rest = slash == std::string::npos ? std::string{} : path.substr(slash + 1);
-  const bool has_rest = slash != std::string::npos;
-  const bool writes =
-      (verb == "create" && !has_rest) || ((verb == "destroy" || verb == "renew") && has_rest);
-  const bool reads =
-      (verb == "list" && !has_rest) || ((verb == "info" || verb == "node") && has_rest);
-  if (!writes && !reads) return answer(404);
-  if (method != (writes ? "PUT" : "GET")) return method_not_allowed(call.request);
   if (verb == "create") return session_create(call);
   if (verb == "destroy") return session_destroy(call, rest);
   if (verb == "renew") return session_renew(call, rest);
@@ -138,7 +130,7 @@ http::Response Model::session_create(const Call& call) {
   std::optional<std::vector<std::string>> checks;
   if (!call.request.body.empty()) {
     const json body = json::parse(call.request.body, nullptr, false);
-    if (body.is_discarded()) return decode_fault("unexpected EOF");
+    if (body.is_discarded()) return decode_fault(go_json_fault(call.request.body));
     if (!body.is_object() && !body.is_null()) {
       return decode_fault(std::string{"json: cannot unmarshal "} + body.type_name() +
                           " into Go value of type struct { LockDelay interface {}; "
@@ -157,13 +149,11 @@ http::Response Model::session_create(const Call& call) {
   if (std::string fault = ttl_fault(session); !fault.empty()) return answer(500, std::move(fault));
   if (session.node.empty()) return answer(500, "Must provide Node");
   state_.next_index();
-  if (session.node != options_.node) return answer(500, "Missing node registration");
-  for (const std::string& check : session.node_checks) {
-    if (check != "serfHealth") return answer(500, "Missing check '" + check + "' registration");
+  if (std::string fault = catalog_.session_fault(session.node, session.node_checks);
+      !fault.empty()) {
+    return answer(500, std::move(fault));
   }
-  const std::string hex = random_.hex() + random_.hex();
-  session.id = hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + '-' +
-               hex.substr(16, 4) + '-' + hex.substr(20, 12);
+  session.id = uuid(random_);
   start_timer(call.now, session);
   const std::string id = session.id;
   state_.add_session(std::move(session));

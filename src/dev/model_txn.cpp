@@ -221,7 +221,7 @@ http::Response Model::txn(const Call& call) {
   }
   if (body.empty()) return parse_fault("EOF");
   const json items = json::parse(body, nullptr, false);
-  if (items.is_discarded()) return parse_fault("unexpected EOF");
+  if (items.is_discarded()) return parse_fault(go_json_fault(body));
   if (!items.is_array() && !items.is_null()) {
     return parse_fault("json: cannot unmarshal " + type_name(items) +
                        " into Go value of type api.TxnOps");

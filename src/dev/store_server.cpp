@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "dev/headers.h"
 
 namespace lictor::dev {
 namespace {
@@ -127,6 +128,7 @@ class Library : public httplib::Server {
     Put(".*", handler);
     Patch(".*", handler);
     Delete(".*", handler);
+    Options(".*", handler);
     set_payload_max_length(kMaxBodyBytes);
   }
 
@@ -157,16 +159,8 @@ class Library : public httplib::Server {
     request.body = from.body;
     http::Response response = store_.ask(request, [stream = current] { return stream->hung_up(); });
     to.status = response.status;
-    if (response.consul_index != 0) {
-      to.set_header("X-Consul-Index", std::to_string(response.consul_index));
-    }
-    if (response.known_leader) {
-      to.set_header("X-Consul-KnownLeader", *response.known_leader ? "true" : "false");
-      to.set_header("X-Consul-LastContact", "0");
-    }
-    const bool json = (response.status == 200 && !from.has_param("raw")) || response.status == 409;
-    to.set_content(std::move(response.body),
-                   json ? "application/json" : "text/plain; charset=utf-8");
+    for (const auto& [name, value] : headers_of(request, response)) to.set_header(name, value);
+    to.body = std::move(response.body);
   }
 
   Store& store_;

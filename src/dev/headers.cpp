@@ -1,0 +1,131 @@
+#include "dev/headers.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lictor::dev {
+namespace {
+
+struct Endpoint {
+  std::string_view path;  // with a slash at its end: and what is below it
+  std::string_view methods;
+};
+
+constexpr std::array<Endpoint, 34> kEndpoints{{
+    {"/v1/kv/", "GET,PUT,DELETE"},
+    {"/v1/txn", "PUT"},
+    {"/v1/session/create", "PUT"},
+    {"/v1/session/destroy/", "PUT"},
+    {"/v1/session/renew/", "PUT"},
+    {"/v1/session/info/", "GET"},
+    {"/v1/session/node/", "GET"},
+    {"/v1/session/list", "GET"},
+    {"/v1/status/leader", "GET"},
+    {"/v1/status/peers", "GET"},
+    {"/v1/agent/self", "GET"},
+    {"/v1/agent/members", "GET"},
+    {"/v1/agent/services", "GET"},
+    {"/v1/agent/checks", "GET"},
+    {"/v1/agent/service/register", "PUT"},
+    {"/v1/agent/service/deregister/", "PUT"},
+    {"/v1/agent/service/", "GET"},
+    {"/v1/agent/check/register", "PUT"},
+    {"/v1/agent/check/deregister/", "PUT"},
+    {"/v1/agent/check/pass/", "PUT"},
+    {"/v1/agent/check/warn/", "PUT"},
+    {"/v1/agent/check/fail/", "PUT"},
+    {"/v1/agent/check/update/", "PUT"},
+    {"/v1/catalog/register", "PUT"},
+    {"/v1/catalog/deregister", "PUT"},
+    {"/v1/catalog/datacenters", "GET"},
+    {"/v1/catalog/nodes", "GET"},
+    {"/v1/catalog/services", "GET"},
+    {"/v1/catalog/service/", "GET"},
+    {"/v1/catalog/node/", "GET"},
+    {"/v1/catalog/node-services/", "GET"},
+    {"/v1/health/", "GET"},
+    {"/v1/event/fire/", "PUT"},
+    {"/v1/event/list", "GET"},
+}};
+
+constexpr std::array<std::string_view, 4> kHealth{"/v1/health/node/", "/v1/health/checks/",
+                                                  "/v1/health/state/", "/v1/health/service/"};
+
+bool is_health(std::string_view path) {
+  return std::any_of(kHealth.begin(), kHealth.end(),
+                     [&](std::string_view prefix) { return path.starts_with(prefix); });
+}
+
+}  // namespace
+
+std::string_view allowed_methods(std::string_view path) {
+  for (const auto& [endpoint, methods] : kEndpoints) {
+    if (endpoint == "/v1/health/"
+            ? is_health(path)
+            : path == endpoint || (endpoint.ends_with('/') && path.starts_with(endpoint))) {
+      return methods;
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> moved_to(const http::Request& request, const Url& url) {
+  std::string path = clean_path(url.path);
+  if (allowed_methods(path).empty() && !allowed_methods(path + '/').empty()) path += '/';
+  if (path == url.path) return std::nullopt;
+  const std::size_t query = request.target.find('?');
+  return escape_path(path) +
+         (query == std::string::npos ? std::string{} : request.target.substr(query));
+}
+
+std::string missing_here(std::string_view path) {
+  constexpr std::array<std::string_view, 12> kMissing{
+      "/v1/snapshot", "/v1/agent/",      "/v1/catalog/",  "/v1/health/",
+      "/v1/query",    "/v1/connect/",    "/v1/config",    "/v1/operator/",
+      "/v1/internal", "/v1/coordinate/", "/v1/discovery", "/v1/event/"};
+  for (const std::string_view prefix : kMissing) {
+    if (!path.starts_with(prefix)) continue;
+    return "lictor dev has no " + std::string{path} +
+           ": it is a model of Consul for trying out, with keys, sessions, transactions, services, "
+           "checks and events, in memory";
+  }
+  return {};
+}
+
+std::vector<std::pair<std::string, std::string>> headers_of(const http::Request& request,
+                                                            const http::Response& response) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  const auto url = parse_url(request.target);
+  if (!url) return headers;
+  if (response.status == 301) {
+    if (const auto target = moved_to(request, *url)) headers.emplace_back("Location", *target);
+    if (request.method == "GET") headers.emplace_back("Content-Type", "text/html; charset=utf-8");
+    return headers;
+  }
+  const std::string_view allowed = allowed_methods(url->path);
+  if (!allowed.empty()) headers.emplace_back("Vary", "Accept-Encoding");
+  if (!allowed.empty() && (response.status == 405 || request.method == "OPTIONS")) {
+    headers.emplace_back("Allow", "OPTIONS," + std::string{allowed});
+  }
+  if (response.consul_index != 0) {
+    headers.emplace_back("X-Consul-Index", std::to_string(response.consul_index));
+  }
+  if (response.known_leader) {
+    headers.emplace_back("X-Consul-KnownLeader", *response.known_leader ? "true" : "false");
+    headers.emplace_back("X-Consul-LastContact", "0");
+  }
+  const bool is_kv = url->path.starts_with("/v1/kv/");
+  const bool raw = is_kv && request.method == "GET" && response.status == 200 && url->has("raw") &&
+                   !url->has("recurse") && !url->has("keys");
+  if (raw) {
+    headers.emplace_back("Content-Type", "text/plain");
+    headers.emplace_back("X-Content-Type-Options", "nosniff");
+    headers.emplace_back("Content-Security-Policy", "sandbox");
+  } else if (!response.body.empty()) {
+    const bool json = (response.status == 200 && url->path != "/") || response.status == 409;
+    headers.emplace_back("Content-Type", json ? "application/json" : "text/plain; charset=utf-8");
+  }
+  return headers;
+}
+
+}  // namespace lictor::dev
