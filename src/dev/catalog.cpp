@@ -13,9 +13,16 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxEvents = 256;
 
-const json* member(const json& object, const char* name) {
-  const auto it = object.find(name);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
+// Go's decoder takes names in any case, and some libraries write them small.
+const json* member(const json& object, std::string_view name) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  for (const auto& [found, value] : object.items()) {
+    if (std::equal(found.begin(), found.end(), name.begin(), name.end(),
+                   [&](char x, char y) { return lower(x) == lower(y); })) {
+      return value.is_null() ? nullptr : &value;
+    }
+  }
+  return nullptr;
 }
 
 std::string text_at(const json& object, const char* name) {
@@ -311,7 +318,7 @@ http::Response Catalog::catalog_register(State& state, const json& body) {
     if (made.id.empty()) made.id = made.name;
     made.address = text_at(*service, "Address");
     made.tags = value_at(*service, "Tags", json::array());
-    if (member(*service, "Meta") != nullptr) made.meta = (*service)["Meta"];
+    if (const json* own = member(*service, "Meta")) made.meta = *own;
     if (const json* port = member(*service, "Port"); port != nullptr && port->is_number_integer()) {
       made.port = port->get<std::int64_t>();
     }

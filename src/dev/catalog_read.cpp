@@ -210,7 +210,9 @@ std::optional<Catalog::Found> Catalog::read(const Url& url) const {
   if (!name) return std::nullopt;
   if (name->empty()) return Found{0, "Missing node name"};
   const auto it = nodes_.find(*name);
-  if (it == nodes_.end()) return Found{1, nullptr};
+  if (it == nodes_.end()) {
+    return Found{1, as_list ? json{{"Node", nullptr}, {"Services", nullptr}} : json()};
+  }
   json services = as_list ? json::array() : json::object();
   for (const auto& [id, service] : it->second.services) {
     if (as_list) {
