@@ -272,6 +272,31 @@ TEST_CASE("a registered service is found with its check") {
   CHECK(consul.get("/v1/catalog/service/lictor").empty());
 }
 
+TEST_CASE("a check by TTL expires and ends the session that is bound to it") {
+  Consul consul;
+  consul.put("/v1/agent/check/register", R"({"name":"mem","ttl":"10s","status":"passing"})");
+  const std::string session = consul.session(R"({"Checks":["mem"]})");
+  consul.now += 10s - 1ns;
+  CHECK(consul.lives(session));
+  consul.now += 1ns;
+  CHECK_FALSE(consul.lives(session));
+  CHECK(consul.get("/v1/health/state/critical")[0]["Output"] == "TTL expired");
+}
+
+TEST_CASE("who waits for a missing key is woken by its neighbours alone") {
+  Consul consul;
+  for (const char* key : {"t/a", "t/b", "u/a"}) consul.put(std::string{"/v1/kv/"} + key, "1");
+  http::Request request;
+  request.target =
+      "/v1/kv/t/none?index=" + std::to_string(consul.ask("GET", "/v1/kv/t/none").consul_index);
+  Watch watch;
+  CHECK_FALSE(consul.model.handle(consul.now, request, false, &watch));
+  consul.put("/v1/kv/u/a", "2");
+  CHECK_FALSE(consul.model.handle(consul.now, request, false, &watch));
+  consul.put("/v1/kv/t/c", "2");
+  CHECK(consul.model.handle(consul.now, request, false, &watch));
+}
+
 TEST_SUITE_END();
 
 }  // namespace
