@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# lictor dev as other programs see it: a client library of Python's finds all it looks for, and the
-# examples for producers run unchanged.
+# lictor dev as other programs see it: a client library of Python's finds all it looks for.
 #
 #   dev_clients.sh BUILD CMAKE
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
