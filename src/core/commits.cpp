@@ -94,7 +94,7 @@ bool Commits::may_send(Instant now) const {
     case Urgency::kUsual:
       return in_flight_.empty();
     case Urgency::kStarving:
-      return in_flight_.empty() || waiting_.has_claims();
+      return in_flight_.empty() || (in_flight_.size() == 1 && waiting_.has_claims());
   }
   return false;
 }

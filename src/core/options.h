@@ -100,7 +100,9 @@ struct QueueOptions {
   // 524288 is Consul's limit for the body; a value is in base64 there.
   std::size_t max_transaction_bytes = 500'000;
   std::size_t max_value_bytes = 524'288;
-  std::size_t transactions_in_flight = 2;
+  // Full ones. What is not full goes beside one other at most: with more of them each would carry
+  // less, and Consul's cost is by the transaction.
+  std::size_t transactions_in_flight = 4;
   // A longer list is watched by name: below this a reading with values costs Consul no more than
   // one with names (CONSUL-FACTS.md 11).
   std::size_t whole_list_bytes = 64 * 1024;

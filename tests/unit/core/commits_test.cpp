@@ -123,6 +123,25 @@ TEST_CASE("a second transaction goes when it is full, and no third") {
   CHECK_FALSE(f.commits.has_room(kNow));
 }
 
+TEST_CASE("when nothing runs some claims go beside one transaction, and full ones beside more") {
+  QueueOptions options;
+  options.max_operations = 4;
+  options.transactions_in_flight = 3;
+  Fixture f{options};
+  f.commits.set_urgency(Commits::Urgency::kStarving);
+  f.commits.add(kNow, claim("a"));
+  REQUIRE(f.send().size() == 1);
+  f.commits.add(kNow, finish("b"));
+  CHECK(f.send().empty());
+  f.commits.add(kNow, claim("c"));
+  REQUIRE(f.send().size() == 1);
+  f.commits.add(kNow, claim("d"));
+  CHECK(f.send().empty());
+  f.commits.add(kNow, claim("e"));
+  f.commits.add(kNow, claim("f"));
+  CHECK(f.send().size() == 1);
+}
+
 TEST_CASE("a transaction holds no more operations and bytes than Consul takes") {
   QueueOptions options;
   options.max_operations = 8;
