@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
-constexpr Duration kPatience = 5ms;
+constexpr Duration kPatience = 20ms;
 
 std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);

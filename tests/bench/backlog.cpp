@@ -59,15 +59,20 @@ Latency new_tasks(Bench& bench, const live::ConsulAgent& consul, const Worker& w
   std::mt19937 random{5};  // the same intervals in every run
   std::vector<std::int64_t> written;
   live::Kv kv{consul.address()};
-  for (std::size_t i = 0; i < count; ++i) {
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds{std::uniform_int_distribution<int>{50, 300}(random)});
+  const auto put = [&](std::size_t i) {
     written.push_back(live::monotonic_ns());
     kv.put(std::string{kTasksPrefix} + "new-" + std::to_string(i), task_record(i, "Mark"));
+  };
+  put(0);  // waits for the first reading of the list, which is measured by itself
+  worker.wait_for_runs(1);
+  for (std::size_t i = 1; i <= count; ++i) {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds{std::uniform_int_distribution<int>{50, 300}(random)});
+    put(i);
   }
-  worker.wait_for_runs(count);
+  worker.wait_for_runs(count + 1);
   std::vector<double> ms;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 1; i <= count; ++i) {
     const Board::Mark& mark = worker.board().mark[i];
     ms.push_back(
         static_cast<double>(mark.began_ns - written.at(static_cast<std::size_t>(mark.task))) / 1e6);

@@ -142,6 +142,22 @@ TEST_CASE("when nothing runs some claims go beside one transaction, and full one
   CHECK(f.send().size() == 1);
 }
 
+TEST_CASE("while there is enough to do a little waits for more, and not for long") {
+  Fixture f;
+  f.commits.set_urgency(Commits::Urgency::kNone);
+  f.commits.add(kNow, finish("a"));
+  CHECK(f.send().empty());
+  const Instant later = f.commits.next_deadline();
+  CHECK(later > kNow);
+  CHECK(later <= kNow + 50ms);
+  f.commits.add(kNow + 1ms, finish("b"));
+  CHECK(f.send(later - 1ms).empty());
+  REQUIRE(f.send(later).size() == 1);
+  f.commits.add(later, finish("c"));
+  f.commits.set_urgency(Commits::Urgency::kUsual);
+  CHECK(f.send(later).empty());  // beside the first
+}
+
 TEST_CASE("a transaction holds no more operations and bytes than Consul takes") {
   QueueOptions options;
   options.max_operations = 8;
