@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/listing.h"
 #include "cli/member_list.h"
 #include "wire/json_text.h"
 
@@ -187,6 +188,14 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
   auto code = wait_for_change(client, *lock, options.timeout);
   client.console.end_progress();
   return code;
+}
+
+void note_if_never_led(const Client& client) {
+  const auto lock = read_lock(client);
+  if (!lock || lock->index != 0) return;
+  client.console.note("no daemon has ever led queue \"" + client.queue +
+                      "\": " + client.layout.leader_key +
+                      " does not exist; is the queue's name right, and a daemon up?");
 }
 
 }  // namespace lictor::cli

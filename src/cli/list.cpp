@@ -135,6 +135,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
       client.console.note(all ? "no tasks in queue \"" + client.queue + "\" (" +
                                     client.layout.tasks_prefix + ")"
                               : "no such tasks in queue \"" + client.queue + "\"");
+      if (all) note_if_never_led(client);
     } else if (found > tasks.size()) {
       client.console.note(std::to_string(found - tasks.size()) + " more; --limit 0 shows all");
     }

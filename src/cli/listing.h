@@ -17,6 +17,10 @@ namespace lictor::cli {
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
                                      std::size_t limit);
 
+/// Notes that no daemon has ever led the queue, whose name may be mistyped; nothing where the token
+/// may not see that.
+void note_if_never_led(const Client& client);
+
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 /// The same for programs; null: it is not.

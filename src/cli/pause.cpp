@@ -24,6 +24,7 @@ Result<int> tell(const Client& client, bool changed) {
   } else {
     client.console.print(queue + (changed ? "resumed\n" : "not paused\n"));
   }
+  note_if_never_led(client);
   return kDone;
 }
 

@@ -86,6 +86,18 @@ TEST_CASE("what neither waits nor runs cannot be cancelled, and is said to be de
   CHECK(world.dead() == 1);
 }
 
+TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
+  World world;
+  for (const char* command : {"pause", "resume", "list"}) {
+    const Output output = lictor(world, {command});
+    CHECK(output.exit_code == 0);
+    says(output, "no daemon has ever led queue \"default\"");
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.kv.has(world.root + "default/leader"); }));
+  CHECK(lictor(world, {"list"}).out.find("ever led") == std::string::npos);
+}
+
 TEST_CASE("all of a type are cancelled at once, but not without a yes") {
   World world;
   for (int i = 0; i < 100; ++i) {
