@@ -127,6 +127,25 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
   return failure;
 }
 
+// The key that was asked for. Without one `event` is ok if there is none, and else says why.
+template <class Effect, class Event>
+std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& response,
+                                  Event& event) {
+  event.request = effect.request;
+  event.consul_index = response.consul_index;
+  if (replied(response, 404) && response.consul_index != 0) {
+    event.ok = true;
+    return std::nullopt;
+  }
+  auto entries =
+      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
+  if (!replied(response, 200) || !entries || entries->empty()) {
+    event.error = describe(response);
+    return std::nullopt;
+  }
+  return std::move(entries->front());
+}
+
 }  // namespace
 
 std::string describe(const http::Response& response) {
@@ -220,47 +239,26 @@ core::UnlockReplied decode(const core::ReleaseLock& effect, const http::Response
 
 core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& response) {
   core::LeaderRead event;
-  event.request = effect.request;
-  event.consul_index = response.consul_index;
-  if (replied(response, 404) && response.consul_index != 0) {
-    event.ok = true;
-    return event;
-  }
-  const auto entries =
-      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
-  if (!replied(response, 200) || !entries || entries->empty()) {
-    event.error = describe(response);
-    return event;
-  }
-  const KvEntry& entry = entries->front();
+  const auto entry = only_entry(effect, response, event);
+  if (!entry) return event;
   event.ok = event.found = true;
-  event.session = entry.session;
-  event.modify_index = entry.modify_index;
-  event.holder = field(parse_json(entry.value), "node");
-  if (event.holder.empty() && !entry.session.empty()) event.holder = "session " + entry.session;
+  event.session = entry->session;
+  event.modify_index = entry->modify_index;
+  event.holder = field(parse_json(entry->value), "node");
+  if (event.holder.empty() && !entry->session.empty()) event.holder = "session " + entry->session;
   return event;
 }
 
 core::ControlRead decode(const core::WatchControl& effect, const http::Response& response) {
   core::ControlRead event;
-  event.request = effect.request;
-  event.consul_index = response.consul_index;
-  if (replied(response, 404) && response.consul_index != 0) {
-    event.ok = true;
-    return event;
-  }
-  const auto entries =
-      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
-  if (!replied(response, 200) || !entries || entries->empty()) {
-    event.error = describe(response);
-    event.denied = replied(response, 403);
-    return event;
-  }
-  const auto control = parse_json(entries->front().value);
+  const auto entry = only_entry(effect, response, event);
+  event.denied = replied(response, 403);
+  if (!entry) return event;
+  const auto control = parse_json(entry->value);
   if (!control || !control->is_object()) {
     // Nonsense switches nothing: what was paused stays paused until it can be read again.
     event.unreadable = true;
-    event.error = "expected a JSON object, got " + excerpt(entries->front().value);
+    event.error = "expected a JSON object, got " + excerpt(entry->value);
     return event;
   }
   const auto part = [&](const char* name) -> std::optional<json> {
