@@ -1,6 +1,7 @@
 #include "client/record_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -17,19 +18,26 @@
 namespace lictor::client {
 namespace {
 
+using namespace std::chrono_literals;
 using http::Delivery;
 using test::contains;
 using test::reply;
 using test::txn_error;
 using test::undelivered;
 
-// Carries transactions out, one at a time, each when it is let.
+// Carries transactions and single writes out, one at a time, each when it is let.
 class OneTransactionAtATime : public net::Transport {
  public:
   RequestId send(net::Request request, net::Callback done) override {
+    std::unique_lock lock{mutex_};
+    if (request.target != "/v1/txn") {
+      done(carry_out_single(request));
+      turn_.notify_all();
+      return RequestId{1};
+    }
     const auto operations = nlohmann::json::parse(request.body);
     const std::string first = operations[0]["KV"]["Key"];
-    std::unique_lock lock{mutex_};
+    if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
     turn_.wait(lock, [&] { return !waits_for_others_.contains(first) || answered_ >= others_; });
     waits_for_others_.erase(first);
     done(carry_out(operations));
@@ -45,6 +53,8 @@ class OneTransactionAtATime : public net::Transport {
     waits_for_others_.insert(key);
     others_ = others;
   }
+  /// The transaction that begins with `key` takes long, so that others may come before it.
+  void slow_down(const std::string& key) { slow_ = key; }
   /// Answered so in place of being carried out, once.
   void refuse(const std::string& key, http::Response answer) { refused_[key] = std::move(answer); }
 
@@ -53,6 +63,13 @@ class OneTransactionAtATime : public net::Transport {
   std::size_t out_of_order = 0;
 
  private:
+  http::Response carry_out_single(const net::Request& request) {
+    if (request.method == "GET") return reply(404, "", ++index_);
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    CHECK(request.target == path + "?cas=0");
+    written.push_back(path.substr(std::string{"/v1/kv/"}.size()));
+    return reply(200, "true");
+  }
   http::Response carry_out(const nlohmann::json& operations) {
     const std::string first = operations[0]["KV"]["Key"];
     if (const auto node = refused_.extract(first); !node.empty()) return node.mapped();
@@ -79,6 +96,7 @@ class OneTransactionAtATime : public net::Transport {
   std::condition_variable turn_;
   std::set<std::string> waits_for_others_;
   std::map<std::string, http::Response> refused_;
+  std::string slow_;
   std::size_t answered_ = 0;
   std::size_t others_ = 0;
   std::uint64_t index_ = 10;
@@ -127,6 +145,16 @@ TEST_CASE("a transaction that comes before the one that it follows is refused, a
   scene.check_order(300);
   CHECK(scene.consul.out_of_order >= 3);
   CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("a record too large for a transaction goes in its place all the same") {
+  Scene scene;
+  scene.consul.slow_down(key(0));
+  for (std::size_t i = 0; i < 3; ++i) scene.writer.add({key(i), "{}"});
+  scene.writer.add({key(3), std::string(Store::kMaxBatchBytes, ' ')});
+  for (std::size_t i = 4; i < 200; ++i) scene.writer.add({key(i), "{}"});
+  scene.writer.finish();
+  scene.check_order(200);
 }
 
 TEST_CASE("after an error nothing that comes later is written") {
