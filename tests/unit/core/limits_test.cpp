@@ -1,0 +1,185 @@
+// The limits that a configuration sets, and why a job that was stopped was stopped.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+// Its job ends as `exit` says, but for the id.
+void exits(Alone& a, const std::string& key, JobExited exit) {
+  const Job* job = a.cluster.job(key);
+  REQUIRE(job != nullptr);
+  exit.attempt = job->id;
+  a.daemon.jobs.erase(exit.attempt);
+  a.cluster.tell(a.daemon, std::move(exit));
+}
+
+Duration time_allowed(const Alone& a) {
+  const StartJob start = all<StartJob>(a.daemon).back();
+  REQUIRE(start.deadline);
+  return *start.deadline - a.cluster.now;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("what a record asks for is bounded by what the configuration allows") {
+  QueueOptions options = options_of("a");
+  options.any_type->max_attempts_limit = 2;
+  options.any_type->timeout_limit = 10s;
+  Alone a{options};
+  Task& task = a.cluster.make("1");
+  task.max_attempts = 100;
+  task.timeout = 1h;
+  a.cluster.store.put(task);
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
+  CHECK(time_allowed(a) == 10s);
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 5s));
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.run_for(1s);
+  CHECK(a.dead("dead/1").reason == "failed");
+
+  a.cluster.put("2");  // asks for nothing
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
+  CHECK(time_allowed(a) == 10s);
+  a.cluster.end_job(a.daemon, "tasks/2");
+  a.cluster.run_for(1s);
+  Task& short_one = a.cluster.make("3");
+  short_one.timeout = 2s;
+  a.cluster.store.put(short_one);
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
+  CHECK(time_allowed(a) == 2s);
+}
+
+TEST_CASE("what is called cannot ask for less than the backoff, nor for more than a day") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  JobExited exit{{}, JobEnding::kRetry, "503", {}};
+  exit.retry_after = 1ms;
+  exits(a, "tasks/1", exit);
+  a.cluster.run_for(900ms);
+  CHECK(a.cluster.started.size() == 1);
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 1s));
+  exit.retry_after = 48h;
+  exits(a, "tasks/1", exit);
+  a.cluster.run_for(24h - 1s);
+  CHECK(a.cluster.started.size() == 2);
+  CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 2s));
+}
+
+TEST_CASE("with too much that ended and is not written nothing more is claimed or started") {
+  for (const std::uint32_t prefetch : {0U, 2U}) {
+    QueueOptions options = options_of("a");
+    options.max_unacked = 2;
+    options.prefetch = prefetch;
+    Alone a{options};
+    for (const char* id : {"1", "2", "3", "4", "5"}) a.cluster.put(id);
+    a.cluster.run_for(100ms);
+    for (const char* key : {"tasks/1", "tasks/2"}) {
+      a.cluster.store.no_right.insert(key);
+      a.cluster.end_job(a.daemon, key);
+      a.cluster.run_for(100ms);
+    }
+    CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
+    // What was claimed ahead had room when it was claimed.
+    CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (prefetch != 0));
+    CHECK_FALSE(a.cluster.store.task("tasks/5")->stamp.taken);
+    a.cluster.store.no_right.clear();
+    CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 10s));
+  }
+}
+
+TEST_CASE("a task that was begun in time does not expire while it is claimed ahead again") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  Alone a{options};
+  Task& task = a.cluster.make("1");
+  task.expire_at = a.cluster.wall() + 5s;
+  a.cluster.store.put(task);
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.put("0");
+  a.cluster.run_for(4s);
+  REQUIRE(a.cluster.started == Keys{"tasks/1", "tasks/0"});
+  REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
+  a.cluster.run_for(5s);
+  a.cluster.end_job(a.daemon, "tasks/0");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.back() == "tasks/1");
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE("a job that timed out has failed, also when the drain would have stopped it") {
+  QueueOptions options = options_of("a");
+  options.drain_timeout = 100ms;
+  Alone a{options};
+  a.cluster.stopping = [](Duration grace) { return grace; };
+  Task& task = a.cluster.make("1");
+  task.timeout = 1s;
+  a.cluster.store.put(task);
+  a.cluster.run_for(1500ms);
+  a.cluster.tell(a.daemon, StopRequested{});
+  CHECK(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
+  const Stamp& stamp = a.cluster.store.task("tasks/1")->stamp;
+  CHECK(stamp.attempt == 1);
+  CHECK(stamp.error == "timed out; stopped");
+}
+
+TEST_CASE("a job that ends well although it was told to stop has ended well") {
+  Alone a;
+  a.cluster.stopping = [](Duration grace) { return grace; };
+  a.cluster.plan = [](const Task&) { return JobPlan{2s, JobEnding::kDone, {}}; };
+  Task& task = a.cluster.make("1");
+  task.timeout = 1s;
+  a.cluster.store.put(task);
+  a.cluster.run_for(5s);
+  CHECK(a.idle());
+  CHECK(a.cluster.store.dead.empty());
+  CHECK(a.cluster.store.finished.size() == 1);
+}
+
+TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") {
+  QueueOptions options = options_of("a");
+  options.max_losses = 2;
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  exits(a, "tasks/1", {{}, JobEnding::kStopped, "its lease ran out", {}});
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 1s));
+  CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 1);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 2);
+  exits(a, "tasks/1", {{}, JobEnding::kStopped, "its lease ran out", {}});
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == 2);
+  CHECK(a.dead("dead/1").reason == "owner lost");
+  CHECK(a.dead("dead/1").stamp.lost == 2);
+}
+
+TEST_CASE("at most once: what was claimed ahead and never started is given back, not buried") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  options.any_type->delivery = Delivery::kAtMostOnce;
+  Alone a{options};
+  a.cluster.put("1");
+  a.cluster.put("2");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.store.task("tasks/2")->stamp.taken);
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.store.dead.empty());
+  REQUIRE(a.cluster.store.has("tasks/2"));
+  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);
+  CHECK(a.cluster.store.task("tasks/2")->stamp.attempt == 0);
+}
+
+TEST_SUITE_END();
