@@ -27,6 +27,7 @@ namespace lictor::core {
   X(OrderByKey, "tasks start in the order of their keys")                                \
   X(IgnoreExecuteAt, "a task starts before its executeAt")                               \
   X(IgnorePause, "tasks are claimed and started although the queue is paused")           \
+  X(ClaimUnread, "a new leader claims before it has read whether the queue is paused")   \
   X(IgnoreWithdrawal, "a job runs on although its key was deleted")                      \
   X(NoLookAgain, "what is written to a key while its task is being ended is not seen")   \
   X(NoTombstone, "an old listing brings a finished task back")                           \

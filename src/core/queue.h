@@ -198,6 +198,7 @@ class Queue {
   bool left_ = false;  // Stopped was said; nothing is to follow
 
   RequestId control_;
+  bool control_known_ = false;  // whether it is paused was read in this term
   Instant control_at_ = Instant::max();
   std::uint64_t control_index_ = 0;
   bool told_control_ = false;  // that it cannot be read; once, not at every try

@@ -95,7 +95,8 @@ void Queue::give_back_too_early(Instant now, Effects& out) {
 void Queue::claim_next(Instant now, Effects& out) {
   rate_at_ = ahead_at_ = Instant::max();
   const bool paused = paused_ && !mutant(Mutant::kIgnorePause);
-  if (drain_ != Drain::kNone || paused || !lease_.trusted(now) || !listing_.complete()) return;
+  if (drain_ != Drain::kNone || paused || !lease_.trusted(now)) return;
+  if (!listing_.complete() || !control_known_) return;
   while (commits_.has_room(now)) {
     auto task = schedule_.next(wall(now));
     const bool due = task != nullptr;

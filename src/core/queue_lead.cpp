@@ -55,6 +55,7 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
 void Queue::begin_term(Instant now, Effects& out) {
   out.emplace_back(Fact{Fact::Kind::kLeading, {}, 0, 0, {}, {}});
   control_index_ = 0;
+  control_known_ = mutant(Mutant::kClaimUnread);
   seen_step_down_.reset();
   marking_folder_ = marking_control_ = false;
   listing_.start(now, out);
@@ -97,6 +98,8 @@ void Queue::watch_control(Instant now, Effects& out) {
 void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   if (event.request != control_ || !control_) return;
   control_ = {};
+  // What may not be read, or is nonsense, pauses nothing; what was not answered may.
+  if (event.ok || event.denied || event.unreadable) control_known_ = true;
   if (!event.ok) {
     if (event.unreadable && !std::exchange(told_control_, true)) {
       out.emplace_back(Fact{Fact::Kind::kStoreTrouble,

@@ -65,7 +65,7 @@ void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reas
   const std::size_t before = reasons.size();
   if (drain_ != Drain::kNone) reasons.push_back({Kind::kDraining});
   if (paused_) reasons.push_back({.kind = Kind::kPaused, .text = paused_by_});
-  if (!listing_.complete()) reasons.push_back({Kind::kReading});
+  if (!listing_.complete() || !control_known_) reasons.push_back({Kind::kReading});
   if (!schedule_.startable(task.key)) {
     reasons.push_back({.kind = Kind::kNoExecutor, .text = task.type});
     return;

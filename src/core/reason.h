@@ -12,7 +12,7 @@ namespace lictor::core {
 struct Reason {
   enum class Kind {
     kUnknownTask,   // no such task, as far as is known
-    kReading,       // the list of tasks is not read yet
+    kReading,       // the list of tasks, or whether the queue is paused, is not read yet
     kNotLeading,    // this member does not lead, or cannot prove it now
     kDraining,      // the leader gives up the lead, or stops
     kPaused,        // text: by whom

@@ -53,6 +53,10 @@ void Oracle::produced(const Task& task) {
   latest_[task.key] = *task.record;
 }
 
+void Oracle::control(bool paused) {
+  paused_since_ = paused ? std::min(paused_since_, cluster_.now) : Instant::max();
+}
+
 void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   Term& term = terms_[&daemon];
   if (daemon.waiting.size() > kMostRequests) {
@@ -61,7 +65,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
-      term = {term.number + 1, true, term.proof, {}, {}};
+      term = {term.number + 1, true, cluster_.now, term.proof, {}, {}};
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
     }
@@ -96,6 +100,9 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   const std::string who = daemon.name + " starts " + task.key;
   on_alone(daemon, task);
   if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
+  if (!stale_ && paused_since_ < terms_[&daemon].began) {
+    cluster_.violation(who + " in a queue that was paused before it led");
+  }
   // It was due when it was claimed; since, the clock may have been set back.
   if (!daemon.clock_stepped && task.execute_at &&
       Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {

@@ -31,6 +31,8 @@ class Oracle {
   void withdrawn(const std::string& record) { written_.erase(origin(record)); }
   /// A stranger wrote beside lictor's fields; it is `record` now.
   void touched(const std::string& key, const std::string& record) { latest_[key] = record; }
+  /// The control key says so now.
+  void control(bool paused);
   /// Listings may show what is older than what was acknowledged.
   void allow_stale() { stale_ = true; }
 
@@ -54,6 +56,7 @@ class Oracle {
   struct Term {
     std::uint64_t number = 0;
     bool leading = false;
+    Instant began{};
     Instant proof = Instant::min();  // when the last proof that it heard was sent
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
     std::set<std::string> done;                                    // records whose jobs ended well
@@ -76,6 +79,7 @@ class Oracle {
 
   Cluster& cluster_;
   bool stale_ = false;
+  Instant paused_since_ = Instant::max();
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
   std::map<std::string, std::string>

@@ -226,12 +226,23 @@ void Simulation::misfortune_of_store() {
   if (strikes(Misfortune::kReap)) cluster_.store.reap();
 }
 
+void Simulation::control(bool paused, const std::string& step_down) {
+  cluster_.store.control(paused, step_down);
+  oracle_.control(paused);
+}
+
 void Simulation::strangers() {
   if (strikes(Misfortune::kControl)) {
-    cluster_.store.control(chance(0.2), "step-down " + std::to_string(random_.next()));
+    control(chance(0.2), "step-down " + std::to_string(random_.next()));
   }
-  if (strikes(Misfortune::kOverwriteControl)) cluster_.store.overwrite_control();
-  if (strikes(Misfortune::kDeleteControl)) cluster_.store.remove_control();
+  if (strikes(Misfortune::kOverwriteControl)) {
+    cluster_.store.overwrite_control();
+    oracle_.control(false);
+  }
+  if (strikes(Misfortune::kDeleteControl)) {
+    cluster_.store.remove_control();
+    oracle_.control(false);
+  }
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
   if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
   if (strikes(Misfortune::kTouch)) touch();
@@ -310,7 +321,7 @@ void Simulation::run_with_faults() {
 
 void Simulation::heal() {
   phase_ = Phase::kHealed;
-  cluster_.store.control(false, "");
+  control(false, "");
   for (const auto& daemon : cluster_.daemons()) {
     daemon->paused_until = Instant::min();
     cluster_.step_clock(*daemon, -daemon->wall_offset);
@@ -332,7 +343,7 @@ void Simulation::try_order() {
   // What was late may still land; and who was told to go has come back.
   cluster_.run_for(70s);
   cluster_.run_until([&] { return cluster_.leader() != nullptr; }, 60s);
-  cluster_.store.control(true, "");
+  control(true, "");
   cluster_.run_for(3s);
   const std::size_t before = cluster_.started.size();
   for (int i = 0; i < 8; ++i) {
@@ -352,7 +363,7 @@ void Simulation::try_order() {
     orders[key] = order_of(task);
     lanes[key] = task.serial_key;
   }
-  cluster_.store.control(false, "");
+  control(false, "");
   if (!cluster_.run_until([&] { return cluster_.store.task_keys().empty(); }, 60s) && !failed()) {
     cluster_.violation("eight tasks did not end within a minute without faults");
   }

@@ -106,6 +106,7 @@ class Simulation {
   [[nodiscard]] Tampering tampering();
   void misfortune_of_daemon(Daemon& daemon);
   void strangers();
+  void control(bool paused, const std::string& step_down);
   void touch();
   void delete_leader_key();
   void withdraw(const std::string& key);

@@ -1,0 +1,129 @@
+// What operators ask for by the control key: pauses and step-downs, also over a change of leader.
+
+#include <doctest/doctest.h>
+
+#include "two.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a new leader starts nothing before it knows whether the queue is paused") {
+  for (const bool refused : {false, true}) {
+    Two two;
+    two.cluster.store.control(true, "");
+    two.cluster.put("1");
+    two.cluster.run_for(1s);
+    REQUIRE(two.cluster.started.empty());
+    two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+      Fault f;
+      const bool first = all<WatchControl>(daemon).size() <= 1;
+      if (&daemon == two.b && std::holds_alternative<WatchControl>(e) && first) {
+        f.refused = refused;
+        f.back = 2s;
+      }
+      return f;
+    };
+    two.cluster.tell(two.a, StopRequested{});
+    CHECK(two.until_leader(*two.b) < 100ms);
+    two.cluster.run_for(1s);
+    CHECK(two.b->queue->why(two.cluster.now, "tasks/1").front().kind == Reason::Kind::kReading);
+    two.cluster.run_for(10s);
+    CHECK(two.cluster.started.empty());
+    CHECK_FALSE(two.cluster.store.task("tasks/1")->stamp.taken);
+    two.cluster.store.control(false, "");
+    two.cluster.run_for(1s);
+    CHECK(two.cluster.started == Keys{"tasks/1"});
+  }
+}
+
+TEST_CASE("a control key that may not be read, or holds nonsense, holds up no task") {
+  Cluster cluster;
+  cluster.store.overwrite_control();
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.put("1");
+  cluster.run_for(1s);
+  CHECK(cluster.started == Keys{"tasks/1"});
+  CHECK(count(a, Fact::Kind::kStoreTrouble) == 1);
+}
+
+TEST_CASE("who leads again reads again whether the queue is paused") {
+  Cluster cluster;
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(1s);
+  cluster.store.control(true, "");
+  cluster.put("1");
+  cluster.run_for(1s);
+  cluster.kill_session();
+  cluster.run_for(60s);
+  REQUIRE(count(a, Fact::Kind::kLeading) == 2);
+  CHECK(cluster.started.empty());
+  CHECK(a.queue->paused());
+}
+
+TEST_CASE("a step-down is for who leads when it is asked for, and for nobody later") {
+  Two two;
+  two.cluster.store.control(false, "first");
+  two.until_leader(*two.b);
+  CHECK(two.a.waiting.size() <= 2);  // who waits asks who leads, and renews: no more
+  two.cluster.run_for(15s);
+  two.cluster.store.control(false, "second");
+  two.until_leader(two.a);
+  two.cluster.run_for(15s);
+  CHECK(two.cluster.leader() == &two.a);
+  two.cluster.store.control(false, "");  // it was taken back
+  two.cluster.run_for(15s);
+  CHECK(two.cluster.leader() == &two.a);
+  CHECK(count(two.a, Fact::Kind::kSteppedDown) == 1);
+}
+
+TEST_CASE("a step-down is heard where the control key may not be made") {
+  Cluster cluster;
+  cluster.store.no_right.insert("control");
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(5s);
+  REQUIRE(cluster.leader() == &a);
+  cluster.store.control(false, "please");
+  cluster.run_for(5s);
+  CHECK(count(a, Fact::Kind::kSteppedDown) == 1);
+}
+
+TEST_CASE("a step-down whose leader is lost meanwhile is over") {
+  QueueOptions options = options_of("a");
+  options.drain_timeout = 1h;
+  Cluster cluster;
+  Daemon& a = cluster.add(options);
+  cluster.put("1");
+  cluster.run_for(1s);
+  cluster.store.control(false, "please");
+  cluster.run_for(1s);
+  REQUIRE(a.queue->draining());
+  cluster.kill_session();
+  cluster.run_for(40s);
+  CHECK(cluster.leader() == &a);
+  CHECK_FALSE(a.queue->draining());
+  CHECK(cluster.started == Keys{"tasks/1", "tasks/1"});
+}
+
+TEST_CASE("a step-down that is asked for while the daemon stops does not keep it") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(1s);
+  two.cluster.store.control(false, "please");
+  two.cluster.run_for(1s);
+  two.cluster.end_job(two.a, "tasks/1");
+  two.until_leader(*two.b);
+  CHECK(two.a.stopped);
+}
+
+TEST_SUITE_END();
