@@ -292,6 +292,7 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
   CHECK(result.settled[0].verdict == Commits::Verdict::kRefused);
   CHECK_FALSE(f.commits.idle());
   CHECK(f.commits.has_room(kNow));
+  CHECK(f.commits.next_deadline() == kNow + 5s);
   CHECK(f.send(kNow + 4s).empty());
   CHECK(f.send(kNow + 5s).size() == 1);
 }
@@ -303,6 +304,21 @@ TEST_CASE("what was never sent goes again, after a pause that also keeps claims 
   CHECK(f.send(kNow + 499ms).empty());
   CHECK_FALSE(f.commits.has_room(kNow + 499ms));
   CHECK(f.send(kNow + 500ms).size() == 1);
+}
+
+TEST_CASE("what is refused as a whole goes again after a pause") {
+  for (const bool denied : {false, true}) {
+    Fixture f;
+    f.commits.add(kNow, finish("a"));
+    const auto why = denied ? OpFailure::kDenied : OpFailure::kOther;
+    const auto part = Committed::Part::kTask;
+    f.reply(rejected(f.send()[0], {{Committed::kFence, why, part, "no"}}));
+    const Instant again = kNow + (denied ? 5s : 500ms);
+    CHECK(f.commits.next_deadline() == again);
+    CHECK(f.send(again - 1ms).empty());
+    CHECK_FALSE(f.commits.has_room(again - 1ms));
+    CHECK(f.send(again).size() == 1);
+  }
 }
 
 TEST_CASE("a large record goes alone, plainly, and only after a proof that is newer than it") {
@@ -331,7 +347,10 @@ TEST_CASE("a large record goes alone, plainly, and only after a proof that is ne
 TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
+  f.commits.add(kNow, finish("z"));
+  f.reply(rejected(f.send()[0], {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
   const auto sent = f.send();
+  REQUIRE(sent.size() == 1);
   f.commits.add(kNow, claim("b", 400'000));
   Effects out;
   f.commits.clear(out);
@@ -340,6 +359,7 @@ TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   const auto result = f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
   CHECK(result.settled.empty());
   CHECK_FALSE(result.proof.has_value());
+  CHECK(f.send(kNow + 1h, kNow + 1h).empty());
 }
 
 TEST_CASE("ends and claims are spread over the transactions under way, each kind in its order") {

@@ -91,6 +91,21 @@ TEST_CASE("a task written anew while its unreadable forerunner is being buried r
   CHECK(a.cluster.store.dead.empty());
 }
 
+TEST_CASE("an unreadable record that is put right while it is being buried runs") {
+  Alone a;
+  a.cluster.fault = [](const Daemon&, const Effect& e) {
+    Fault f;
+    if (std::holds_alternative<Commit>(e)) f.out = 200ms;
+    return f;
+  };
+  a.cluster.store.put_bad("tasks/1", "{", "expected a JSON object");
+  a.cluster.run_for(50ms);
+  a.cluster.put("1");
+  a.cluster.run_for(2s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
 TEST_CASE("a finish whose reply was lost is not run again") {
   for (const Fault& fault : {lost_reply(), lost_request()}) {
     Alone a;

@@ -31,6 +31,16 @@ TEST_CASE("one leads, the other waits without polling") {
   CHECK(two.b->log.size() - before < 10 * 60 / 5 + 10 * 3);  // renewals, and a watch a minute
 }
 
+TEST_CASE("who leads and who waits renew their sessions at the interval that is set") {
+  Two two;
+  two.cluster.run_for(1min);
+  for (const Daemon* daemon : {&two.a, two.b}) {
+    const auto renewals = all<RenewSession>(*daemon).size();
+    CHECK(renewals >= 11);
+    CHECK(renewals <= 13);
+  }
+}
+
 TEST_CASE("the lease is trusted from when its proof was sent") {
   Cluster cluster;
   cluster.fault = [](const Daemon&, const Effect& e) {

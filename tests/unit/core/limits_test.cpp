@@ -165,6 +165,22 @@ TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") 
   CHECK(a.dead("dead/1").stamp.lost == 2);
 }
 
+TEST_CASE("a dead letter holds the end of the output, unless a value could not hold both") {
+  QueueOptions options = options_of("a");
+  options.max_value_bytes = 20'000;
+  Alone a{options};
+  for (const std::size_t bytes : {1'000U, 2'000U}) {
+    Task& task = a.cluster.make(std::to_string(bytes));
+    task.record = std::make_shared<const std::string>(std::string(8'000, '.'));
+    a.cluster.store.put(task);
+    a.cluster.run_for(100ms);
+    exits(a, task.key, {{}, JobEnding::kPermanent, "no luck", std::string(bytes, 'x')});
+    a.cluster.run_for(100ms);
+  }
+  CHECK(a.dead("dead/1000").output_tail.size() == 1'000);
+  CHECK(a.dead("dead/2000").output_tail.empty());
+}
+
 TEST_CASE("at most once: what was claimed ahead and never started is given back, not buried") {
   QueueOptions options = options_of("a");
   options.prefetch = 1;

@@ -144,6 +144,27 @@ TEST_CASE("a task that was begun keeps its serialKey's turn, until it is gone") 
   }
 }
 
+TEST_CASE("what was begun and has no executor here holds back nobody") {
+  Schedule schedule;
+  schedule.put(task({"1", 1, {}, {}, {}, "db", 1}), false);
+  schedule.put(task({"2", 2, {}, {}, {}, "db"}), true);
+  CHECK(next(schedule, at(0)) == "2");
+}
+
+TEST_CASE("when the task whose turn it is is put off, the next of its serialKey has its turn") {
+  Schedule schedule;
+  const auto first = task({"1", 1, {}, {}, {}, "db"});
+  schedule.put(first, true);
+  schedule.put(task({"2", 2, {}, {}, {}, "db"}), true);
+  schedule.put(task({"3", 3, {}, {}, {}, "db"}), true);
+  CHECK(take(schedule, at(0)) == "1");
+  CHECK(next(schedule, at(0)).empty());  // 2 and 3 are parked
+  schedule.release(*first);
+  CHECK(next(schedule, at(0)) == "2");
+  schedule.put(task({"2", 2, {}, at(100), {}, "db"}), true);
+  CHECK(next(schedule, at(0)) == "3");
+}
+
 TEST_CASE("a parked task that is withdrawn or rewritten leaves no trace") {
   Schedule schedule;
   const auto first = task({"1", 1, {}, {}, {}, "db"});
