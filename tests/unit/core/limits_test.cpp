@@ -77,6 +77,77 @@ TEST_CASE("what is called cannot ask for less than the backoff, nor for more tha
   CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 2s));
 }
 
+TEST_CASE("a backoff of days is one of days, by the type's setting and by the record's") {
+  for (const bool by_record : {false, true}) {
+    const Backoff days{48h, 48h, 1.0, 0};
+    QueueOptions options = options_of("a");
+    if (!by_record) options.any_type->backoff = days;
+    Alone a{options};
+    Task& task = a.cluster.make("1");
+    if (by_record) task.backoff = days;
+    a.cluster.store.put(task);
+    a.cluster.run_for(1s);
+    a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+    a.cluster.run_for(47h);
+    CHECK(a.cluster.started.size() == 1);
+    CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 2h));
+  }
+}
+
+TEST_CASE("a reload takes over every limit and policy, and nothing that the lease is built on") {
+  QueueOptions next = options_of("b");
+  next.concurrency = 11;
+  next.prefetch = 12;
+  next.preload = 13s;
+  next.max_unacked = 14;
+  next.max_losses = 15;
+  next.rate_limit = Rate{16s, 17};
+  next.history = HistoryLimits{18, 19h};
+  next.serialize_retries = false;
+  next.drain_timeout = 20s;
+  next.types["T"].max_attempts = 21;
+  next.any_type->max_attempts = 22;
+  next.session_ttl = next.lock_delay = next.kill_grace = next.margin = 23s;
+  next.renew_interval = next.request_timeout = 24s;
+  QueueOptions options = options_of("a");
+  options.take_limits(next);
+  CHECK(options.concurrency == 11);
+  CHECK(options.prefetch == 12);
+  CHECK(options.preload == 13s);
+  CHECK(options.max_unacked == 14);
+  CHECK(options.max_losses == 15);
+  CHECK(options.rate_limit == Rate{16s, 17});
+  CHECK(options.history == HistoryLimits{18, 19h});
+  CHECK_FALSE(options.serialize_retries);
+  CHECK(options.drain_timeout == 20s);
+  CHECK(options.types == next.types);
+  CHECK(options.any_type == next.any_type);
+  CHECK(options.node == "a");
+  CHECK(options.lease_span() == QueueOptions{}.lease_span());
+  CHECK(options.session_ttl == QueueOptions{}.session_ttl);
+  CHECK(options.renew_interval == QueueOptions{}.renew_interval);
+  CHECK(options.request_timeout == QueueOptions{}.request_timeout);
+}
+
+TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then on") {
+  const QueueOptions options = options_of("a");
+  Alone a{options};
+  a.all_end_after(1ms);
+  const auto reload = [&](std::optional<Rate> rate) {
+    QueueOptions next = options;
+    next.rate_limit = rate;
+    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
+    a.cluster.run_for(1ms);
+  };
+  reload(Rate{10s, 1});
+  for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
+  a.cluster.run_for(15s);
+  CHECK(a.cluster.started.size() == 2);
+  reload(std::nullopt);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == 6);
+}
+
 TEST_CASE("with too much that ended and is not written nothing more is claimed or started") {
   for (const std::uint32_t prefetch : {0U, 2U}) {
     QueueOptions options = options_of("a");
