@@ -104,10 +104,12 @@ constexpr const char* kCheckExamples =
 
 constexpr const char* kDevExamples =
     "Keys, sessions, transactions and blocking queries as a Consul agent answers them, in memory:\n"
-    "nothing is kept. Without --config every task is printed and done.\n"
+    "nothing is kept. Without --config every task is printed and done, until a \"lictor run\" is\n"
+    "started beside it.\n"
     "\n"
     "Examples:\n"
     "  lictor dev\n"
+    "  lictor dev --no-worker & lictor run --config ./lictor.json\n"
     "  lictor dev --listen 127.0.0.1:0 --config ./lictor.json\n";
 
 constexpr const char* kBenchExamples =
@@ -311,6 +313,7 @@ class CommandLine {
     dev_->add_option("--listen", dev_options_.listen,
                      "Where the store listens (default: 127.0.0.1:8500; port 0: any)")
         ->type_name("ADDRESS");
+    dev_->add_flag("!--no-worker", dev_options_.worker, "The store alone");
     bench_ = add_command("bench", "Measure lictor beside Consul alone", kBenchExamples);
     bench_->add_option("--tasks", bench_options_.tasks, "How many, for each figure (default: 2000)")
         ->type_name("N")

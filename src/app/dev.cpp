@@ -1,9 +1,12 @@
 #include "app/dev.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -64,46 +67,87 @@ class ScratchFolder {
   bool made_ = false;
 };
 
+// A daemon of the built-in queue has a session of this name from its start on.
+bool has_rivals(const dev::State& state) {
+  return std::count_if(state.sessions().begin(), state.sessions().end(), [](const auto& entry) {
+           return entry.second.name.starts_with("lictor default ");
+         }) > 1;
+}
+
 // The store's process.
 class StoreProcess {
  public:
-  explicit StoreProcess(int listener) {
+  /// With `gives_way` this process gets SIGTERM when a second daemon comes to the built-in queue.
+  StoreProcess(int listener, bool gives_way) {
     const pid_t parent = getpid();
+    if (pipe2(rivals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     pid_ = fork();
     if (pid_ != 0) return;
-    // Ctrl-C goes to all of the group. The daemon needs the store to go down in order, then ends
-    // it.
+    // Ctrl-C goes to all of the group, and some stop it by TERM. The daemon needs the store to go
+    // down in order, then ends it.
     signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) std::_Exit(0);
     dev::Model model{{random_seed()}};
-    dev::serve_store(listener, model);
+    std::uint64_t seen = 0;
+    dev::serve_store(listener, model, [&](const dev::State& state) {
+      if (!gives_way || state.session_index() == seen) return;
+      seen = state.session_index();
+      if (!has_rivals(state)) return;
+      gives_way = false;
+      if (write(rivals_[1], "", 1) == 1) kill(parent, SIGTERM);
+    });
   }
   ~StoreProcess() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
+    for (const int fd : rivals_) close(fd);
   }
   StoreProcess(const StoreProcess&) = delete;
   StoreProcess& operator=(const StoreProcess&) = delete;
 
   [[nodiscard]] bool started() const { return pid_ > 0; }
+  /// Whether a daemon has come that this process's own is to give way to.
+  [[nodiscard]] bool has_rival() const {
+    char byte = 0;
+    return read(rivals_[0], &byte, 1) == 1;
+  }
 
  private:
   pid_t pid_ = -1;
+  std::array<int, 2> rivals_{-1, -1};
 };
 
-std::string greeting(const std::string& url, const Config& config, bool built_in) {
+sigset_t ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT}) sigaddset(&signals, number);
+  return signals;
+}
+
+// The signals are blocked: here, or by the daemon before.
+void wait_for_end() {
+  const sigset_t signals = ending_signals();
+  int number = 0;
+  sigwait(&signals, &number);
+}
+
+std::string greeting(const std::string& url, const Config& config, bool built_in, bool has_worker) {
   const std::string key = config.queues.front().tasks_prefix;
   std::string text =
-      "lictor dev: a store that speaks Consul's HTTP API, and a worker. \n"
+      "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n  store   " +
       url + "\n";
-  text += built_in ? "  worker  prints every task and calls it done; --config gives it executors\n"
-                   : "  worker  as " + config.file + " says\n";
+  text += !has_worker ? "  worker  none: \"lictor run\" beside it is one\n"
+          : !built_in
+              ? "  worker  as " + config.file + " says\n"
+              : "  worker  prints every task and calls it done, until \"lictor run\" comes;\n"
+                "          --config gives it executors\n";
   return text + "\nTry, in another terminal:\n\n  curl -X PUT " + url + "/v1/kv/" + key +
          "1 -d '{\"taskType\": \"Hello\", \"taskPara\": {\"to\": \"you\"}}'\n\n";
 }
@@ -145,15 +189,29 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   auto config = configure();
   if (!config) return tl::unexpected(std::move(config.error()));
 
-  const StoreProcess store{listeners->front().fd.get()};
+  // Before there is a second process: who ends this one by then ends it in order.
+  if (!command.worker) {
+    const sigset_t signals = ending_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  }
+  const StoreProcess store{listeners->front().fd.get(), built_in && command.worker};
   if (!store.started()) {
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + std::strerror(errno));
   }
   listeners->front().fd.reset();
-  console.print(greeting(url, *config, built_in));
+  console.print(greeting(url, *config, built_in, command.worker));
   if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
-  return run_daemon(*config, executors, {false, configure});
+  if (command.worker) {
+    const int code = run_daemon(*config, executors, {false, configure});
+    if (code != 0 || !store.has_rival()) return code;
+    std::fprintf(
+        stderr,
+        "lictor dev: another daemon serves the queue \"default\" now: the worker that only "
+        "prints has given way to it; the store goes on\n");
+  }
+  wait_for_end();
+  return 0;
 }
 
 }  // namespace lictor::app

@@ -35,7 +35,7 @@ constexpr Duration kLookAtClient =
 // The model, for many threads.
 class Store {
  public:
-  explicit Store(Model& model) : model_(model) {}
+  Store(Model& model, OnChange on_change) : model_(model), on_change_(std::move(on_change)) {}
 
   // Blocks as a blocking query does, or until `is_gone` says so.
   template <class IsGone>
@@ -51,7 +51,10 @@ class Store {
       const std::uint64_t before = model_.index();
       const Instant now = boot_now();
       auto answered = model_.handle(now, request, now >= until || is_gone(), &watch);
-      if (model_.index() != before) changed_.notify_all();
+      if (model_.index() != before) {
+        changed_.notify_all();
+        if (on_change_) on_change_(model_.state());
+      }
       if (answered) return std::move(*answered);
       const Instant next = std::min({until, model_.next_deadline(), now + kLookAtClient});
       changed_.wait_for(lock, next - now);
@@ -60,6 +63,7 @@ class Store {
 
  private:
   Model& model_;
+  const OnChange on_change_;
   Random random_{random_seed()};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -168,8 +172,8 @@ class Library : public httplib::Server {
 
 }  // namespace
 
-void serve_store(int listener, Model& model) {
-  Store store{model};
+void serve_store(int listener, Model& model, OnChange on_change) {
+  Store store{model, std::move(on_change)};
   Library library{store};
   std::atomic<int> connections = 0;
   while (true) {
