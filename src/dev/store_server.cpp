@@ -3,15 +3,15 @@
 #include <httplib.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMaxConnections = 200;  // Consul's http_max_conns_per_client
-constexpr int kPatienceMs = 60'000;   // for the next byte, or the next request
+constexpr int kPatienceMs = 60'000;   // for the next byte, sent or taken, or the next request
 constexpr std::size_t kMaxBodyBytes = 8 * 1024 * 1024;
 constexpr Duration kLookAtClient =
     1s;  // how often a waiting query looks whether its client is there
@@ -67,6 +67,45 @@ class Store {
   Random random_{random_seed()};
   std::mutex mutex_;
   std::condition_variable changed_;
+};
+
+// Who is connected. At the limit a connection that waits for its next request goes for a new one,
+// the one that has waited longest first: who opens many and says nothing keeps nobody out.
+class Connections {
+ public:
+  // False: there are too many, and all of them are busy.
+  bool admit() {
+    const std::lock_guard lock{mutex_};
+    if (open_ >= kMaxConnections) {
+      const auto longest = std::min_element(idle_.begin(), idle_.end(),
+                                            [](auto& a, auto& b) { return a.second < b.second; });
+      if (longest == idle_.end()) return false;
+      shutdown(longest->first, SHUT_RDWR);
+      idle_.erase(longest);
+      --open_;
+    }
+    ++open_;
+    return true;
+  }
+  void idle(int fd) {
+    const std::lock_guard lock{mutex_};
+    idle_[fd] = boot_now();
+  }
+  // False: it had to go.
+  bool busy(int fd) {
+    const std::lock_guard lock{mutex_};
+    return idle_.erase(fd) != 0;
+  }
+  void end(int fd, bool had_to_go) {
+    const std::lock_guard lock{mutex_};
+    if (!had_to_go) --open_;
+    close(fd);
+  }
+
+ private:
+  std::mutex mutex_;
+  int open_ = 0;  // without those that had to go
+  std::map<int, Instant> idle_;
 };
 
 // A blocking socket.
@@ -136,23 +175,30 @@ class Library : public httplib::Server {
     set_payload_max_length(kMaxBodyBytes);
   }
 
-  void answer_all(int fd) {
+  void answer_all(int fd, Connections& connections) {
     SocketStream stream{fd};
     current = &stream;
+    bool had_to_go = false;
+    const auto next = [&] {
+      connections.idle(fd);
+      const bool readable = stream.is_readable();
+      had_to_go = !connections.busy(fd);
+      return readable && !had_to_go;
+    };
     bool closed = false;
-    while (!closed && stream.is_readable() &&
-           process_request(stream, false, closed, [](httplib::Request& request) {
-             // The library would take a body apart by its type, and wait for one without a length.
-             request.headers.erase("Content-Type");
-             request.headers.erase("Range");
-             request.ranges.clear();
-             if (!request.has_header("Content-Length") &&
-                 !request.has_header("Transfer-Encoding")) {
-               request.headers.emplace("Content-Length", "0");
-             }
-           })) {
+    while (
+        !closed && next() && process_request(stream, false, closed, [](httplib::Request& request) {
+          // The library would take a body apart by its type, and wait for one without a length.
+          request.headers.erase("Content-Type");
+          request.headers.erase("Range");
+          request.ranges.clear();
+          if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) {
+            request.headers.emplace("Content-Length", "0");
+          }
+        })) {
     }
     current = nullptr;
+    connections.end(fd, had_to_go);
   }
 
  private:
@@ -175,7 +221,8 @@ class Library : public httplib::Server {
 void serve_store(int listener, Model& model, OnChange on_change) {
   Store store{model, std::move(on_change)};
   Library library{store};
-  std::atomic<int> connections = 0;
+  Connections connections;
+  constexpr timeval kSendPatience{kPatienceMs / 1000, 0};
   while (true) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) {
@@ -184,16 +231,12 @@ void serve_store(int listener, Model& model, OnChange on_change) {
       poll(&entry, 1, -1);
       continue;
     }
-    if (connections >= kMaxConnections) {
+    if (!connections.admit()) {
       close(fd);  // as Consul does (CONSUL-FACTS.md 8)
       continue;
     }
-    ++connections;
-    std::thread{[&library, &connections, fd] {
-      library.answer_all(fd);
-      close(fd);
-      --connections;
-    }}.detach();
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSendPatience, sizeof kSendPatience);
+    std::thread{[&library, &connections, fd] { library.answer_all(fd, connections); }}.detach();
   }
 }
 

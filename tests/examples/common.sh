@@ -1,5 +1,6 @@
 # What the tests of the examples share: a folder of their own in $dir, removed at the end with all
-# that was started; a real Consul on free ports. To be sourced, with BUILD and CMAKE as arguments.
+# that was started; a real Consul on free ports, or with EXAMPLES_ON=dev a `lictor dev`. To be
+# sourced, with BUILD and CMAKE as arguments.
 set -euo pipefail
 
 build=$1 cmake=$2
@@ -31,8 +32,18 @@ free_port() {
   done
 }
 
+# start_dev ARGUMENT...: a lictor dev on a free port, whose output goes to $dir/dev.log.
+start_dev() {
+  TMPDIR=$dir start dev.log setsid "$build/src/lictor" dev --listen 127.0.0.1:0 "$@"
+  until grep -q "^  store   " "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
+  CONSUL_HTTP_ADDR=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
+  export CONSUL_HTTP_ADDR LICTOR_STATE_DIR=$dir/state
+  unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL LICTOR_CONFIG
+}
+
 start_consul() {
   local consul http
+  [ "${EXAMPLES_ON-}" != dev ] || { start_dev --no-worker; return; }
   consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
   http=$(free_port)
   start consul.log "$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
