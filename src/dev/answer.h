@@ -2,7 +2,9 @@
 
 // The answers that a handler gives.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/http.h"
@@ -37,6 +39,13 @@ namespace lictor::dev {
 
 [[nodiscard]] inline http::Response method_not_allowed(const http::Request& request) {
   return answer(405, "method " + request.method + " not allowed");
+}
+
+/// The rest of `path`, if it begins with `prefix`.
+[[nodiscard]] inline std::optional<std::string> after(const std::string& path,
+                                                      std::string_view prefix) {
+  if (!path.starts_with(prefix)) return std::nullopt;
+  return path.substr(prefix.size());
 }
 
 /// As the API shows a key; without its value in a transaction's answer to a write.

@@ -67,16 +67,13 @@ std::string read_definition(const json& asked, std::string& type, Duration& ttl)
   if ((type.empty() || type == "ttl") && ttl <= Duration{}) {
     return "Invalid check: TTL must be > 0 for TTL checks";
   }
+  if ((type == "http" || type == "tcp" || type == "script") && text_at(asked, "Interval").empty()) {
+    return "Invalid check: Interval must be > 0 for Script, HTTP, or TCP checks";
+  }
   return {};
 }
 
 http::Response truth() { return answer(200, "true"); }
-
-// The rest of `path` after `prefix`, if it begins so.
-std::optional<std::string> after(const std::string& path, std::string_view prefix) {
-  if (!path.starts_with(prefix)) return std::nullopt;
-  return path.substr(prefix.size());
-}
 
 }  // namespace
 
@@ -109,7 +106,7 @@ Catalog::Catalog(std::string node, std::uint64_t seed) : node_(std::move(node)),
 bool Catalog::has_path(const std::string& path) {
   return path.starts_with("/v1/agent/") || path.starts_with("/v1/status/") ||
          path.starts_with("/v1/catalog/") || path.starts_with("/v1/health/") ||
-         path.starts_with("/v1/event/");
+         path.starts_with("/v1/event/") || path.starts_with("/v1/operator/");
 }
 
 std::optional<http::Response> Catalog::handle(State& state, const Call& call) {
@@ -122,7 +119,7 @@ std::optional<http::Response> Catalog::handle(State& state, const Call& call) {
     return path == "/v1/catalog/register" ? catalog_register(state, *body)
                                           : catalog_deregister(state, *body);
   }
-  if (auto answered = agent_read(path)) return answered;
+  if (auto answered = agent_read(call.url)) return answered;
   const auto found = path.starts_with("/v1/health/") ? read_health(call.url) : read(call.url);
   if (!found) return answer(404);
   if (found->body.is_string()) return answer(400, found->body.get<std::string>());
@@ -168,6 +165,9 @@ http::Response Catalog::agent_write(State& state, const Call& call) {
   const std::string& path = call.url.path;
   if (path == "/v1/agent/service/register") return register_service(state, call);
   if (path == "/v1/agent/check/register") return register_check(state, call);
+  if (path == "/v1/agent/maintenance" || path.starts_with("/v1/agent/service/maintenance/")) {
+    return maintain(state, call);
+  }
   if (const auto id = after(path, "/v1/agent/service/deregister/")) {
     const auto it = own().services.find(*id);
     if (it != own().services.end() && it->second.of_agent) remove_service(state, own(), *id);
@@ -206,6 +206,11 @@ http::Response Catalog::register_service(State& state, const Call& call) {
   }
   service.tags = value_at(*asked, "Tags", json::array());
   service.meta = value_at(*asked, "Meta", json::object());
+  service.enable_tag_override = value_at(*asked, "EnableTagOverride", false);
+  const json weights = value_at(*asked, "Weights", json::object());
+  for (const char* name : {"Passing", "Warning"}) {
+    if (const json* weight = member(weights, name)) service.weights[name] = *weight;
+  }
   service.tagged_addresses = value_at(*asked, "TaggedAddresses", json::object());
   if (!service.address.empty()) {
     const json both{{"Address", service.address}, {"Port", service.port}};
@@ -239,10 +244,11 @@ http::Response Catalog::register_service(State& state, const Call& call) {
     check.service_id = service.id;
     check.of_agent = true;
   }
+  if (call.url.has("replace-existing-checks")) forget_checks(state, service.id, checks);
   put(state, own(), std::move(service));
   for (Check& check : checks) {
     if (check.ttl > Duration{}) check.expires = call.now + check.ttl;
-    put(state, own(), std::move(check));
+    put_again(state, std::move(check));
   }
   return answer(200);
 }
@@ -269,7 +275,7 @@ http::Response Catalog::register_check(State& state, const Call& call) {
     return answer(500, "ServiceID " + go_quoted(check.service_id) + " does not exist");
   }
   if (check.ttl > Duration{}) check.expires = call.now + check.ttl;
-  put(state, own(), std::move(check));
+  put_again(state, std::move(check));
   return answer(200);
 }
 
@@ -378,7 +384,7 @@ http::Response Catalog::fire(State& state, const Call& call, const std::string& 
   event["Version"] = 1;
   event["LTime"] = 0;
   const std::string text = event.dump(-1, ' ', false, json::error_handler_t::replace);
-  event["LTime"] = events_index_;
+  event["LTime"] = ++events_time_;
   events_.push_back(std::move(event));
   if (events_.size() > kMaxEvents) events_.erase(events_.begin());
   return answer(200, text);
@@ -388,13 +394,33 @@ void Catalog::put(State& state, Node& node, Service service) {
   const auto old = node.services.find(service.id);
   const auto same = [&](const Service& a) {
     return a.name == service.name && a.address == service.address && a.port == service.port &&
-           a.tags == service.tags && a.meta == service.meta;
+           a.tags == service.tags && a.meta == service.meta && a.weights == service.weights &&
+           a.enable_tag_override == service.enable_tag_override;
   };
   if (old != node.services.end() && same(old->second)) return;
   const std::uint64_t index = state.next_index();
   service.create_index = old == node.services.end() ? index : old->second.create_index;
   service.modify_index = services_index_ = service_indexes_[service.name] = index;
   node.services.insert_or_assign(service.id, std::move(service));
+}
+
+void Catalog::put_again(State& state, Check check) {
+  if (const auto old = own().checks.find(check.id); old != own().checks.end()) {
+    check.status = old->second.status;
+    check.output = old->second.output;
+  }
+  put(state, own(), std::move(check));
+}
+
+void Catalog::forget_checks(State& state, const std::string& service,
+                            const std::vector<Check>& kept) {
+  std::vector<std::string> gone;
+  for (const auto& [id, check] : own().checks) {
+    const bool is_kept =
+        std::any_of(kept.begin(), kept.end(), [&](const Check& other) { return other.id == id; });
+    if (check.service_id == service && check.of_agent && !is_kept) gone.push_back(id);
+  }
+  for (const std::string& id : gone) remove_check(state, own(), id);
 }
 
 void Catalog::put(State& state, Node& node, Check check) {

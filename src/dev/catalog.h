@@ -54,7 +54,9 @@ class Catalog {
     json tags = json::array();
     json meta;
     json tagged_addresses;  // null: none
+    json weights{{"Passing", 1}, {"Warning", 1}};
     std::int64_t port = 0;
+    bool enable_tag_override = false;
     std::uint64_t create_index = 0, modify_index = 0;
     bool of_agent = false;
   };
@@ -85,25 +87,35 @@ class Catalog {
   [[nodiscard]] http::Response register_check(State& state, const Call& call);
   [[nodiscard]] http::Response update_check(State& state, const Call& call, const std::string& id,
                                             const std::string& status, const std::string& output);
+  /// Switches the maintenance of the node or of a service on or off.
+  [[nodiscard]] http::Response maintain(State& state, const Call& call);
   [[nodiscard]] http::Response catalog_register(State& state, const json& body);
   [[nodiscard]] http::Response catalog_deregister(State& state, const json& body);
   [[nodiscard]] http::Response fire(State& state, const Call& call, const std::string& name);
   void put(State& state, Node& node, Service service);
   void put(State& state, Node& node, Check check);
+  /// Of the agent: one that was there stays as it was told last.
+  void put_again(State& state, Check check);
+  /// Those of a service of the agent that are not among `kept`.
+  void forget_checks(State& state, const std::string& service, const std::vector<Check>& kept);
   void remove_service(State& state, Node& node, const std::string& id);
   void remove_check(State& state, Node& node, const std::string& id);
   /// Whoever watches what the check is of is to look again.
   void touch(const Node& node, const Check& check, std::uint64_t index);
 
   // Reads.
-  [[nodiscard]] std::optional<http::Response> agent_read(const std::string& path) const;
+  [[nodiscard]] std::optional<http::Response> agent_read(const Url& url) const;
+  [[nodiscard]] http::Response self() const;
+  [[nodiscard]] http::Response agent_health(const Url& url) const;
+  /// A service of the agent with its checks and those of its node.
+  [[nodiscard]] json agent_health_json(const Service& service) const;
   [[nodiscard]] std::optional<Found> read(const Url& url) const;
   [[nodiscard]] std::optional<Found> read_health(const Url& url) const;
   [[nodiscard]] json node_json(const Node& node) const;
   [[nodiscard]] json service_json(const Service& service, bool of_catalog) const;
   [[nodiscard]] json check_json(const Node& node, const Check& check, bool of_catalog) const;
   [[nodiscard]] json service_node_json(const Node& node, const Service& service) const;
-  [[nodiscard]] json member_json() const;
+  [[nodiscard]] json member_json(bool wan) const;
   [[nodiscard]] std::uint64_t service_index(const std::string& name) const;
 
   [[nodiscard]] Node& own() { return nodes_.at(node_); }
@@ -117,6 +129,7 @@ class Catalog {
   std::uint64_t extinction_index_ = 0;  // when the last instance of a service went
   json events_ = json::array();
   std::uint64_t events_index_ = 1;
+  std::uint64_t events_time_ = 1;  // a Lamport clock
 };
 
 }  // namespace lictor::dev

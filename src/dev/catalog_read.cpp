@@ -1,4 +1,4 @@
-// What the agent, the catalog and the health endpoints tell.
+// What the catalog and the health endpoints tell.
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +10,6 @@ namespace lictor::dev {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr const char* kServer = "127.0.0.1:8300";
-
-std::optional<std::string> after(const std::string& path, std::string_view prefix) {
-  if (!path.starts_with(prefix)) return std::nullopt;
-  return path.substr(prefix.size());
-}
 
 bool has_tags(const json& tags, const Url& url) {
   const auto wanted = url.query.find("tag");
@@ -45,8 +38,8 @@ json Catalog::service_json(const Service& service, bool of_catalog) const {
   out["Meta"] = of_catalog && service.meta.empty() ? json() : service.meta;
   out["Port"] = service.port;
   out["Address"] = service.address;
-  out["Weights"] = {{"Passing", 1}, {"Warning", 1}};
-  out["EnableTagOverride"] = false;
+  out["Weights"] = service.weights;
+  out["EnableTagOverride"] = service.enable_tag_override;
   if (!of_catalog) return out;
   out["Proxy"] = {{"MeshGateway", json::object()}, {"Expose", json::object()}};
   out["Connect"] = json::object();
@@ -86,80 +79,15 @@ json Catalog::service_node_json(const Node& node, const Service& service) const 
            {"ServiceTags", service.tags},
            {"ServiceAddress", service.address}};
   if (!service.tagged_addresses.is_null()) out["ServiceTaggedAddresses"] = service.tagged_addresses;
-  out["ServiceWeights"] = {{"Passing", 1}, {"Warning", 1}};
+  out["ServiceWeights"] = service.weights;
   out["ServiceMeta"] = service.meta.is_null() ? json::object() : service.meta;
   out["ServicePort"] = service.port;
-  out["ServiceEnableTagOverride"] = false;
+  out["ServiceEnableTagOverride"] = service.enable_tag_override;
   out["ServiceProxy"] = {{"MeshGateway", json::object()}, {"Expose", json::object()}};
   out["ServiceConnect"] = json::object();
   out["CreateIndex"] = service.create_index;
   out["ModifyIndex"] = service.modify_index;
   return out;
-}
-
-json Catalog::member_json() const {
-  return {{"Name", node_},
-          {"Addr", own().address},
-          {"Port", 8301},
-          {"Tags",
-           {{"acls", "0"},
-            {"bootstrap", "1"},
-            {"build", "1.8.7:"},
-            {"dc", "dc1"},
-            {"id", own().id},
-            {"port", "8300"},
-            {"role", "consul"}}},
-          {"Status", 1},
-          {"ProtocolMin", 1},
-          {"ProtocolMax", 5},
-          {"ProtocolCur", 2},
-          {"DelegateMin", 2},
-          {"DelegateMax", 5},
-          {"DelegateCur", 4}};
-}
-
-std::optional<http::Response> Catalog::agent_read(const std::string& path) const {
-  const auto told = [](const json& body, int status = 200) {
-    return answer(status, body.dump(-1, ' ', false, json::error_handler_t::replace));
-  };
-  if (path == "/v1/status/leader") return told(kServer);
-  if (path == "/v1/status/peers") return told(json::array({kServer}));
-  if (path == "/v1/catalog/datacenters") return told(json::array({"dc1"}));
-  if (path == "/v1/agent/members") return told(json::array({member_json()}));
-  if (path == "/v1/agent/self") {
-    return told({{"Config",
-                  {{"Datacenter", "dc1"},
-                   {"NodeName", node_},
-                   {"NodeID", own().id},
-                   {"Revision", ""},
-                   {"Server", true},
-                   {"Version", "1.8.7"}}},
-                 {"DebugConfig", json::object()},
-                 {"Member", member_json()},
-                 {"Stats", json::object()},
-                 {"Meta", {{"lictor-dev", "a model in memory: nothing is kept"}}}});
-  }
-  json found = json::object();
-  if (path == "/v1/agent/services") {
-    for (const auto& [id, service] : own().services) {
-      if (service.of_agent) found[id] = service_json(service, false);
-    }
-    return told(found);
-  }
-  if (path == "/v1/agent/checks") {
-    for (const auto& [id, check] : own().checks) {
-      if (check.of_agent) found[id] = check_json(own(), check, false);
-    }
-    return told(found);
-  }
-  if (const auto id = after(path, "/v1/agent/service/")) {
-    const auto it = own().services.find(*id);
-    if (it != own().services.end() && it->second.of_agent) {
-      return told(service_json(it->second, false));
-    }
-    return answer(404, "unknown service ID: " + *id);
-  }
-  return std::nullopt;
 }
 
 std::uint64_t Catalog::service_index(const std::string& name) const {

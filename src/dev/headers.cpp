@@ -11,7 +11,7 @@ struct Endpoint {
   std::string_view methods;
 };
 
-constexpr std::array<Endpoint, 34> kEndpoints{{
+constexpr std::array<Endpoint, 39> kEndpoints{{
     {"/v1/kv/", "GET,PUT,DELETE"},
     {"/v1/txn", "PUT"},
     {"/v1/session/create", "PUT"},
@@ -28,7 +28,12 @@ constexpr std::array<Endpoint, 34> kEndpoints{{
     {"/v1/agent/checks", "GET"},
     {"/v1/agent/service/register", "PUT"},
     {"/v1/agent/service/deregister/", "PUT"},
+    {"/v1/agent/service/maintenance/", "PUT"},
     {"/v1/agent/service/", "GET"},
+    {"/v1/agent/maintenance", "PUT"},
+    {"/v1/agent/health/service/id/", "GET"},
+    {"/v1/agent/health/service/name/", "GET"},
+    {"/v1/operator/raft/configuration", "GET"},
     {"/v1/agent/check/register", "PUT"},
     {"/v1/agent/check/deregister/", "PUT"},
     {"/v1/agent/check/pass/", "PUT"},
@@ -122,8 +127,15 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
     headers.emplace_back("X-Content-Type-Options", "nosniff");
     headers.emplace_back("Content-Security-Policy", "sandbox");
   } else if (!response.body.empty()) {
-    const bool json = (response.status == 200 && url->path != "/") || response.status == 409;
-    headers.emplace_back("Content-Type", json ? "application/json" : "text/plain; charset=utf-8");
+    const bool of_agent = url->path.starts_with("/v1/agent/health/");
+    const bool as_text = of_agent && url->get("format") == "text";
+    const bool json = as_text ? false
+                      : of_agent
+                          ? response.status != 500 && response.status != 405
+                          : (response.status == 200 && url->path != "/") || response.status == 409;
+    headers.emplace_back("Content-Type", as_text ? "text/plain"
+                                         : json  ? "application/json"
+                                                 : "text/plain; charset=utf-8");
   }
   return headers;
 }

@@ -215,6 +215,57 @@ TEST_CASE("nodes, services and checks are told as a Consul tells them") {
   }
 }
 
+TEST_CASE("what an agent is told again, and its maintenance mode, is told as a Consul tells it") {
+  const ConsulAgent consul;
+  Pair pair{consul};
+  const std::string web = R"({"Name":"web","ID":"w1","Port":80,)";
+  const std::string expiring = R"("Check":{"TTL":"1h"}})";
+  const auto read_all = [&] {
+    for (const char* target :
+         {"/v1/agent/services", "/v1/agent/checks", "/v1/catalog/service/web",
+          "/v1/health/service/web", "/v1/health/state/any", "/v1/agent/health/service/id/w1",
+          "/v1/agent/health/service/id/w1?format=text", "/v1/agent/health/service/id/bare",
+          "/v1/agent/health/service/id/none", "/v1/agent/health/service/id/none?format=text",
+          "/v1/agent/health/service/id/", "/v1/agent/health/service/name/web",
+          "/v1/agent/health/service/name/web?format=text", "/v1/agent/health/service/name/none",
+          "/v1/agent/health/service/name/none?format=text", "/v1/agent/health/service/name/"}) {
+      pair.ask("GET", target);
+    }
+  };
+  read_all();
+  pair.ask("PUT", "/v1/agent/service/register",
+           web + R"("Weights":{"Passing":5,"Warning":2},"EnableTagOverride":true,)" + expiring);
+  pair.ask("PUT", "/v1/agent/service/register", R"({"Name":"bare"})");
+  read_all();
+  pair.ask("PUT", "/v1/agent/check/warn/service:w1?note=careful");
+  read_all();
+  pair.ask("PUT", "/v1/agent/service/register", web + expiring);  // stays as it was told last
+  pair.ask("PUT", "/v1/agent/check/register",
+           R"({"ID":"service:w1","Name":"other","TTL":"1h","ServiceID":"w1"})");
+  read_all();
+  pair.ask("PUT", "/v1/agent/service/register", web + R"("Tags":["again"]})");
+  read_all();
+  pair.ask("PUT", "/v1/agent/service/register?replace-existing-checks=true",
+           web + R"("Check":{"CheckID":"c","TTL":"1h","Status":"passing"}})");
+  read_all();
+
+  pair.ask("PUT", "/v1/agent/maintenance?enable=true");
+  pair.ask("PUT", "/v1/agent/maintenance?enable=true&reason=again");
+  pair.ask("PUT", "/v1/agent/service/maintenance/w1?enable=true&reason=why");
+  read_all();
+  pair.ask("PUT", "/v1/agent/service/maintenance/w1?enable=false");
+  pair.ask("PUT", "/v1/agent/maintenance?enable=0");
+  pair.ask("PUT", "/v1/agent/maintenance?enable=0");
+  read_all();
+  for (const char* target :
+       {"/v1/agent/maintenance", "/v1/agent/maintenance?enable", "/v1/agent/maintenance?enable=x",
+        "/v1/agent/service/maintenance/none?enable=true", "/v1/agent/service/maintenance/none",
+        "/v1/agent/service/maintenance/?enable=true"}) {
+    pair.ask("PUT", target);
+  }
+  pair.ask("PUT", "/v1/agent/check/register", R"({"Name":"h","HTTP":"http://127.0.0.1:1/"})");
+}
+
 TEST_CASE("a check by TTL expires, and takes the sessions bound to it along, as at a Consul") {
   const ConsulAgent consul;
   Pair pair{consul};
@@ -318,6 +369,8 @@ TEST_CASE("statuses, headers and redirections are those of a Consul") {
                                                         {"GET", "/v1/health/service/none?pretty"},
                                                         {"GET", "/v1/status/peers?pretty"},
                                                         {"GET", "/v1/catalog/datacenters?pretty"},
+                                                        {"GET", "/v1/agent/maintenance"},
+                                                        {"PUT", "/v1/agent/health/service/id/x"},
                                                         {"GET", "/v1/none"}}) {
     const Exchange real = fetch(consul.address(), method, target);
     const http::Request request = request_of(method, target);

@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# The consul command, which is HashiCorp's own client library in Go, says of lictor dev what it says
+# of a real agent.
+#
+#   dev_consul_cli.sh BUILD CMAKE
+. "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
+
+consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
+export CONSUL_BIN=$consul
+
+# run COMMAND...: what it says and how it ends, into the folder of the server asked.
+run() {
+  local code=0
+  printf '\n$ %s\n' "$*" >>said
+  timeout 60 "$@" >>said 2>&1 </dev/null || code=$?
+  echo "exit $code" >>said
+}
+kv() { run "$consul" kv "$@"; }
+field() { "$consul" kv get -detailed "$1" | sed -n "s/^$2 *//p"; }
+api() { curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/$1" -d "${2-}"; }
+new_session() { api session/create | sed 's/.*:"\(.*\)"}/\1/'; }
+
+keys() {
+  kv put a/b hello
+  kv get a/b
+  kv get -detailed a/b
+  kv put -flags=42 a/c flagged
+  printf 'bytes\0\377' >bytes
+  kv put a/bytes @bytes
+  kv put -base64 a/e aGVsbG8=
+  kv get -base64 a/e
+  kv get -recurse a/
+  kv get -recurse -detailed a/
+  kv get -keys a/
+  kv get -keys -separator= a
+  kv get -recurse none
+  kv get none
+  kv get -stale a/b
+  kv put -cas -modify-index=1 a/b refused
+  kv put -cas -modify-index="$(field a/b ModifyIndex)" a/b taken
+  kv put -acquire -session=short a/b x
+  kv put -acquire -session=00000000-0000-0000-0000-000000000000 a/b x
+  local session
+  session=$(new_session)
+  kv put -acquire -session="$session" a/lock held
+  kv put -acquire -session="$(new_session)" a/lock held
+  kv get -detailed a/lock
+  kv put -release -session="$session" a/lock free
+  kv export a/
+  "$consul" kv export a/ >exported.json
+  kv delete a/b
+  kv delete -cas -modify-index=1 a/c
+  kv delete -cas -modify-index="$(field a/c ModifyIndex)" a/c
+  kv delete -recurse a/
+  kv get -recurse a/
+  kv import @exported.json
+  kv get -recurse a/
+}
+
+# Its own lock: sessions that are renewed, blocking queries, flags, compare-and-set.
+locks() {
+  run "$consul" lock -child-exit-code lk/one sh -c 'echo in; exit 3'
+  run "$consul" lock -name=named -timeout=20s lk/one echo again
+  run "$consul" lock -n 2 lk/two echo alone
+  # Two hold the semaphore, the third does not get it.
+  run "$consul" lock -n 2 lk/two "$consul" lock -n 2 lk/two \
+    sh -c "'$consul' lock -n 2 -timeout=100ms lk/two echo three; echo two"
+  # One waits until the other lets go.
+  "$consul" lock lk/one sh -c "touch has; until [ -e go ]; do sleep 0.05; done" >first 2>&1 &
+  local first=$!
+  until [ -e has ]; do kill -0 "$first"; sleep 0.05; done
+  run "$consul" lock -timeout=100ms lk/one echo "not mine"
+  "$consul" lock lk/one echo "mine now" >second 2>&1 &
+  local second=$!
+  touch go
+  wait "$first" "$second"
+  run cat first second
+  # A session that is gone ends the child.
+  run "$consul" lock lk/lost sh -c '
+    session=$(curl -fs "http://$CONSUL_HTTP_ADDR/v1/kv/lk/lost/.lock" | sed "s/.*Session\":\"\([^\"]*\).*/\1/")
+    curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$session"
+    exec sleep 60'
+  kv get -recurse lk
+}
+
+catalog() {
+  run "$consul" catalog datacenters
+  run "$consul" catalog nodes -detailed
+  run "$consul" catalog nodes -service=consul
+  run "$consul" catalog nodes -near=_agent
+  run "$consul" catalog services -tags
+  cat >service.json <<'END'
+{"service": {"name": "redis", "port": 8000, "tags": ["x"], "meta": {"a": "b"}, "check": {"ttl": "1h"}}}
+END
+  run "$consul" services register service.json
+  run "$consul" services register -name=web -port=80 -tag=a -tag=b -address=10.0.0.1 -meta=k=v
+  seen redis
+  seen web
+  run "$consul" catalog services -tags
+  run "$consul" catalog services -node=dev -tags
+  run "$consul" catalog nodes -service=web
+  run "$consul" maint -enable -reason=why
+  run "$consul" maint -enable -service=web
+  run "$consul" maint
+  run "$consul" maint -disable -service=web
+  run "$consul" maint -disable
+  run "$consul" maint -enable -service=none
+  run "$consul" maint
+  run "$consul" services deregister service.json
+  run "$consul" services deregister -id=web
+  run "$consul" services deregister -id=web
+  run "$consul" members
+  run "$consul" members -detailed
+  run "$consul" members -status=left
+  run "$consul" operator raft list-peers
+  run "$consul" event -name=deploy payload
+  run "$consul" watch -type=event -name=deploy
+  run "$consul" acl token list
+}
+# What the agent is told is in the catalog within a moment.
+seen() {
+  until curl -fs "http://$CONSUL_HTTP_ADDR/v1/catalog/service/$1" | grep -q ServiceID; do sleep 0.05; done
+}
+
+# watch NAME ARGUMENT...: whose handler's input goes to watched.NAME, a line each time.
+watch() {
+  local name=$1
+  shift
+  start "watch.$name.log" "$consul" watch "$@" sh -c "cat >>watched.$name; echo >>watched.$name"
+  watchers+=("$name")
+}
+# told NAME TEXT: until the handler has got it.
+told() {
+  until grep -qF -- "$2" "watched.$1" 2>/dev/null; do sleep 0.05; done
+}
+watches() {
+  watchers=()
+  api kv/wt/a 1 >/dev/null
+  api agent/service/register '{"Name": "ws", "Check": {"TTL": "1h", "Status": "passing"}}'
+  seen ws
+  watch key -type=key -key=wt/a
+  watch prefix -type=keyprefix -prefix=wt/
+  watch service -type=service -service=ws
+  watch passing -type=service -service=ws -passingonly=true
+  watch checks -type=checks -service=ws
+  watch nodes -type=nodes
+  told key MQ==
+  told prefix MQ==
+  told service '"Status":"passing"'
+  told passing '"Status":"passing"'
+  told checks '"Status":"passing"'
+  told nodes '"Node":"dev"'
+  api kv/wt/a 2 >/dev/null
+  told key Mg==
+  told prefix Mg==
+  api kv/wt/b 3 >/dev/null
+  told prefix wt/b
+  api agent/check/fail/service:ws
+  told service '"Status":"critical"'
+  told checks '"Status":"critical"'
+  told passing '[]'
+  api catalog/register '{"Node": "other", "Address": "1.2.3.4"}' >/dev/null
+  told nodes '"Node":"other"'
+  curl -fs -X DELETE "http://$CONSUL_HTTP_ADDR/v1/kv/wt/?recurse" >/dev/null
+  told key null
+  told prefix '[]'
+  local name
+  for name in "${watchers[@]}"; do run cat "watched.$name"; done
+}
+
+# What is a server's own: indexes, ids, ports, times.
+plain() {
+  sed -E -e 's/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/ID/g' \
+    -e 's/^dev( +)[0-9a-f]{8} /dev\1NODE /' -e 's/^((Create|Modify)Index *)[0-9]+/\1N/' \
+    -e 's/"((Create|Modify)Index|LTime)": ?[0-9]+/"\1":N/g' -e 's/-modify-index=[0-9]{2,}/-modify-index=N/' \
+    -e 's/127\.0\.0\.1:[0-9]+ */HERE /g' -e 's/([^_]port)=[0-9]+/\1=N/' -e 's/^(Node *Address) *Status/\1 Status/' \
+    -e 's/^(Node *ID) *Address/\1 Address/' -e 's/(ID *Address) *State/\1 State/' "$1"
+}
+
+# ask NAME: all of it, of the server at CONSUL_HTTP_ADDR.
+ask() {
+  mkdir "$dir/$1"
+  cd "$dir/$1"
+  keys
+  locks
+  catalog
+  watches
+  plain said >"$dir/$1.said"
+  cd "$OLDPWD"
+}
+
+start_dev --no-worker
+ask dev
+start_consul -node=dev
+ask agent
+diff -u --label "a real agent" --label "lictor dev" "$dir/agent.said" "$dir/dev.said"
+
+# What lictor dev has not, it says.
+address=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
+for command in leave reload "keyring -list" "snapshot save $dir/snapshot" "force-leave none" \
+  "operator autopilot get-config" "config list -kind service-defaults" "intention list"; do
+  code=0
+  # shellcheck disable=SC2086  # the command's words
+  CONSUL_HTTP_ADDR=$address timeout 60 "$consul" $command >"$dir/missing.log" 2>&1 || code=$?
+  [ "$code" -ne 0 ] && grep -q "501 (lictor dev has no /v1/" "$dir/missing.log" || {
+    echo "consul $command: expected a 501 that says so, got:" >&2
+    cat "$dir/missing.log" >&2
+    exit 1
+  }
+done
