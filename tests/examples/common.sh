@@ -35,7 +35,7 @@ free_port() {
 # start_dev ARGUMENT...: a lictor dev on a free port, whose output goes to $dir/dev.log.
 start_dev() {
   TMPDIR=$dir start dev.log setsid "$build/src/lictor" dev --listen 127.0.0.1:0 "$@"
-  until grep -q "^  store   " "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
+  until grep -qs "^  store   " "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
   CONSUL_HTTP_ADDR=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
   export CONSUL_HTTP_ADDR LICTOR_STATE_DIR=$dir/state
   unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL LICTOR_CONFIG

@@ -16,6 +16,13 @@ run() {
   echo "exit $code" >>said
 }
 kv() { run "$consul" kv "$@"; }
+# until_so COMMAND...: until it succeeds.
+until_so() {
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt 600 ] || { echo "waited in vain: $*" >&2; exit 1; }
+    sleep 0.05
+  done
+}
 field() { "$consul" kv get -detailed "$1" | sed -n "s/^$2 *//p"; }
 api() { curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/$1" -d "${2-}"; }
 new_session() { api session/create | sed 's/.*:"\(.*\)"}/\1/'; }
@@ -59,27 +66,32 @@ keys() {
 
 # Its own lock: sessions that are renewed, blocking queries, flags, compare-and-set.
 locks() {
-  run "$consul" lock -child-exit-code lk/one sh -c 'echo in; exit 3'
+  # The command's words are joined and given to a shell.
+  run "$consul" lock -child-exit-code lk/one 'echo in; exit 3'
   run "$consul" lock -name=named -timeout=20s lk/one echo again
   run "$consul" lock -n 2 lk/two echo alone
   # Two hold the semaphore, the third does not get it.
-  run "$consul" lock -n 2 lk/two "$consul" lock -n 2 lk/two \
-    sh -c "'$consul' lock -n 2 -timeout=100ms lk/two echo three; echo two"
+  echo "'$consul' lock -n 2 -timeout=100ms lk/two echo three; echo two" >second_holder
+  run "$consul" lock -n 2 lk/two "$consul" lock -n 2 lk/two sh second_holder
   # One waits until the other lets go.
-  "$consul" lock lk/one sh -c "touch has; until [ -e go ]; do sleep 0.05; done" >first 2>&1 &
+  echo 'touch has; until [ -e go ]; do sleep 0.05; done' >holder
+  timeout 120 "$consul" lock lk/one sh holder >first 2>&1 &
   local first=$!
-  until [ -e has ]; do kill -0 "$first"; sleep 0.05; done
+  until_so test -e has
   run "$consul" lock -timeout=100ms lk/one echo "not mine"
-  "$consul" lock lk/one echo "mine now" >second 2>&1 &
+  timeout 120 "$consul" lock lk/one echo "mine now" >second 2>&1 &
   local second=$!
   touch go
-  wait "$first" "$second"
+  wait "$first"
+  wait "$second"
   run cat first second
   # A session that is gone ends the child.
-  run "$consul" lock lk/lost sh -c '
-    session=$(curl -fs "http://$CONSUL_HTTP_ADDR/v1/kv/lk/lost/.lock" | sed "s/.*Session\":\"\([^\"]*\).*/\1/")
-    curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$session"
-    exec sleep 60'
+  cat >lose <<'END'
+session=$(curl -fs "http://$CONSUL_HTTP_ADDR/v1/kv/lk/lost/.lock" | sed 's/.*Session":"\([^"]*\).*/\1/')
+curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$session"
+exec sleep 60
+END
+  run "$consul" lock lk/lost sh lose
   kv get -recurse lk
 }
 
@@ -119,7 +131,7 @@ END
 }
 # What the agent is told is in the catalog within a moment.
 seen() {
-  until curl -fs "http://$CONSUL_HTTP_ADDR/v1/catalog/service/$1" | grep -q ServiceID; do sleep 0.05; done
+  until_so sh -c "curl -fs 'http://$CONSUL_HTTP_ADDR/v1/catalog/service/$1' | grep -q ServiceID"
 }
 
 # watch NAME ARGUMENT...: whose handler's input goes to watched.NAME, a line each time.
@@ -131,7 +143,7 @@ watch() {
 }
 # told NAME TEXT: until the handler has got it.
 told() {
-  until grep -qF -- "$2" "watched.$1" 2>/dev/null; do sleep 0.05; done
+  until_so grep -qF -- "$2" "watched.$1"
 }
 watches() {
   watchers=()
@@ -163,7 +175,7 @@ watches() {
   told nodes '"Node":"other"'
   curl -fs -X DELETE "http://$CONSUL_HTTP_ADDR/v1/kv/wt/?recurse" >/dev/null
   told key null
-  told prefix '[]'
+  told prefix null
   local name
   for name in "${watchers[@]}"; do run cat "watched.$name"; done
 }
@@ -172,7 +184,7 @@ watches() {
 plain() {
   sed -E -e 's/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/ID/g' \
     -e 's/^dev( +)[0-9a-f]{8} /dev\1NODE /' -e 's/^((Create|Modify)Index *)[0-9]+/\1N/' \
-    -e 's/"((Create|Modify)Index|LTime)": ?[0-9]+/"\1":N/g' -e 's/-modify-index=[0-9]{2,}/-modify-index=N/' \
+    -e 's/"((Create|Modify)Index|LTime)": ?[0-9]+/"\1":N/g' -e 's/-modify-index=[0-9]+/-modify-index=N/' \
     -e 's/127\.0\.0\.1:[0-9]+ */HERE /g' -e 's/([^_]port)=[0-9]+/\1=N/' -e 's/^(Node *Address) *Status/\1 Status/' \
     -e 's/^(Node *ID) *Address/\1 Address/' -e 's/(ID *Address) *State/\1 State/' "$1"
 }
@@ -193,7 +205,7 @@ start_dev --no-worker
 ask dev
 start_consul -node=dev
 ask agent
-diff -u --label "a real agent" --label "lictor dev" "$dir/agent.said" "$dir/dev.said"
+diff -a -U2 --label "a real agent" --label "lictor dev" "$dir/agent.said" "$dir/dev.said"
 
 # What lictor dev has not, it says.
 address=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
