@@ -88,7 +88,7 @@ locks() {
   # A session that is gone ends the child.
   cat >lose <<'END'
 session=$(curl -fs "http://$CONSUL_HTTP_ADDR/v1/kv/lk/lost/.lock" | sed 's/.*Session":"\([^"]*\).*/\1/')
-curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$session"
+curl -fs -o /dev/null -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$session"
 exec sleep 60
 END
   run "$consul" lock lk/lost sh lose
@@ -106,8 +106,9 @@ catalog() {
 END
   run "$consul" services register service.json
   run "$consul" services register -name=web -port=80 -tag=a -tag=b -address=10.0.0.1 -meta=k=v
-  seen redis
-  seen web
+  seen catalog/service/redis redis
+  seen health/checks/redis redis
+  seen catalog/service/web web
   run "$consul" catalog services -tags
   run "$consul" catalog services -node=dev -tags
   run "$consul" catalog nodes -service=web
@@ -129,9 +130,9 @@ END
   run "$consul" watch -type=event -name=deploy
   run "$consul" acl token list
 }
-# What the agent is told is in the catalog within a moment.
+# seen PATH TEXT: what the agent is told is in the catalog within a moment.
 seen() {
-  until_so sh -c "curl -fs 'http://$CONSUL_HTTP_ADDR/v1/catalog/service/$1' | grep -q ServiceID"
+  until_so sh -c "curl -fs 'http://$CONSUL_HTTP_ADDR/v1/$1' | grep -q '$2'"
 }
 
 # watch NAME ARGUMENT...: whose handler's input goes to watched.NAME, a line each time.
@@ -149,7 +150,7 @@ watches() {
   watchers=()
   api kv/wt/a 1 >/dev/null
   api agent/service/register '{"Name": "ws", "Check": {"TTL": "1h", "Status": "passing"}}'
-  seen ws
+  seen health/checks/ws passing
   watch key -type=key -key=wt/a
   watch prefix -type=keyprefix -prefix=wt/
   watch service -type=service -service=ws
@@ -210,7 +211,7 @@ diff -a -U2 --label "a real agent" --label "lictor dev" "$dir/agent.said" "$dir/
 # What lictor dev has not, it says.
 address=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
 for command in leave reload "keyring -list" "snapshot save $dir/snapshot" "force-leave none" \
-  "operator autopilot get-config" "config list -kind service-defaults" "intention list"; do
+  "operator autopilot get-config" "config list -kind service-defaults" "intention match db"; do
   code=0
   # shellcheck disable=SC2086  # the command's words
   CONSUL_HTTP_ADDR=$address timeout 60 "$consul" $command >"$dir/missing.log" 2>&1 || code=$?
