@@ -34,6 +34,7 @@ free_port() {
 
 # start_dev ARGUMENT...: a lictor dev on a free port, whose output goes to $dir/dev.log.
 start_dev() {
+  rm -f "$dir/dev.log"
   TMPDIR=$dir start dev.log setsid "$build/src/lictor" dev --listen 127.0.0.1:0 "$@"
   until grep -qs "^  store   " "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
   CONSUL_HTTP_ADDR=$(sed -n 's|^  store   http://||p' "$dir/dev.log")

@@ -6,7 +6,6 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
-unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL LICTOR_CONFIG
 expect() {
   [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
 }
@@ -18,10 +17,7 @@ gone() {
   until ! curl -fs -o /dev/null "$kv/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
 }
 
-TMPDIR=$dir start dev.log setsid "$lictor" dev --listen 127.0.0.1:0
-until_seen dev.log "  store   "
-export CONSUL_HTTP_ADDR
-CONSUL_HTTP_ADDR=$(sed -n 's/^  store *//p' "$dir/dev.log")
+start_dev
 kv=$CONSUL_HTTP_ADDR/v1/kv
 
 # As the greeting says, and with a body too long for a form.
