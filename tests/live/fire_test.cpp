@@ -131,7 +131,7 @@ class Fire {
                    kv.list("lictor/wide/tasks/").empty();
           });
         },
-        patience() * 4);
+        patience() * 4 + 100ms * static_cast<int>(kinds_.size()));
   }
 
   void check() {

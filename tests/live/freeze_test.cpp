@@ -66,7 +66,7 @@ TEST_CASE("the job of a frozen leader is dead before the next leader's first, an
 
 TEST_CASE("a freeze that is shorter than the lease harms no job") {
   World world;
-  const auto daemon = world.daemon("a");
+  const auto daemon = world.daemon("a", {{"lock_delay", "30s"}});
   world.submit("1", 1000, {{"sleep", 5000}});
   world.submit("2", 1001);
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));

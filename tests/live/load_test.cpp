@@ -68,7 +68,10 @@ class Producers {
       : world_(world), rate_(rate), record_(std::move(record)), begin_ns_(monotonic_ns()) {
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { run(); });
   }
-  ~Producers() { stop(); }
+  ~Producers() {
+    given_up_ = true;  // the test has failed, and Consul may be gone
+    stop();
+  }
 
   // How many were written: those with the numbers below.
   long stop() {
@@ -105,9 +108,9 @@ class Producers {
       const long number = next_++;
       const std::string body = record_(number).dump();
       // Written however busy Consul is: its number is given away.
-      while (Kv{world_.consul.address()}
-                 .request("PUT", "/v1/kv/" + world_.task_key(id_of(number)), body)
-                 .body != "true") {
+      while (!given_up_ && Kv{world_.consul.address()}
+                                   .request("PUT", "/v1/kv/" + world_.task_key(id_of(number)), body)
+                                   .body != "true") {
         ++refused_;
       }
     }
@@ -122,6 +125,7 @@ class Producers {
   std::atomic<std::int64_t> held_since_ns_ = 0;  // 0: they are not
   std::atomic<std::int64_t> held_ns_ = 0;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> given_up_ = false;
   std::vector<std::thread> threads_;
 };
 

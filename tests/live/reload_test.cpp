@@ -15,7 +15,7 @@ TEST_SUITE_BEGIN("live");
 TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
-  world.submit("long", 1000, {{"sleep", 3000}});
+  world.submit("long", 1000, {{"sleep", 6000}});
   world.submit("second", 1001, {{"sleep", 300'000}});
   REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
   const Run long_run = *world.journal.run("long");

@@ -67,7 +67,7 @@ TEST_CASE("exit code 65 is a dead letter at once") {
 
 TEST_CASE("a job that outlives its time is ended with all of its processes, and tried again") {
   World world;
-  const auto daemon = world.daemon("a", {{"timeout", "500ms"}, {"backoff", {{"initial", "10ms"}}}});
+  const auto daemon = world.daemon("a", {{"timeout", "2s"}, {"backoff", {{"initial", "10ms"}}}});
   world.submit("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
   REQUIRE(eventually([&] { return world.all_done(); }));
   const std::vector<Run> runs = world.journal.runs_of("1");

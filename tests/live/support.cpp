@@ -3,9 +3,11 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -32,6 +34,21 @@ bool is_free(int port, int type) {
   const bool is_bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   close(fd);
   return is_bound;
+}
+
+// Tells other runs of these tests that the port is ours, also before a server of ours listens on it
+// and while it is restarted: else theirs would answer for it. The name of an abstract socket is
+// free again when its process ends, however that is.
+bool take(int port) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "lictor-live-port-" + std::to_string(port);
+  name.copy(&address.sun_path[1], name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0) return true;  // kept open
+  close(fd);
+  return false;
 }
 
 // Folders of runs that were killed; their name tells whose they were.
@@ -111,7 +128,7 @@ int free_port() {
   static std::mt19937 random{std::random_device{}()};
   for (int tries = 0; tries < 1000; ++tries) {
     const int port = std::uniform_int_distribution<int>{10'000, 30'000}(random);
-    if (is_free(port, SOCK_STREAM) && is_free(port, SOCK_DGRAM)) return port;
+    if (take(port) && is_free(port, SOCK_STREAM) && is_free(port, SOCK_DGRAM)) return port;
   }
   throw std::runtime_error{"found no free port"};
 }

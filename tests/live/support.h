@@ -48,7 +48,8 @@ class TemporaryFolder {
 void write_text(const std::string& path, const std::string& text);
 
 /// A port of the loopback on which nobody listens, below those that the system gives to clients, so
-/// that a server that is restarted finds it free again.
+/// that a server that is restarted finds it free again. Given to no other test until this program
+/// ends.
 [[nodiscard]] int free_port();
 
 /// Kept until the end of the test case, and printed if it fails.
