@@ -85,15 +85,18 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
   return write;
 }
 
+// A file that a full disk left empty is to be told from one that says nothing of use.
+std::string found(std::string_view text) { return text.empty() ? "an empty file" : excerpt(text); }
+
 }  // namespace
 
 Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Reserved& reserved,
                                                std::string_view task_key) {
   const auto parsed = is_utf8(text) ? parse_json(text) : std::nullopt;
   if (!parsed || !parsed->is_array()) {
-    return fail(ErrorCode::kInvalid,
-                R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got )" +
-                    excerpt(text));
+    return fail(
+        ErrorCode::kInvalid,
+        R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got )" + found(text));
   }
   std::vector<core::KvWrite> writes;
   for (const json& entry : *parsed) {
@@ -111,7 +114,7 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Rese
 Result<void> check_result(std::string_view text) {
   // It is kept as it is, within an object: there a byte order mark is no part of JSON.
   if (is_utf8(text) && !text.starts_with("\xef") && parse_json(text)) return {};
-  return fail(ErrorCode::kInvalid, "expected a JSON value, got " + excerpt(text));
+  return fail(ErrorCode::kInvalid, "expected a JSON value, got " + found(text));
 }
 
 }  // namespace lictor::wire

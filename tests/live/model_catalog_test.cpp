@@ -70,7 +70,7 @@ class Pair {
              (real.consul_index == 0) == (said.consul_index == 0) &&
              same_body(real.body, said.body);
     };
-    const bool all_same = method == "GET" ? eventually(same, 10s) : same();
+    const bool all_same = method == "GET" ? eventually(same) : same();
     INFO(method << ' ' << target << ' ' << body << "\n  agent: " << real.status << ' ' << real.body
                 << "\n  model: " << said.status << ' ' << said.body);
     CHECK(all_same);
@@ -269,9 +269,9 @@ TEST_CASE("what an agent is told again, and its maintenance mode, is told as a C
 TEST_CASE("a check by TTL expires, and takes the sessions bound to it along, as at a Consul") {
   const ConsulAgent consul;
   Pair pair{consul};
-  const std::string mem = R"({"Name":"mem","TTL":"2s","Status":"passing"})";
+  const std::string mem = R"({"Name":"mem","TTL":"6s","Status":"passing"})";
   pair.ask("PUT", "/v1/agent/check/register", mem);
-  pair.ask("PUT", "/v1/agent/check/register", R"({"Name":"told","TTL":"2s"})");
+  pair.ask("PUT", "/v1/agent/check/register", R"({"Name":"told","TTL":"6s"})");
   pair.ask("PUT", "/v1/agent/check/update/told", R"({"Status":"passing","Output":"fine"})");
   pair.ask("PUT", "/v1/session/create", R"({"Checks":["mem","none"]})");
   // Expired before the agent has told the catalog of it, the check would bind no session.

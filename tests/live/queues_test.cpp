@@ -62,7 +62,7 @@ TEST_CASE("one daemon runs jobs of several queues side by side") {
   for (const char* queue : {"default", "second", "third"}) {
     for (int i = 0; i < 3; ++i) {
       world.kv.put_json(world.root + queue + "/tasks/" + queue + std::to_string(i),
-                        {{"taskType", "Record"}, {"taskPara", {{"sleep", i == 0 ? 2000 : 10}}}});
+                        {{"taskType", "Record"}, {"taskPara", {{"sleep", i == 0 ? 6000 : 10}}}});
     }
   }
   // The first of each at the same time.
@@ -87,7 +87,7 @@ TEST_CASE("tasks of a certain time start at it, in order, also when they are mov
   const auto put = [&](const std::string& id, std::int64_t due_ms) {
     world.kv.put_json(world.task_key(id), {{"taskType", "Record"}, {"executeAt", due_ms}});
   };
-  const std::int64_t due_ms = now_ms() + 4000;
+  const std::int64_t due_ms = now_ms() + 10'000;  // all are written by then, on a slow disk too
   const std::int64_t due_ns = monotonic_ns() + (due_ms - now_ms()) * 1'000'000;
   put("later", due_ms);
   put("earlier", due_ms + 3'600'000);

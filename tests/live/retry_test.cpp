@@ -105,7 +105,7 @@ TEST_CASE("a task whose key is deleted while it runs is stopped with all of its 
 TEST_CASE("a waiting task whose key is deleted is never run") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("1", 1000, {{"sleep", 3000}});
+  world.submit("1", 1000, {{"sleep", 6000}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   world.submit("2", 1001);
   world.submit("3", 1002);

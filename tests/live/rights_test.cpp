@@ -64,9 +64,9 @@ TEST_CASE("a daemon without the right to claim runs nothing, says so, and goes o
   settings.token_file = token_file;
   LictorDaemon daemon{settings};
   operator_kv.put_json("lictor/default/tasks/1", json{{"taskType", "Record"}});
+  REQUIRE(eventually([&] { return daemon.logged("403"); }));
   CHECK(throughout(2s, [&] { return world.journal.runs().empty(); }));
   CHECK(daemon.runs());
-  CHECK(daemon.logged("403"));
 
   write_secret(token_file, guarded.make_token_of("daemon"));
   REQUIRE(eventually([&] { return operator_kv.list("lictor/default/tasks/").empty(); }));

@@ -48,7 +48,8 @@ struct Site {
   }
 
   std::unique_ptr<LictorDaemon> start(const std::string& node) {
-    DaemonSettings settings = world.settings(node);
+    // A lease that outlasts the 5 s between two tries with a token that Consul does not know.
+    DaemonSettings settings = world.settings(node, {{"lock_delay", "30s"}});
     settings.token_file = token_file;
     settings.registers = true;
     return std::make_unique<LictorDaemon>(settings);
