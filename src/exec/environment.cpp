@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -23,10 +26,13 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// Jobs are told dozens of variables, so a look at each is the quickest search.
+// A record may hold tens of thousands of parameters: a look at each for each would hold up the
+// daemon's loop beyond its lease.
 class Variables {
  public:
-  explicit Variables(Environment start) : variables_(std::move(start)) {}
+  explicit Variables(Environment start) : variables_(std::move(start)) {
+    for (std::size_t i = 0; i < variables_.size(); ++i) places_.emplace(name_of(variables_[i]), i);
+  }
 
   void set(std::string_view name, std::string_view value) {
     if (name.size() + value.size() > kMaxVariableBytes) return;
@@ -36,24 +42,22 @@ class Variables {
     std::string variable;
     variable.reserve(name.size() + 1 + value.size());
     variable.append(name).append("=").append(value);
-    const auto found = std::find_if(variables_.begin(), variables_.end(),
-                                    [&](const auto& known) { return name_of(known) == name; });
-    if (found != variables_.end()) {
-      *found = std::move(variable);
-    } else {
+    const auto [place, is_new] = places_.try_emplace(std::string{name}, variables_.size());
+    if (is_new) {
       variables_.push_back(std::move(variable));
+    } else {
+      variables_[place->second] = std::move(variable);
     }
   }
 
-  [[nodiscard]] bool has(std::string_view name) const {
-    return std::any_of(variables_.begin(), variables_.end(),
-                       [&](const auto& known) { return name_of(known) == name; });
-  }
+  [[nodiscard]] bool has(std::string_view name) const { return places_.contains(name); }
 
   [[nodiscard]] Environment take() { return std::move(variables_); }
 
  private:
   Environment variables_;
+  // By name; ordered, for a producer could make hashes collide.
+  std::map<std::string, std::size_t, std::less<>> places_;
 };
 
 std::string parameter_variable(std::string_view name) {
