@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +39,9 @@ constexpr Duration kWarningPause = std::chrono::seconds{10};
 // What a killed process may take to become a zombie. The daemon is about to exit anyway.
 constexpr int kOrphanRounds = 200;
 constexpr int kOrphanRoundMs = 10;
+
+// After so long without news of any program.
+constexpr int kQuietMs = 5'000;
 
 std::string errno_text() { return std::generic_category().message(errno); }
 
@@ -78,6 +84,7 @@ ProcessHost::~ProcessHost() {
     // What is still to be sent is for programs that are not to run any more.
     channel_.finish_sending();
   }
+  wake_warden();
   const std::uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof(one));
   thread_.join();
@@ -128,7 +135,8 @@ Result<void> ProcessHost::start(Launch launch) {
 void ProcessHost::stop(AttemptId attempt, Duration grace) {
   Packet packet{encode(Order{Stop{attempt, grace}}), {}};
   const std::lock_guard lock{mutex_};
-  if (jobs_.contains(attempt)) (void)send(packet);  // Without a warden nothing runs.
+  if (!jobs_.contains(attempt) || !send(packet)) return;  // Without a warden nothing runs.
+  wake_warden();
 }
 
 void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
@@ -138,7 +146,16 @@ void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
   (void)send(packet);
 }
 
-void ProcessHost::clear_lease(LeaseSlot slot) { board_.clear(slot); }
+void ProcessHost::clear_lease(LeaseSlot slot) {
+  board_.clear(slot);
+  wake_warden();
+}
+
+// Of a warden that somebody stopped (SIGSTOP) no lease would hold its programs. It is our child and
+// not waited for: the number cannot be another's.
+void ProcessHost::wake_warden() const {
+  syscall(SYS_pidfd_send_signal, warden_pidfd_.get(), SIGCONT, nullptr, 0);
+}
 
 bool ProcessHost::send(Packet& packet) {
   if (warden_gone_ || !channel_.send(packet)) return false;
@@ -162,8 +179,10 @@ void ProcessHost::watch_channel() {
 void ProcessHost::run() {
   std::array<epoll_event, 64> events{};
   while (!warden_gone_) {
-    const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    const int count =
+        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), kQuietMs);
     LICTOR_ASSERT(count >= 0 || errno == EINTR);
+    if (count == 0) wake_warden();  // nothing starts, nothing ends: is it because of that?
     bool reports = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];

@@ -89,6 +89,7 @@ class ProcessHost {
   void warn(std::string problem);
   void end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how);
   void lose_warden();
+  void wake_warden() const;
   void kill_orphans();
   [[nodiscard]] Job* find(AttemptId id);
 

@@ -17,6 +17,7 @@ std::string errno_text() { return std::generic_category().message(errno); }
 
 // The files by which a job hands over what it wants to be written with its finish.
 struct Handover {
+  std::string directory;
   std::string commit_path;  // "" when there are none
   std::string result_path;
   uid_t owner = 0;
@@ -61,7 +62,12 @@ void take_handover(const Handover& handover, Exit& exit) {
   }
   auto commit = take_file(handover.commit_path, handover.owner);
   auto result = take_file(handover.result_path, handover.owner);
-  if (commit && result) {
+  if (commit && result && !*commit && !*result && access(handover.directory.c_str(), F_OK) != 0) {
+    // The job may have failed to write there, and not have cared.
+    exit.ending = Ending::kRetry;
+    exit.error =
+        "the directory of LICTOR_COMMIT is gone: " + handover.directory + ": " + errno_text();
+  } else if (commit && result) {
     exit.commit = std::move(*commit);
     exit.result = std::move(*result);
   } else {
@@ -94,7 +100,8 @@ struct ProcessRunner::Settings {
   ProcessOptions options;
   Program program;  // but for the environment
   Environment base;
-  std::string handover_stem;  // "" when jobs hand nothing over
+  std::string handover_directory;  // "" when jobs hand nothing over
+  std::string handover_stem;
 };
 
 Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
@@ -108,6 +115,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
     if (!scratch) return tl::unexpected(scratch.error());
     // No name comes again: what an earlier daemon left is not to be taken for an attempt's own, and
     // not to be looked for before each.
+    settings->handover_directory = *scratch;
     settings->handover_stem =
         *scratch + "/" + std::to_string(boot_now().time_since_epoch().count()) + "-";
   }
@@ -143,7 +151,8 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
   }
 
   Handover handover;
-  if (!settings_->handover_stem.empty()) {
+  if (!settings_->handover_directory.empty()) {
+    handover.directory = settings_->handover_directory;
     const std::string stem = settings_->handover_stem + std::to_string(attempt.fencing_token) +
                              "-" + std::to_string(attempt.id.value);
     handover.commit_path = stem + ".commit";
@@ -160,6 +169,10 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
     if (settings->options.active_logs) settings->options.active_logs->remove(log_path);
     Exit exit = judge(id, settings->program, std::move(end));
     take_handover(handover, exit);
+    if (!handover.directory.empty() && exit.ending == Ending::kRetry &&
+        access(handover.directory.c_str(), F_OK) != 0) {
+      (void)make_scratch(settings->options.scratch_directory, settings->options.user);
+    }
     on_exit(std::move(exit));
   };
   auto started = host_.start(std::move(launch));

@@ -201,6 +201,38 @@ TEST_CASE("stop reaches a job that was stopped by SIGSTOP") {
   CHECK(rig.exits.of(AttemptId{1}).error == "stopped: killed by signal 15 (SIGTERM)");
 }
 
+TEST_CASE("a warden that somebody stopped goes on where it is needed") {
+  Rig rig;
+  const auto runner = rig.runner({"/bin/sleep", "1000"});
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const std::string stat = "/proc/" + std::to_string(rig.warden) + "/stat";
+  const auto freeze = [&] {
+    REQUIRE(kill(rig.warden, SIGSTOP) == 0);
+    REQUIRE(eventually([&] { return contents(stat).find(") T ") != std::string::npos; }));
+  };
+  freeze();
+  runner->stop(AttemptId{1}, kPatience);
+  CHECK(rig.exits.of(AttemptId{1}).error == "stopped: killed by signal 15 (SIGTERM)");
+
+  ProcessOptions options;
+  options.argv = {"/bin/sleep", "1000"};
+  options.slot = 1;
+  const Instant deadline = boot_now() + 2s;
+  rig.host->set_lease(1, deadline, 0ms);
+  const auto leased = rig.runner(options);
+  REQUIRE(leased->start(attempt(2), Instant::max(), rig.exits.callback()));
+  freeze();
+  REQUIRE(eventually([&] { return boot_now() > deadline; }));
+  rig.host->clear_lease(1);
+  CHECK(rig.exits.of(AttemptId{2}).ending != Ending::kDone);
+
+  freeze();
+  REQUIRE(runner->start(attempt(3), Instant::max(), rig.exits.callback()));
+  CHECK(eventually([&] { return contents(stat).find(") T ") == std::string::npos; }));
+  freeze();
+  rig.close();
+}
+
 TEST_CASE("a stop right after the start is not lost, whatever the child is doing") {
   Rig rig;
   const auto runner = rig.runner({"/bin/sleep", "1000"});
@@ -376,6 +408,22 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
     left += entry.is_directory() ? 0 : 1;
   }
   CHECK(left == 0);
+}
+
+TEST_CASE("what a job could not hand over, for its directory is gone, is not passed over") {
+  Rig rig;
+  const TempDir dir;
+  ProcessOptions options;
+  options.scratch_directory = dir / "scratch";
+  options.argv = shell("echo '[1]' > $LICTOR_COMMIT; true");
+  const auto runner = rig.runner(options);
+  std::filesystem::remove_all(dir / "scratch");
+  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const Exit lost = rig.exits.of(AttemptId{1});
+  CHECK(lost.ending == Ending::kRetry);
+  CHECK(lost.error.find("the directory of LICTOR_COMMIT is gone") == 0);
+  REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
+  CHECK(rig.exits.of(AttemptId{2}).commit == "[1]\n");
 }
 
 TEST_CASE("1000 runs of /bin/true, eight at a time") {
