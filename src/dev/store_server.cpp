@@ -1,6 +1,8 @@
 #include "dev/store_server.h"
 
 #include <httplib.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -236,6 +238,9 @@ void serve_store(int listener, Model& model, OnChange on_change) {
       continue;
     }
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSendPatience, sizeof kSendPatience);
+    // The library writes head and body apart; the body would wait for the head's ACK, 40 ms.
+    constexpr int kOn = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof kOn);
     std::thread{[&library, &connections, fd] { library.answer_all(fd, connections); }}.detach();
   }
 }
