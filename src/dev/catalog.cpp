@@ -344,6 +344,7 @@ http::Response Catalog::catalog_register(State& state, const json& body) {
       return answer(
           500, "failed inserting check: Missing service registration on node " + go_quoted(name));
     }
+    tag(node, check);
     put(state, node, std::move(check));
   }
   return truth();
@@ -404,7 +405,13 @@ void Catalog::put(State& state, Node& node, Service service) {
   node.services.insert_or_assign(service.id, std::move(service));
 }
 
+void Catalog::tag(const Node& node, Check& check) {
+  const auto service = node.services.find(check.service_id);
+  if (service != node.services.end()) check.service_tags = service->second.tags;
+}
+
 void Catalog::put_again(State& state, Check check) {
+  tag(own(), check);
   if (const auto old = own().checks.find(check.id); old != own().checks.end()) {
     check.status = old->second.status;
     check.output = old->second.output;
@@ -427,7 +434,8 @@ void Catalog::put(State& state, Node& node, Check check) {
   const auto old = node.checks.find(check.id);
   const bool same = old != node.checks.end() && old->second.status == check.status &&
                     old->second.name == check.name && old->second.notes == check.notes &&
-                    old->second.service_id == check.service_id;
+                    old->second.service_id == check.service_id &&
+                    old->second.service_tags == check.service_tags;
   if (same && (check.of_agent || old->second.output == check.output)) {
     old->second.output = check.output;
     old->second.expires = check.expires;

@@ -62,6 +62,7 @@ class Catalog {
   };
   struct Check {
     std::string id, name, status = "critical", notes, output, service_id, type;
+    json service_tags = json::array();  // of when it was registered
     std::string synced_output;  // the catalog's, which the agent leaves as it is until more changes
     Duration ttl{};
     Instant expires = Instant::max();
@@ -94,6 +95,8 @@ class Catalog {
   [[nodiscard]] http::Response fire(State& state, const Call& call, const std::string& name);
   void put(State& state, Node& node, Service service);
   void put(State& state, Node& node, Check check);
+  /// With the tags that its service has now.
+  static void tag(const Node& node, Check& check);
   /// Of the agent: one that was there stays as it was told last.
   void put_again(State& state, Check check);
   /// Those of a service of the agent that are not among `kept`.

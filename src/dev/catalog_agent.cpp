@@ -17,6 +17,8 @@ http::Response told(const json& body, int status = 200) {
   return answer(status, body.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+constexpr const char* kMaintenance = "maintenance";
+
 int status_of(const std::string& health) {
   if (health == "passing") return 200;
   return health == "warning" ? 429 : 503;
@@ -24,6 +26,7 @@ int status_of(const std::string& health) {
 
 // The worse of the two.
 std::string worse(const std::string& a, const std::string& b) {
+  if (b == kMaintenance) return b;
   return status_of(a) == 503 || status_of(b) == 200 ? a : b;
 }
 
@@ -83,7 +86,7 @@ json Catalog::agent_health_json(const Service& service) const {
   json checks = json::array();
   for (const auto& [id, check] : own().checks) {
     if (!check.of_agent || (!check.service_id.empty() && check.service_id != service.id)) continue;
-    health = worse(health, check.status);
+    health = worse(health, check.type == kMaintenance ? kMaintenance : check.status);
     json shown = check_json(own(), check, false);
     // As Consul's newer form of them has it.
     shown["ServiceTags"] = nullptr;
@@ -105,7 +108,7 @@ http::Response Catalog::agent_health(const Url& url) const {
     if (id->empty()) return answer(500, "Bad request: Missing serviceID");
     const auto it = own().services.find(*id);
     if (it == own().services.end() || !it->second.of_agent) {
-      if (as_text) return answer(404, "ServiceId " + *id + " not found");
+      if (as_text) return told("ServiceId " + *id + " not found", 404);
       return told({{"AggregatedStatus", "critical"}, {"Service", nullptr}, {"Checks", nullptr}},
                   404);
     }
@@ -189,7 +192,7 @@ http::Response Catalog::maintain(State& state, const Call& call) {
     return answer(200);
   }
   check.name = service ? "Service Maintenance Mode" : "Node Maintenance Mode";
-  check.type = "maintenance";
+  check.type = kMaintenance;
   check.of_agent = true;
   check.service_id = service.value_or("");
   check.notes = call.url.get("reason");
@@ -198,7 +201,7 @@ http::Response Catalog::maintain(State& state, const Call& call) {
                   (service ? "service" : "node") +
                   ", but no reason was provided. This is a default message.";
   }
-  put(state, own(), std::move(check));
+  put_again(state, std::move(check));
   return answer(200);
 }
 

@@ -59,7 +59,7 @@ json Catalog::check_json(const Node& node, const Check& check, bool of_catalog) 
           {"Output", of_catalog ? check.synced_output : check.output},
           {"ServiceID", check.service_id},
           {"ServiceName", of_service ? service->second.name : ""},
-          {"ServiceTags", of_service ? service->second.tags : json::array()},
+          {"ServiceTags", of_service ? check.service_tags : json::array()},
           {"Type", check.type},
           {"Definition", json::object()},
           {"CreateIndex", of_catalog ? check.create_index : 0},

@@ -128,7 +128,8 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
     headers.emplace_back("Content-Security-Policy", "sandbox");
   } else if (!response.body.empty()) {
     const bool of_agent = url->path.starts_with("/v1/agent/health/");
-    const bool as_text = of_agent && url->get("format") == "text";
+    const bool as_text =
+        of_agent && url->get("format") == "text" && !response.body.starts_with('"');
     const bool json = as_text ? false
                       : of_agent
                           ? response.status != 500 && response.status != 405

@@ -252,7 +252,13 @@ TEST_CASE("what an agent is told again, and its maintenance mode, is told as a C
   pair.ask("PUT", "/v1/agent/maintenance?enable=true");
   pair.ask("PUT", "/v1/agent/maintenance?enable=true&reason=again");
   pair.ask("PUT", "/v1/agent/service/maintenance/w1?enable=true&reason=why");
-  read_all();
+  // Of several checks an agent tells in any order.
+  for (const char* target :
+       {"/v1/agent/checks", "/v1/health/service/web", "/v1/agent/health/service/id/bare",
+        "/v1/agent/health/service/id/w1?format=text",
+        "/v1/agent/health/service/name/web?format=text"}) {
+    pair.ask("GET", target);
+  }
   pair.ask("PUT", "/v1/agent/service/maintenance/w1?enable=false");
   pair.ask("PUT", "/v1/agent/maintenance?enable=0");
   pair.ask("PUT", "/v1/agent/maintenance?enable=0");
