@@ -112,11 +112,13 @@ END
   run "$consul" catalog services -tags
   run "$consul" catalog services -node=dev -tags
   run "$consul" catalog nodes -service=web
+  # One after the other: it lists them in any order.
   run "$consul" maint -enable -reason=why
+  run "$consul" maint
+  run "$consul" maint -disable
   run "$consul" maint -enable -service=web
   run "$consul" maint
   run "$consul" maint -disable -service=web
-  run "$consul" maint -disable
   run "$consul" maint -enable -service=none
   run "$consul" maint
   run "$consul" services deregister service.json
