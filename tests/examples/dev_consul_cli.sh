@@ -180,7 +180,7 @@ watches() {
   told key null
   told prefix null
   local name
-  for name in "${watchers[@]}"; do run cat "watched.$name"; done
+  for name in "${watchers[@]}"; do run grep . "watched.$name"; done  # a newline may come later
 }
 
 # What is a server's own: indexes, ids, ports, times.
