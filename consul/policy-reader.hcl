@@ -1,5 +1,5 @@
 # What a reader may do, for the default layout lictor/default/: look at everything, change nothing.
-# For "lictor list", "show", "why", "members", "stats", "check" and for dashboards.
+# For "lictor list", "show", "why", "members", "check" and for dashboards.
 #
 #   consul acl policy create -name lictor-reader -rules @consul/policy-reader.hcl
 #

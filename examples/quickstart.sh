@@ -49,7 +49,11 @@ if [ -f build/release/CMakeCache.txt ] &&
   fresh=(--fresh)
 fi
 cmake --preset release "${fresh[@]}" >/dev/null
-cmake --build --preset release --parallel "${JOBS:-$(nproc)}" | tail -n 1
+say "building: some minutes the first time"
+if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" >build/release/build.log 2>&1; then
+  tail -n 40 build/release/build.log >&2
+  give_up "lictor cannot be built; see build/release/build.log"
+fi
 lictor=$source_dir/build/release/src/lictor
 say "$("$lictor" version | head -n 1)"
 

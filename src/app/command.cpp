@@ -67,6 +67,13 @@ Result<Config> load(const LoadRequest& request) {
   if (!config) return config;
   auto consul = net::options_from_environment(config->consul.options, ConsulEnvironment{request});
   if (!consul) return tl::unexpected(std::move(consul.error()));
+  // The file may name one cluster, and the token for it, and the shell another.
+  const auto& named = config->consul.options.addresses;
+  if (named != net::Options{}.addresses && named != consul->addresses) {
+    config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
+                               printable(consul->addresses.front()) + ") lies over " +
+                               printable(named.front()) + " of " + config->file);
+  }
   config->consul.options = std::move(*consul);
   return config;
 }

@@ -129,7 +129,7 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
     }
     control_index_ = 0;
     control_at_ = now + kControlRetry;
-    seen_step_down_ = "";
+    if (!seen_step_down_) seen_step_down_ = "";
     return;
   }
   if (std::exchange(paused_, event.paused) != event.paused) {
@@ -137,10 +137,11 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
         Fact{event.paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, event.by, {}});
   }
   paused_by_ = event.paused ? event.by : std::string{};
-  // What was asked of an earlier leader was not asked of us.
+  // What was asked of an earlier leader was not asked of us, also where the key seems to be gone
+  // for a while, as a server that starts may say.
   if (!seen_step_down_) seen_step_down_ = event.step_down;
-  if (std::exchange(seen_step_down_, event.step_down) != event.step_down &&
-      !event.step_down.empty()) {
+  if (!event.step_down.empty() &&
+      std::exchange(seen_step_down_, event.step_down) != event.step_down) {
     begin_drain(now, Drain::kStepDown, out);
   }
   control_index_ = event.consul_index < control_index_ ? 0 : event.consul_index;

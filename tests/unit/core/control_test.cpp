@@ -86,6 +86,23 @@ TEST_CASE("a step-down is for who leads when it is asked for, and for nobody lat
   CHECK(count(two.a, Fact::Kind::kSteppedDown) == 1);
 }
 
+TEST_CASE("an old step-down is not obeyed when its key seems to have been gone for a while") {
+  Cluster cluster;
+  cluster.store.control(false, "of an earlier leader");
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.run_for(5s);
+  REQUIRE(cluster.leader() == &a);
+  cluster.store.remove_control();
+  cluster.run_for(500ms);
+  cluster.store.control(false, "of an earlier leader");
+  cluster.run_for(5s);
+  CHECK(cluster.leader() == &a);
+  CHECK(count(a, Fact::Kind::kSteppedDown) == 0);
+  cluster.store.control(false, "of this one");
+  cluster.run_for(5s);
+  CHECK(count(a, Fact::Kind::kSteppedDown) == 1);
+}
+
 TEST_CASE("a step-down is heard where the control key may not be made") {
   Cluster cluster;
   cluster.store.no_right.insert("control");
