@@ -141,7 +141,8 @@ http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {
-  return read(binding, kv_path(binding.layout.control_key), false, effect.index);
+  // The first is to miss no pause: a server that was deposed, or starts, may tell of an older one.
+  return read(binding, kv_path(binding.layout.control_key), effect.index == 0, effect.index);
 }
 
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {

@@ -62,6 +62,7 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
   CHECK(text(encode(b, ReadLeader{{}, true, 0})) == "GET /v1/kv/l/q/leader?consistent");
   CHECK(text(encode(b, ReadLeader{{}, false, 0})) == "GET /v1/kv/l/q/leader");
   CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12&wait=55s");
+  CHECK(text(encode(b, WatchControl{{}, 0})) == "GET /v1/kv/l/q/control?consistent");
   CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13&wait=55s");
   CHECK(text(encode(b, ListTasks{{}, true, true, 0, {}})) ==
         "GET /v1/kv/l/q/tasks/?recurse&consistent");
