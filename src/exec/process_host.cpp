@@ -151,8 +151,7 @@ void ProcessHost::clear_lease(LeaseSlot slot) {
   wake_warden();
 }
 
-// Of a warden that somebody stopped (SIGSTOP) no lease would hold its programs. It is our child and
-// not waited for: the number cannot be another's.
+// A warden that somebody stopped (SIGSTOP) would end no program, whatever the lease says.
 void ProcessHost::wake_warden() const {
   syscall(SYS_pidfd_send_signal, warden_pidfd_.get(), SIGCONT, nullptr, 0);
 }

@@ -153,6 +153,11 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
   Handover handover;
   if (!settings_->handover_directory.empty()) {
     handover.directory = settings_->handover_directory;
+    if (access(handover.directory.c_str(), F_OK) != 0) {  // somebody removed it
+      if (auto made = make_scratch(options.scratch_directory, options.user); !made) {
+        return tl::unexpected(std::move(made.error()));
+      }
+    }
     const std::string stem = settings_->handover_stem + std::to_string(attempt.fencing_token) +
                              "-" + std::to_string(attempt.id.value);
     handover.commit_path = stem + ".commit";
@@ -169,10 +174,6 @@ Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, Exit
     if (settings->options.active_logs) settings->options.active_logs->remove(log_path);
     Exit exit = judge(id, settings->program, std::move(end));
     take_handover(handover, exit);
-    if (!handover.directory.empty() && exit.ending == Ending::kRetry &&
-        access(handover.directory.c_str(), F_OK) != 0) {
-      (void)make_scratch(settings->options.scratch_directory, settings->options.user);
-    }
     on_exit(std::move(exit));
   };
   auto started = host_.start(std::move(launch));

@@ -415,13 +415,14 @@ TEST_CASE("what a job could not hand over, for its directory is gone, is not pas
   const TempDir dir;
   ProcessOptions options;
   options.scratch_directory = dir / "scratch";
-  options.argv = shell("echo '[1]' > $LICTOR_COMMIT; true");
+  options.argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",
+                       {dir / "begun", dir / "scratch"});
   const auto runner = rig.runner(options);
-  std::filesystem::remove_all(dir / "scratch");
   REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
   const Exit lost = rig.exits.of(AttemptId{1});
   CHECK(lost.ending == Ending::kRetry);
   CHECK(lost.error.find("the directory of LICTOR_COMMIT is gone") == 0);
+  // The next finds one.
   REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
   CHECK(rig.exits.of(AttemptId{2}).commit == "[1]\n");
 }
