@@ -24,6 +24,11 @@ start() {
   pids=($! "${pids[@]}")
 }
 
+# expect WHAT IT-IS WANTED
+expect() {
+  [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
+}
+
 free_port() {
   local port
   while :; do

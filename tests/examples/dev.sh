@@ -6,9 +6,6 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
-expect() {
-  [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
-}
 # until_seen FILE TEXT: for as long as the process lives.
 until_seen() {
   until grep -qF -- "$2" "$dir/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done

@@ -6,9 +6,6 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
-expect() {
-  [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
-}
 # seen FILE TEXT: waits for it, for as long as the store lives.
 seen() {
   until grep -qsF -- "$2" "$dir/$1"; do kill -0 "$dev"; sleep 0.1; done

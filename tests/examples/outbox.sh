@@ -8,9 +8,6 @@ start_consul
 
 kv() { curl -fs "http://$CONSUL_HTTP_ADDR/v1/kv/$1?raw"; }
 tasks() { curl -s "http://$CONSUL_HTTP_ADDR/v1/kv/lictor/default/tasks/?keys" | tr -d '[] ' | tr ',' '\n' | grep -c . || true; }
-expect() {
-  [ "$2" = "$3" ] || { echo "$1: expected $3, got $2" >&2; exit 1; }
-}
 
 id=$(examples/outbox/order.sh 7 0 paid)
 expect "the order" "$(kv orders/7)" '{"state": "paid"}'
