@@ -1,0 +1,369 @@
+#include "net/carrier.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "net/tls_files.h"
+
+namespace lictor::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kPooledTransfers = 128;
+constexpr std::size_t kSocketsAtOnce = 32;
+
+// Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and 429: this
+// agent's share of requests is used up. Another address may do better.
+bool should_ask_elsewhere(const Response& response) {
+  if (response.status == 429) return true;
+  if (response.status < 500) return false;
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"No cluster leader", "No known Consul servers",
+                                              "node is not the leader", "leadership lost",
+                                              "rpc error"},
+      [&](std::string_view words) { return response.body.find(words) != std::string::npos; });
+}
+
+milliseconds round_up(Duration duration) { return std::chrono::ceil<milliseconds>(duration); }
+
+}  // namespace
+
+Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
+  if (options.addresses.empty() || options.addresses.size() > Failover::kMaxAddresses) {
+    return fail(ErrorCode::kInvalid, "Consul addresses: expected 1 to " +
+                                         std::to_string(Failover::kMaxAddresses) + ", got " +
+                                         std::to_string(options.addresses.size()) +
+                                         "; correct addresses or CONSUL_HTTP_ADDR");
+  }
+  if (options.connect_timeout <= milliseconds{0}) {
+    return fail(ErrorCode::kInvalid, "Consul connect_timeout: expected more than 0ms, got " +
+                                         std::to_string(options.connect_timeout.count()) +
+                                         "ms; 1s is the default");
+  }
+  if (!std::ranges::all_of(options.consul_namespace, [](char c) { return c > 0x20 && c < 0x7f; })) {
+    return fail(ErrorCode::kInvalid, "Consul namespace \"" + excerpt(options.consul_namespace) +
+                                         "\": expected printable ASCII without spaces; correct "
+                                         "namespace or CONSUL_NAMESPACE");
+  }
+  Client client;
+  for (const std::string& address : options.addresses) {
+    Result<Endpoint> endpoint = parse_endpoint(address, options.tls_server_name);
+    if (!endpoint) return tl::unexpected{std::move(endpoint.error())};
+    client.endpoints.push_back(*std::move(endpoint));
+  }
+  Result<std::string> bundle = load_tls_files(options);
+  if (!bundle) return tl::unexpected{std::move(bundle.error())};
+  client.ca_bundle = *std::move(bundle);
+  client.options = options;
+
+  std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), tuning)};
+  if (Result<void> started = carrier->start(options); !started) {
+    return tl::unexpected{std::move(started.error())};
+  }
+  return carrier;
+}
+
+Carrier::Carrier(Client client, Tuning tuning)
+    : client_(std::move(client)),
+      tuning_(tuning),
+      failover_(client_.endpoints.size(), tuning.avoid_for) {}
+
+Result<void> Carrier::start(const Options& options) {
+  if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every);
+      !opened) {
+    return opened;
+  }
+  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (global == CURLE_OK) multi_.reset(curl_multi_init());
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (!multi_ || epoll_fd_ < 0 || wake_fd_ < 0) {
+    return fail(ErrorCode::kFailed,
+                "HTTP client: expected libcurl to start, it did not; check the limits of memory "
+                "and open files");
+  }
+  const auto set = [this](CURLMoption option, auto value) {
+    LICTOR_ASSERT(curl_multi_setopt(multi_.get(), option, value) == CURLM_OK);
+  };
+  set(CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
+  set(CURLMOPT_SOCKETFUNCTION, &Carrier::on_socket);
+  set(CURLMOPT_SOCKETDATA, this);
+  set(CURLMOPT_TIMERFUNCTION, &Carrier::on_timer);
+  set(CURLMOPT_TIMERDATA, this);
+  limit_connections();
+  watch(wake_fd_, EPOLLIN);
+  return {};
+}
+
+Carrier::~Carrier() {
+  cancel_all();
+  multi_.reset();  // closes its connections, and tells of it
+  for (const int fd : {epoll_fd_, wake_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Carrier::wake() noexcept {
+  const std::uint64_t one = 1;
+  // Full means that a wake-up is already there.
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+}
+
+RequestId Carrier::send(Request request, Callback done) {
+  const RequestId id{++last_id_};
+  send(id, std::move(request), std::move(done), boot_now());
+  return id;
+}
+
+void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at) {
+  LICTOR_ASSERT(done != nullptr);
+  TransferPtr transfer;
+  if (pool_.empty()) {
+    transfer = std::make_unique<Transfer>();
+  } else {
+    transfer = std::move(pool_.back());
+    pool_.pop_back();
+  }
+  transfer->begin(id, std::move(request), std::move(done), sent_at);
+  const Instant now = boot_now();
+  if (transfer->request.long_poll) {
+    attempt(now, std::move(transfer));
+  } else {
+    waiting_.push_back(id);
+    waiting_expires_ = std::min(waiting_expires_, transfer->deadline());
+    live_.emplace(id, std::move(transfer));
+    start_waiting(now);
+  }
+  act_on_time();  // what has its connection leaves now
+}
+
+int Carrier::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
+  const auto& carrier = *static_cast<Carrier*>(self);
+  switch (what) {
+    case CURL_POLL_IN:
+      carrier.watch(socket, EPOLLIN);
+      break;
+    case CURL_POLL_OUT:
+      carrier.watch(socket, EPOLLOUT);
+      break;
+    case CURL_POLL_INOUT:
+      carrier.watch(socket, EPOLLIN | EPOLLOUT);
+      break;
+    default:  // It may be closed already, and is not watched then.
+      epoll_ctl(carrier.epoll_fd_, EPOLL_CTL_DEL, socket, nullptr);
+  }
+  return 0;
+}
+
+// Whether it is watched already is not known: a socket that was closed is forgotten by itself, and
+// its number comes again.
+void Carrier::watch(int socket, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = socket;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, socket, &event) == 0) return;
+  LICTOR_ASSERT(errno == ENOENT);
+  LICTOR_ASSERT(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, socket, &event) == 0);
+}
+
+int Carrier::on_timer(CURLM*, long timeout_ms, void* self) {
+  auto& carrier = *static_cast<Carrier*>(self);
+  if (timeout_ms < 0) {
+    carrier.timer_ = Instant::max();
+  } else {
+    carrier.timer_ = timeout_ms == 0 ? Instant::min() : boot_now() + milliseconds{timeout_ms};
+  }
+  return 0;
+}
+
+void Carrier::act(curl_socket_t socket, int events) {
+  int ignored = 0;
+  LICTOR_ASSERT(curl_multi_socket_action(multi_.get(), socket, events, &ignored) == CURLM_OK);
+  uncollected_ = true;
+}
+
+void Carrier::act_on(const epoll_event& event) {
+  if (event.data.fd == wake_fd_) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
+    return;
+  }
+  int events = 0;
+  if ((event.events & EPOLLIN) != 0) events |= CURL_CSELECT_IN;
+  if ((event.events & EPOLLOUT) != 0) events |= CURL_CSELECT_OUT;
+  if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) events |= CURL_CSELECT_ERR;
+  act(event.data.fd, events);
+}
+
+void Carrier::act_on_time() {
+  while (timer_ != Instant::max() && (timer_ == Instant::min() || timer_ <= boot_now())) {
+    timer_ = Instant::max();  // libcurl sets it anew
+    act(CURL_SOCKET_TIMEOUT, 0);
+  }
+}
+
+void Carrier::step(milliseconds wait) {
+  std::array<epoll_event, kSocketsAtOnce> events{};
+  int count = 0;
+  do {
+    count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
+                       static_cast<int>(wait.count()));
+    wait = milliseconds{0};
+    for (int i = 0; i < count; ++i) act_on(events[static_cast<std::size_t>(i)]);
+  } while (count == static_cast<int>(events.size()));
+  do {
+    act_on_time();
+    collect_done();
+    const Instant now = boot_now();
+    expire_waiting(now);
+    start_waiting(now);
+  } while (timer_ == Instant::min());
+}
+
+Instant Carrier::next_deadline() const {
+  const bool now = uncollected_ || timer_ == Instant::min() ||
+                   (!waiting_.empty() && short_running_ < tuning_.max_short_requests);
+  return now ? Instant::min() : std::min(timer_, waiting_expires_);
+}
+
+void Carrier::start_waiting(Instant now) {
+  while (!waiting_.empty() && short_running_ < tuning_.max_short_requests) {
+    auto node = live_.extract(waiting_.front());
+    waiting_.pop_front();
+    if (!node.empty()) attempt(now, std::move(node.mapped()));
+  }
+  if (waiting_.empty()) waiting_expires_ = Instant::max();
+}
+
+void Carrier::expire_waiting(Instant now) {
+  if (now < waiting_expires_) return;
+  waiting_expires_ = Instant::max();
+  std::deque<RequestId> still;
+  for (const RequestId id : waiting_) {
+    const auto found = live_.find(id);
+    if (found == live_.end()) continue;
+    if (found->second->deadline() > now) {
+      waiting_expires_ = std::min(waiting_expires_, found->second->deadline());
+      still.push_back(id);
+      continue;
+    }
+    TransferPtr transfer = std::move(found->second);
+    live_.erase(found);
+    transfer->response.delivery = Delivery::kNotSent;
+    transfer->add_error("not sent: " + std::to_string(tuning_.max_short_requests) +
+                        " other requests were under way for all of its " +
+                        std::to_string(transfer->request.timeout.count()) + "ms");
+    finish(std::move(transfer));
+  }
+  waiting_ = std::move(still);
+}
+
+// Tries the next address, or finishes with what the earlier ones gave.
+void Carrier::attempt(Instant now, TransferPtr transfer) {
+  const std::optional<std::size_t> endpoint = failover_.next(now, transfer->tried);
+  if (!endpoint) return finish(std::move(transfer));
+  const Duration left = transfer->deadline() - now;
+  if (left <= Duration::zero()) {
+    transfer->response.delivery = Delivery::kNotSent;
+    transfer->add_error(client_.endpoints[*endpoint].address + ": not sent: its " +
+                        std::to_string(transfer->request.timeout.count()) + "ms were over");
+    return finish(std::move(transfer));
+  }
+  transfer->prepare(client_, *endpoint, token_.current(now), round_up(left));
+  launch(std::move(transfer));
+}
+
+void Carrier::launch(TransferPtr transfer) {
+  LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
+  transfer->running = true;
+  ++running_;
+  if (!transfer->request.long_poll) ++short_running_;
+  limit_connections();
+  const RequestId id = transfer->id;
+  live_.emplace(id, std::move(transfer));
+}
+
+// Takes the handle from libcurl; of a transfer that is not over this closes the connection.
+void Carrier::withdraw(Transfer& transfer) {
+  LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), transfer.easy()) == CURLM_OK);
+  transfer.running = false;
+  --running_;
+  if (!transfer.request.long_poll) --short_running_;
+}
+
+void Carrier::collect_done() {
+  uncollected_ = false;
+  int ignored = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;  // The message goes with the handle.
+    Transfer* self = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
+    auto node = live_.extract(self->id);
+    LICTOR_ASSERT(!node.empty());
+    conclude(std::move(node.mapped()), code);
+  }
+}
+
+void Carrier::conclude(TransferPtr transfer, CURLcode code) {
+  transfer->conclude(code, client_);
+  withdraw(*transfer);
+  const Instant now = boot_now();
+  const Response& response = transfer->response;
+  if (response.delivery != Delivery::kReplied || should_ask_elsewhere(response)) {
+    failover_.failed(now, transfer->endpoint);
+  } else {
+    failover_.worked(transfer->endpoint);
+  }
+  if (response.delivery == Delivery::kNotSent) return attempt(now, std::move(transfer));
+  finish(std::move(transfer));
+}
+
+void Carrier::cancel(RequestId id) {
+  auto node = live_.extract(id);
+  if (node.empty()) return;  // It was complete.
+  Transfer& transfer = *node.mapped();
+  if (transfer.running) withdraw(transfer);
+  Response response;
+  response.delivery = Delivery::kCancelled;
+  response.endpoint = std::move(transfer.response.endpoint);
+  response.sent_at = transfer.response.sent_at;
+  transfer.response = std::move(response);
+  transfer.add_error(transfer.tried == 0 ? "cancelled before it was sent"
+                                         : "cancelled; the request may have been carried out");
+  finish(std::move(node.mapped()));
+}
+
+void Carrier::cancel_all() {
+  while (!live_.empty()) cancel(live_.begin()->first);
+  waiting_.clear();
+}
+
+void Carrier::finish(TransferPtr transfer) {
+  const Callback done = std::move(transfer->done);
+  Response response = std::move(transfer->response);
+  transfer->reset();
+  if (pool_.size() < kPooledTransfers) pool_.push_back(std::move(transfer));
+  done(std::move(response));
+}
+
+// libcurl counts busy connections too, so a fixed limit would, with that many long polls, close
+// every other connection after each request.
+void Carrier::limit_connections() {
+  const std::size_t limit = running_ + tuning_.max_idle_connections;
+  if (limit == connection_limit_) return;
+  connection_limit_ = limit;
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(limit));
+}
+
+}  // namespace lictor::net

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <curl/curl.h>
+
+#include "lictor/result.h"
+#include "net/failover.h"
+#include "net/token_source.h"
+#include "net/transfer.h"
+#include "net/transport.h"
+
+namespace lictor::net {
+
+/// What the tests set otherwise.
+struct Tuning {
+  /// How long an address that failed is avoided: two of Consul's own leader elections at most
+  /// times, and short enough that a restarted local agent is soon used again.
+  Duration avoid_for = std::chrono::seconds{10};
+  Duration check_token_file_every = std::chrono::seconds{1};
+  /// Short requests under way at once; more wait for a place. Consul accepts 200 connections from
+  /// one address (limits.http_max_conns_per_client) and resets further ones without an answer;
+  /// this leaves the larger part to long polls and to the other programs of the host.
+  std::size_t max_short_requests = 64;
+  /// Idle connections kept beside the busy ones.
+  std::size_t max_idle_connections = 16;
+};
+
+/// What carries requests to Consul, on the thread of whoever drives it: waits for fd() to become
+/// readable or for next_deadline(), and calls step(). Transport drives one on a thread of its own;
+/// who has a loop already saves two changes of thread a request by driving it there.
+///
+/// Not thread safe, but for set_token(): everything else on one thread. Nothing in it blocks.
+///
+///   send() --> waiting (short requests, for one of max_short_requests places)
+///      |           |                     | time-out: kNotSent; cancel(): kCancelled
+///      +-----------+--> running --> done: callback
+///       long polls        |  ^
+///                         +--+ kNotSent and an address left: there, at once
+///
+/// Destruction ends all of them with kCancelled. A callback that answers kCancelled with another
+/// send() would keep the destructor from ever returning.
+class Carrier {
+ public:
+  /// As Transport::open().
+  [[nodiscard]] static Result<std::unique_ptr<Carrier>> open(Options options, Tuning tuning = {});
+  ~Carrier();
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  /// Begins to send at once when there is a place. `done` runs exactly once and must not block:
+  /// within step(), or within send(), cancel() or the destructor.
+  RequestId send(Request request, Callback done);
+  /// Takes a request that was given its id, and sent, elsewhere.
+  void send(RequestId id, Request request, Callback done, Instant sent_at);
+  /// As Transport::cancel(); the callback runs before it returns.
+  void cancel(RequestId request);
+  void cancel_all();
+  /// From any thread.
+  void set_token(const std::string& token) { token_.set(token); }
+  /// From any thread: step() is due.
+  void wake() noexcept;
+
+  /// Readable when there is something to do. An epoll instance: to be polled, not read.
+  [[nodiscard]] int fd() const { return epoll_fd_; }
+  /// Does what can be done, and runs the callbacks of what is done. Waits for that up to `wait`.
+  void step(std::chrono::milliseconds wait = {});
+  [[nodiscard]] Instant next_deadline() const;
+  /// Nothing is under way or waits.
+  [[nodiscard]] bool idle() const { return live_.empty(); }
+
+ private:
+  struct FreeMulti {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  };
+  using TransferPtr = std::unique_ptr<Transfer>;
+
+  Carrier(Client client, Tuning tuning);
+  [[nodiscard]] Result<void> start(const Options& options);
+
+  static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*);
+  static int on_timer(CURLM*, long timeout_ms, void* self);
+  void watch(int socket, std::uint32_t events) const;
+  void act(curl_socket_t socket, int events);
+  void act_on(const epoll_event& event);
+  void act_on_time();
+
+  void start_waiting(Instant now);
+  void expire_waiting(Instant now);
+  void attempt(Instant now, TransferPtr transfer);
+  void launch(TransferPtr transfer);
+  void collect_done();
+  void conclude(TransferPtr transfer, CURLcode code);
+  void withdraw(Transfer& transfer);
+  void finish(TransferPtr transfer);
+  void limit_connections();
+
+  const Client client_;
+  const Tuning tuning_;
+  TokenSource token_;
+  std::uint64_t last_id_ = 0;
+  int epoll_fd_ = -1;
+  int wake_fd_ = -1;
+
+  std::vector<TransferPtr> pool_;  // before multi_: handles are freed after they left it
+  std::unique_ptr<CURLM, FreeMulti> multi_;
+  Instant timer_ = Instant::max();                   // when libcurl wants to be called
+  bool uncollected_ = false;                         // something may be done
+  std::unordered_map<RequestId, TransferPtr> live_;  // running and waiting
+  std::deque<RequestId> waiting_;                    // some may be gone from live_
+  Instant waiting_expires_ = Instant::max();         // no later than the first deadline of them
+  std::size_t short_running_ = 0;
+  std::size_t running_ = 0;
+  std::size_t connection_limit_ = 0;
+  Failover failover_;
+};
+
+}  // namespace lictor::net
