@@ -27,6 +27,7 @@
 #include "exec/process_host.h"
 #include "exec/warden.h"
 #include "net/transport.h"
+#include "runtime/commit_line.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
@@ -131,13 +132,15 @@ void log_pruned(const exec::Pruned& pruned) {
 class Daemon {
  public:
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
-         runtime::Loop& loop, net::Transport& transport, exec::ProcessHost& host,
-         const std::atomic<bool>& warden_died, const std::vector<std::string>& admin_urls)
+         runtime::Loop& loop, net::Transport& transport, net::Carrier& commits,
+         exec::ProcessHost& host, const std::atomic<bool>& warden_died,
+         const std::vector<std::string>& admin_urls)
       : config_(config),
         registry_(registry),
         options_(options),
         loop_(loop),
         transport_(transport),
+        commits_(commits),
         host_(host),
         warden_died_(warden_died),
         self_(self_told(config, admin_urls)),
@@ -159,8 +162,8 @@ class Daemon {
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
-      queues_.push_back(
-          std::make_unique<runtime::QueueDriver>(std::move(parts), loop_, transport_, host_));
+      queues_.push_back(std::make_unique<runtime::QueueDriver>(std::move(parts), loop_, transport_,
+                                                               commits_, host_));
       loop_.add(*queues_.back());
     }
     if (config_.consul.register_service) loop_.add(registration_);
@@ -320,6 +323,7 @@ class Daemon {
   const RunOptions options_;
   runtime::Loop& loop_;
   net::Transport& transport_;
+  net::Carrier& commits_;
   exec::ProcessHost& host_;
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   const nlohmann::json self_;
@@ -380,11 +384,14 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (!host) return refuse(host.error());
   auto transport = net::Transport::open(config.consul.options);
   if (!transport) return refuse(transport.error());
+  auto carrier = net::Carrier::open(config.consul.options);
+  if (!carrier) return refuse(carrier.error());
+  runtime::CommitLine commits{*std::move(carrier), **loop};
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
-  Daemon daemon{config,      registry, options,     **loop,
-                **transport, **host,   warden_died, (*face)->urls()};
+  Daemon daemon{config, registry,    options,        **loop, **transport, commits.carrier(),
+                **host, warden_died, (*face)->urls()};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},

@@ -13,8 +13,11 @@ constexpr int kWatchPrice = 10;
 // for half a second: up to a quarter of the time.
 constexpr int kNamesPrice = 4;
 constexpr Duration kWatchCredit = 300ms;
-// While more is ready than can be started: in a fiftieth of the time.
+// While more is ready than can be started: in a fiftieth of the time at most, and less as long as
+// what is new does not wait for a second. Names cost Consul several times what they cost us.
 constexpr int kBusyPause = 50;
+constexpr int kLongBusyPause = 300;
+constexpr Duration kLongEnough = 1s;
 // What was rewritten in a long list is looked for in a twentieth of the time at most.
 constexpr int kPartPause = 19;
 // Tasks that come faster than they are read one by one are read several at a time: each reading has
@@ -25,8 +28,15 @@ constexpr Duration kStreamPause = 10ms;
 // What Consul spends on an answer does not show in our own cost.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
+// The next names come sooner when anything was deleted since the last.
+constexpr Duration kDoubt = 250ms;
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
+
+Duration busy_pause(Duration cost) {
+  const Duration pause = std::max(cost * kBusyPause, std::min(cost * kLongBusyPause, kLongEnough));
+  return std::clamp(pause, kLeastPause, kLongestPause);
+}
 
 }  // namespace
 
@@ -50,6 +60,7 @@ void Listing::stop(Effects& out) {
   part_at_ = fetch_at_ = Instant::min();
   sweep_ = {};
   wanted_.clear();
+  doubted_.clear();
   fetching_.clear();
 }
 
@@ -60,8 +71,8 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
     part_at_ = now + kRetry;
     return Use::kNone;
   }
-  part_at_ =
-      now + std::clamp(reply.cost * (busy_ ? kBusyPause : kPartPause), kLeastPause, kLongestPause);
+  part_at_ = now + (busy_ ? busy_pause(reply.cost)
+                          : std::clamp(reply.cost * kPartPause, kLeastPause, kLongestPause));
   const double tasks_in_part = static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
   for (std::string& key : sweep_.accept(reply, tasks_in_part)) wanted_.insert(std::move(key));
   return Use::kPart;
@@ -91,6 +102,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
     return Use::kNone;
   }
   in_trouble_ = false;
+  doubted_.clear();
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;
@@ -113,8 +125,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   watch_paid_ = std::max(watch_paid_, now) + cost * (by_name_ ? kNamesPrice : kWatchPrice);
   const Duration pause = std::max(cost, watch_paid_ - now - kWatchCredit);
   watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
-  slow_watch_at_ =
-      std::max(watch_at_, now + std::clamp(cost * kBusyPause, kLeastPause, kLongestPause));
+  slow_watch_at_ = std::max(watch_at_, now + busy_pause(cost));
   return Use::kAll;
 }
 
@@ -123,6 +134,11 @@ void Listing::brought(Instant now, std::size_t tasks) {
   if (streaming_ < kStream || watch_) return;
   watch_at_ = std::max(watch_at_, now + kStreamPause);
   slow_watch_at_ = std::max(slow_watch_at_, watch_at_);
+}
+
+void Listing::doubt(Instant now, std::string_view key) {
+  doubted_.emplace_back(key);
+  doubted_until_ = now + kDoubt;
 }
 
 void Listing::choose_mode(const TasksListed& reply) {
@@ -182,6 +198,10 @@ void Listing::on_time(Instant now, bool busy, Effects& out) {
     part_ = requests_.next();
     out.emplace_back(ListTasks{part_, sweep_.step().full, false, 0, sweep_.step().below});
   }
+  if (!doubted_.empty() && now >= doubted_until_) {
+    wanted_.insert(doubted_.begin(), doubted_.end());
+    doubted_.clear();
+  }
   if (now >= fetch_at_) send_fetch(now, out);
 }
 
@@ -199,6 +219,7 @@ Instant Listing::next_deadline() const {
   if (!watch_) next = next_watch();
   if (wants_part()) next = std::min(next, part_at_);
   if (!fetch_ && !wanted_.empty()) next = std::min(next, fetch_at_);
+  if (!doubted_.empty()) next = std::min(next, doubted_until_);
   return next;
 }
 

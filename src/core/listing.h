@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/effect.h"
@@ -41,6 +42,11 @@ class Listing {
 
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
+
+  /// The names that were just accepted show one that we have deleted since they were asked for, or
+  /// are deleting: is it what we deleted, or written anew? The next names tell. When there are none
+  /// soon, since nothing has changed since, it is read.
+  void doubt(Instant now, std::string_view key);
 
   /// `busy`: more is ready than can be started, so that what is new can wait.
   void on_time(Instant now, bool busy, Effects& out);
@@ -80,6 +86,8 @@ class Listing {
   Instant part_at_ = Instant::min();  // not before this
 
   std::set<std::string> wanted_;
+  std::vector<std::string> doubted_;
+  Instant doubted_until_ = Instant::max();
   RequestId fetch_;
   Instant fetch_emitted_{};
   std::vector<std::string> fetching_;

@@ -108,7 +108,7 @@ class Queue {
   void take_in(Instant now, const BadRecord& record, Effects& out);
   void forget(const std::string& key);
   using Names = std::vector<std::string_view>;  // in order
-  void compare(const Names& listed, const TasksListed& event, Effects& out);
+  void compare(Instant now, const Names& listed, const TasksListed& event, Effects& out);
   void withdraw(Attempt& attempt, Effects& out);
   bool correct_retry(Instant now, Task& task) const;
   void correct_retries(Instant now);

@@ -155,7 +155,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
     for (const StoredRecord& record : event.records) names.push_back(key_of_record(record));
     std::sort(names.begin(), names.end());
   }
-  compare(names, event, out);
+  compare(now, names, event, out);
   listing_.brought(now, new_tasks_);
   if (event.full) tell_folders(event, out);
   if (event.marker) {
@@ -192,7 +192,7 @@ bool Queue::leave_if_unnameable(const std::string& key, std::uint64_t index, Eff
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
 // listing without the folder key: it is what a token sees that may not read the tasks. If the key
 // was deleted, it is made again, and the next listing tells.
-void Queue::compare(const Names& listed, const TasksListed& event, Effects& out) {
+void Queue::compare(Instant now, const Names& listed, const TasksListed& event, Effects& out) {
   std::vector<std::string> gone;
   std::vector<Attempt*> mine;
   std::vector<Attempt*> withdrawn;
@@ -216,9 +216,11 @@ void Queue::compare(const Names& listed, const TasksListed& event, Effects& out)
     if (attempt != mine.end() && (*attempt)->task->key == *name) {
       // Our delete may be under way; a task written anew under this name would not show.
       if (!event.full && (*attempt)->state == Attempt::State::kSettling) {
-        (*attempt)->look_again = true;
+        listing_.doubt(now, *name);
       }
       ++attempt;
+    } else if (!event.full && tombstones_.has(*name)) {
+      listing_.doubt(now, *name);  // the same
     } else if (!event.full && !burying_.contains(*name) && !left_alone_.contains(*name)) {
       ++new_tasks_;
       listing_.fetch(std::string{*name});

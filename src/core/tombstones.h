@@ -29,6 +29,8 @@ class Tombstones {
     indexes_.erase(it);
     return false;
   }
+  /// Of a task under this name, or was until covers() told of a later one.
+  [[nodiscard]] bool has(std::string_view key) const { return indexes_.contains(key); }
   /// Whatever was asked before `time` has been answered.
   void forget_before(Instant time) {
     for (; !order_.empty() && order_.front().first < time; order_.pop_front()) {

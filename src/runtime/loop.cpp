@@ -1,6 +1,5 @@
 #include "runtime/loop.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -8,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -88,35 +86,36 @@ void Loop::read_clock_watch() {
 }
 
 void Loop::wait(Instant deadline) {
+  const Instant now = boot_now();
   const Duration left =
-      std::clamp<Duration>(deadline - boot_now(), Duration::zero(), turn_interval_);
+      deadline <= now ? Duration::zero() : std::min<Duration>(deadline - now, turn_interval_);
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
   timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
-  std::array<pollfd, 3> fds{
-      {{wake_fd_, POLLIN, 0}, {signal_fd_, POLLIN, 0}, {clock_fd_, POLLIN, 0}}};
-  if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
-  if (fds[0].revents != 0) {
+  polled_.clear();
+  for (const int fd : {wake_fd_, signal_fd_, clock_fd_}) polled_.push_back({fd, POLLIN, 0});
+  for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
+  if (ppoll(polled_.data(), polled_.size(), &timeout, nullptr) <= 0) return;
+  if (polled_[0].revents != 0) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
   }
   signalfd_siginfo info{};
-  while (fds[1].revents != 0 && read(signal_fd_, &info, sizeof info) == sizeof info) {
+  while (polled_[1].revents != 0 && read(signal_fd_, &info, sizeof info) == sizeof info) {
     if (on_signal_) on_signal_(static_cast<int>(info.ssi_signo));
   }
-  if (fds[2].revents != 0) read_clock_watch();
+  if (polled_[2].revents != 0) read_clock_watch();
 }
 
 void Loop::run() {
   while (!stopped_) {
     const Instant now = boot_now();
-    Instant deadline = Instant::max();
-    for (Task* task : tasks_) {
-      task->step(now);
-      deadline = std::min(deadline, task->next_deadline());
-    }
+    for (Task* task : tasks_) task->step(now);
     run_posted(false);
     if (on_turn_) on_turn_();
+    // Not before all were stepped: one gives another something to do.
+    Instant deadline = Instant::max();
+    for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
     if (!stopped_) wait(deadline);
   }
   run_posted(true);

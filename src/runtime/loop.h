@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,7 +33,12 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
+  /// In the order in which they are stepped in a turn.
   void add(Task& task) { tasks_.push_back(&task); }
+
+  /// Steps all tasks when `fd` is readable, too; whoever it belongs to reads it then. It must stay
+  /// open while run() runs.
+  void watch(int fd) { watched_.push_back(fd); }
 
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
@@ -58,6 +65,8 @@ class Loop {
   void run_posted(bool last);
 
   std::vector<Task*> tasks_;
+  std::vector<int> watched_;
+  std::vector<pollfd> polled_;  // our own three, then what is watched
   std::function<void(int)> on_signal_;
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;

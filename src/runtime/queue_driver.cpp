@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -93,7 +94,7 @@ void QueueDriver::Inbox::put(core::Event event) {
   if (first) loop->wake();
 }
 
-QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
+QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
                          exec::ProcessHost& host)
     : options_(parts.options),
       binding_(std::make_shared<const wire::Binding>(std::move(parts.binding))),
@@ -103,6 +104,7 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
                     options_.lock_delay),
       loop_(loop),
       transport_(transport),
+      commits_(commits),
       host_(host),
       core_(std::move(parts.options), random_seed()),
       inbox_(std::make_shared<Inbox>()),
@@ -160,11 +162,16 @@ void QueueDriver::step(Instant now) {
     const std::lock_guard lock{inbox_->mutex};
     events_.swap(inbox_->events);
   }
+  std::move(inbox_->at_hand.begin(), inbox_->at_hand.end(), std::back_inserter(events_));
+  inbox_->at_hand.clear();
   if (events_.empty() && now < core_.next_deadline()) return;
   for (const core::Event& event : events_) {
     std::visit(
         [&](const auto& e) {
-          if constexpr (requires { e.request; }) in_flight_.erase(e.request);
+          if constexpr (requires { e.request; }) {
+            in_flight_.erase(e.request);
+            committing_.erase(e.request);
+          }
           if constexpr (requires { e.attempt; }) running_.erase(e.attempt);
         },
         event);
@@ -183,7 +190,9 @@ void QueueDriver::deliver(Instant now) {
   }
 }
 
-Instant QueueDriver::next_deadline() const { return core_.next_deadline(); }
+Instant QueueDriver::next_deadline() const {
+  return inbox_->at_hand.empty() ? core_.next_deadline() : Instant::min();
+}
 
 void QueueDriver::dispatch(http::Request request, RequestId id,
                            std::function<core::Event(const http::Response&)> decode) {
@@ -204,8 +213,10 @@ void QueueDriver::send(const Effect& effect) {
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
   if (kept->plain) return send_plain(kept, 0);
-  dispatch(wire::encode(*binding_, *kept), kept->request,
-           [kept](const http::Response& response) { return wire::decode(*kept, response); });
+  committing_[kept->request] = commits_.send(
+      wire::encode(*binding_, *kept), [inbox = inbox_, kept](const http::Response& response) {
+        inbox->at_hand.emplace_back(wire::decode(*kept, response));
+      });
 }
 
 // A record too large for a transaction, in steps; each goes only when the one before succeeded.
@@ -229,10 +240,13 @@ void QueueDriver::send_plain(std::shared_ptr<const core::Commit> commit, std::si
 }
 
 void QueueDriver::carry_out(const core::CancelRequest& effect) {
-  const auto it = in_flight_.find(effect.request);
-  if (it == in_flight_.end()) return;
-  transport_.cancel(it->second);
-  in_flight_.erase(it);
+  if (const auto it = in_flight_.find(effect.request); it != in_flight_.end()) {
+    transport_.cancel(it->second);
+    in_flight_.erase(it);
+  } else if (const auto sent = committing_.find(effect.request); sent != committing_.end()) {
+    commits_.cancel(sent->second);
+    committing_.erase(sent);
+  }
 }
 
 void QueueDriver::carry_out(const core::StartJob& effect) {

@@ -12,6 +12,7 @@
 #include "core/queue.h"
 #include "exec/process_host.h"
 #include "exec/runner.h"
+#include "net/carrier.h"
 #include "net/transport.h"
 #include "runtime/loop.h"
 #include "runtime/peak.h"
@@ -35,7 +36,9 @@ class QueueDriver : public Task {
   };
 
   /// What it refers to must outlive it.
-  QueueDriver(Parts parts, Loop& loop, net::Transport& transport, exec::ProcessHost& host);
+  /// Transactions go over `commits`, on the loop's thread, all else over `transport`.
+  QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
+              exec::ProcessHost& host);
   ~QueueDriver() override;
 
   /// Begins to campaign.
@@ -67,6 +70,7 @@ class QueueDriver : public Task {
   struct Inbox {
     std::mutex mutex;
     std::vector<core::Event> events;
+    std::vector<core::Event> at_hand;  // the loop's thread's own
     Loop* loop = nullptr;
     void put(core::Event event);
   };
@@ -101,6 +105,7 @@ class QueueDriver : public Task {
   SessionFile session_file_;
   Loop& loop_;
   net::Transport& transport_;
+  net::Carrier& commits_;
   exec::ProcessHost& host_;
 
   core::Queue core_;
@@ -108,7 +113,9 @@ class QueueDriver : public Task {
   std::vector<core::Event> events_;
   core::Effects effects_;
   Peak backlog_;
-  std::unordered_map<RequestId, RequestId> in_flight_;  // the core's id to the transport's
+  // The core's ids to the transport's and the carrier's.
+  std::unordered_map<RequestId, RequestId> in_flight_;
+  std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;
   bool stopped_ = false;
 };
