@@ -18,16 +18,27 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxNoteBytes = 200;
 
-Result<Task> to_task(const exec::Attempt& attempt) {
-  Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
+// Of a long record only what an executor is given is parsed. A name that is there twice counts as
+// it does to nlohmann: the last one.
+Result<Task> to_task(exec::Attempt&& attempt) {
+  Task task{std::move(attempt.task_id),
+            std::move(attempt.task_key),
+            std::move(attempt.task_type),
+            std::move(attempt.queue),
+            {},
             *attempt.record};
-  auto record = wire::parse_json(task.record);
-  if (!record) {
-    return fail(ErrorCode::kInvalid, "the record is nested deeper than " +
+  std::string_view parameters;
+  for (const wire::Member& member : wire::split_valid_object(task.record)) {
+    if (member.name == "taskPara") parameters = member.value_text;
+  }
+  if (parameters.empty()) return task;
+  auto parsed = wire::parse_json(parameters);
+  if (!parsed) {
+    return fail(ErrorCode::kInvalid, "taskPara is nested deeper than " +
                                          std::to_string(wire::kMaxJsonDepth) +
                                          " levels, too deep for an executor in C++");
   }
-  if (record->contains("taskPara")) task.parameters = std::move((*record)["taskPara"]);
+  task.parameters = *std::move(parsed);
   return task;
 }
 
@@ -93,11 +104,10 @@ Result<void> hand_over(const Context& context, const JobResult& result, exec::Ex
 
 }  // namespace
 
-exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
-                          const exec::JobTools& tools) {
+exec::Exit run_in_process(Executor& executor, exec::Attempt attempt, const exec::JobTools& tools) {
   exec::Exit exit{};
   exit.attempt = attempt.id;
-  auto task = to_task(attempt);
+  auto task = to_task(std::move(attempt));
   if (!task) {
     exit.ending = exec::Ending::kPermanent;
     exit.error = std::move(task.error().message);

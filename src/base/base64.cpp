@@ -21,10 +21,10 @@ std::uint8_t value_of(char c) { return kValues[static_cast<unsigned char>(c)]; }
 
 }  // namespace
 
-std::string base64_encode(std::string_view bytes) {
-  std::string text;
-  text.resize((bytes.size() + 2) / 3 * 4);
-  char* out = text.data();
+void append_base64(std::string& text, std::string_view bytes) {
+  const std::size_t before = text.size();
+  text.resize(before + (bytes.size() + 2) / 3 * 4);
+  char* out = text.data() + before;
   std::size_t i = 0;
   const auto byte = [&](std::size_t at) -> std::uint32_t {
     return static_cast<unsigned char>(bytes[at]);
@@ -44,6 +44,11 @@ std::string base64_encode(std::string_view bytes) {
     *out++ = two ? kAlphabet[rest >> 6U & 63U] : '=';
     *out++ = '=';
   }
+}
+
+std::string base64_encode(std::string_view bytes) {
+  std::string text;
+  append_base64(text, bytes);
   return text;
 }
 

@@ -8,6 +8,8 @@ namespace lictor {
 
 /// RFC 4648 section 4, padded: the form in which Consul's API carries values.
 [[nodiscard]] std::string base64_encode(std::string_view bytes);
+/// The same, added to `text`.
+void append_base64(std::string& text, std::string_view bytes);
 
 /// Nothing when `text` is not padded base64 of the standard alphabet.
 [[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);

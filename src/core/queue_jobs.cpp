@@ -314,7 +314,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
     }
     return;
   }
-  const std::string key = key_of(settled.write.op);
+  const std::string& key = key_of(settled.write.op);
 
   Attempt* attempt = attempts_.find(key);
   if (attempt == nullptr) {  // an unreadable or expired record on its way to the dead letters
@@ -381,7 +381,7 @@ void Queue::abandon_claim(const std::string& nonce) {
 
 void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled,
                            Effects& out) {
-  const std::string key = attempt.task->key;
+  const std::string& key = key_of(settled.write.op);
   const bool look_again = attempt.look_again && !mutant(Mutant::kNoLookAgain);
   switch (settled.write.purpose) {
     case Purpose::kClaim:

@@ -5,8 +5,8 @@
 // one is worked on here while Consul works on the other.
 
 #include <cstddef>
-#include <deque>
 #include <utility>
+#include <vector>
 
 #include "core/write.h"
 
@@ -48,14 +48,40 @@ class WriteQueue {
   [[nodiscard]] const Cost& cost() const { return cost_; }
 
  private:
-  std::deque<Item>& queue_of(const Write& write) {
-    return write.purpose == Purpose::kClaim ? claims_ : ends_;
-  }
+  // std::deque would take memory and give it back for each of so large things.
+  class Fifo {
+   public:
+    void push_back(Item item) {
+      if (first_ > items_.size() / 2) {
+        items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+        first_ = 0;
+      }
+      items_.push_back(std::move(item));
+    }
+    void push_front(Item item) {
+      if (first_ == 0) {
+        items_.insert(items_.begin(), std::move(item));
+      } else {
+        items_[--first_] = std::move(item);
+      }
+    }
+    void pop_front() { ++first_; }
+    [[nodiscard]] Item& front() { return items_[first_]; }
+    [[nodiscard]] const Item& front() const { return items_[first_]; }
+    [[nodiscard]] std::size_t size() const { return items_.size() - first_; }
+    [[nodiscard]] bool empty() const { return size() == 0; }
+
+   private:
+    std::vector<Item> items_;
+    std::size_t first_ = 0;
+  };
+
+  Fifo& queue_of(const Write& write) { return write.purpose == Purpose::kClaim ? claims_ : ends_; }
   [[nodiscard]] bool claim_is_next() const {
     return ends_.empty() || (claims_turn_ && !claims_.empty());
   }
-  std::deque<Item> ends_;
-  std::deque<Item> claims_;
+  Fifo ends_;
+  Fifo claims_;
   bool claims_turn_ = false;
   Cost cost_;
 };

@@ -38,15 +38,17 @@ FunctionRunner::~FunctionRunner() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Result<void> FunctionRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
-  auto job = std::make_shared<Job>(Job{attempt, deadline, std::move(on_exit), {}, {}});
+Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
+  const AttemptId id = attempt.id;
+  auto job =
+      std::make_shared<Job>(Job{id, std::move(attempt), deadline, std::move(on_exit), {}, {}});
   if (!board_.admit(counted_slot_)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
   bool wake = false;
   {
     const std::lock_guard lock{mutex_};
-    jobs_[attempt.id] = job;
+    jobs_[id] = job;
     waiting_.push_back(std::move(job));
     wake = waiting_.size() == 1 || !waking_;
     waking_ = true;
@@ -103,10 +105,11 @@ void FunctionRunner::run(Job& job) {
   if (job.stop.stop_requested()) return finish(job, not_started());
   Exit exit{};
   try {
-    exit = function_(job.attempt, {job.stop.get_token(), job.deadline, [&](std::string text) {
-                                     const std::lock_guard lock{mutex_};
-                                     job.progress = std::move(text);
-                                   }});
+    exit = function_(std::move(job.attempt),
+                     {job.stop.get_token(), job.deadline, [&](std::string text) {
+                        const std::lock_guard lock{mutex_};
+                        job.progress = std::move(text);
+                      }});
   } catch (const std::exception& thrown) {
     exit.ending = Ending::kRetry;
     exit.error = thrown.what();
@@ -120,10 +123,10 @@ void FunctionRunner::run(Job& job) {
 void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};
-    jobs_.erase(job.attempt.id);
+    jobs_.erase(job.id);
   }
   board_.release(counted_slot_);
-  exit.attempt = job.attempt.id;
+  exit.attempt = job.id;
   job.on_exit(std::move(exit));
 }
 

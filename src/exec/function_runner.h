@@ -25,7 +25,7 @@ struct JobTools {
 
 /// A job inside the daemon. The Exit's `attempt` need not be filled in. An exception is a failure
 /// to be tried again.
-using JobFunction = std::function<Exit(const Attempt& attempt, const JobTools& tools)>;
+using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
 /// Runs a function for each attempt, on threads of its own.
 ///
@@ -48,14 +48,15 @@ class FunctionRunner : public Runner {
   FunctionRunner& operator=(const FunctionRunner&) = delete;
 
   /// Errors: kUnavailable when the lease has run out.
-  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+  [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
   [[nodiscard]] std::string progress(AttemptId attempt) override;
 
  private:
   struct Job {
-    Attempt attempt;
+    AttemptId id;
+    Attempt attempt;  // until it runs
     Instant deadline;
     ExitCallback on_exit;
     std::stop_source stop;

@@ -42,7 +42,7 @@ HttpRunner::~HttpRunner() {
   thread_.join();
 }
 
-Result<void> HttpRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
+Result<void> HttpRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
   auto post = std::make_unique<HttpPost>(attempt, deadline, std::move(on_exit));
   if (!board_.admit(counted_slot_)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");

@@ -42,7 +42,7 @@ class HttpRunner : public Runner {
   HttpRunner& operator=(const HttpRunner&) = delete;
 
   /// Errors: kUnavailable when the lease has run out.
-  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+  [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
 

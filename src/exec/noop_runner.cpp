@@ -32,7 +32,7 @@ NoopRunner::~NoopRunner() {
   }
 }
 
-Result<void> NoopRunner::start(const Attempt& attempt, Instant, ExitCallback on_exit) {
+Result<void> NoopRunner::start(Attempt attempt, Instant, ExitCallback on_exit) {
   if (!thread_.joinable()) {
     on_exit(ended(attempt.id, Ending::kDone));
     return {};

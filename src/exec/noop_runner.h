@@ -22,7 +22,7 @@ class NoopRunner : public Runner {
   NoopRunner(const NoopRunner&) = delete;
   NoopRunner& operator=(const NoopRunner&) = delete;
 
-  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+  [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
 

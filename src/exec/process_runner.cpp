@@ -132,7 +132,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   return std::unique_ptr<ProcessRunner>{new ProcessRunner{host, std::move(settings)}};
 }
 
-Result<void> ProcessRunner::start(const Attempt& attempt, Instant deadline, ExitCallback on_exit) {
+Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
   const ProcessOptions& options = settings_->options;
 
   Launch launch;

@@ -41,7 +41,7 @@ class ProcessRunner : public Runner {
                                                                      ProcessOptions options);
 
   /// Errors: those of ProcessHost::start(). A program that cannot be run is not one, but an end.
-  [[nodiscard]] Result<void> start(const Attempt& attempt, Instant deadline,
+  [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
 

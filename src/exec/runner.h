@@ -62,7 +62,7 @@ class Runner {
   /// and will be stopped by the caller; Instant::max() means never.
   /// On success `on_exit` runs exactly once, from any thread, also after stop(); by then nothing of
   /// the attempt runs any more. On an error nothing was started and `on_exit` never runs.
-  [[nodiscard]] virtual Result<void> start(const Attempt& attempt, Instant deadline,
+  [[nodiscard]] virtual Result<void> start(Attempt attempt, Instant deadline,
                                            ExitCallback on_exit) = 0;
 
   /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an

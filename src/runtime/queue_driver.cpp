@@ -261,12 +261,12 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
     inbox_->put(std::move(exit));
   };
   if (it == runners_.end()) return refuse("no executor for type " + task.type);
-  const exec::Attempt attempt{
+  exec::Attempt attempt{
       effect.attempt,     options_.queue,       task.id,    task.key, task.type,
       task.stamp.attempt, effect.fencing_token, task.record};
   running_[effect.attempt] = it->second.get();
   auto started =
-      it->second->start(attempt, effect.deadline.value_or(Instant::max()),
+      it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
                         [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
                           inbox->put(to_core(binding->reserved, task->key, std::move(exit)));
                         });

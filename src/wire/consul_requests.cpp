@@ -5,6 +5,7 @@
 
 #include "base/time_text.h"
 #include "core/mutant.h"
+#include "core/write.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -162,7 +163,9 @@ http::Request encode(const Binding& binding, const core::ListHistory&) {
 }
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {
-  Txn txn;
+  core::Cost cost = core::kFenceCost;
+  for (const core::Op& op : commit.ops) cost += core::cost_of(op);
+  Txn txn{cost.bytes};
   txn.verb(mutant(Mutant::kDropFence) ? "get" : "check-session", binding.layout.leader_key)
       .session(commit.session);
   for (const core::Op& op : commit.ops) {

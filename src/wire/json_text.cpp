@@ -184,17 +184,23 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
-std::string json_quoted(std::string_view text) {
+void append_quoted(std::string& to, std::string_view text) {
   const bool plain = std::none_of(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
   if (plain) {
-    std::string quoted;
-    quoted.reserve(text.size() + 2);
-    quoted += '"';
-    quoted += text;
-    return quoted += '"';
+    to += '"';
+    to += text;
+    to += '"';
+  } else {
+    to += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
   }
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string quoted;
+  quoted.reserve(text.size() + 2);
+  append_quoted(quoted, text);
+  return quoted;
 }
 
 }  // namespace lictor::wire

@@ -41,5 +41,7 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);
+/// The same, added to `to`.
+void append_quoted(std::string& to, std::string_view text);
 
 }  // namespace lictor::wire

@@ -151,25 +151,23 @@ Result<void> read_fields(std::string_view record, core::Task& task) {
   return {};
 }
 
-std::string stamp_members(const core::Stamp& stamp) {
-  std::string text;
-  const auto add = [&](std::string_view name, const std::string& value) {
-    text += ",\"";
-    text += name;
-    text += "\":";
-    text += value;
+void append_stamp(std::string& text, const core::Stamp& stamp) {
+  const auto string = [&](std::string_view before, std::string_view value) {
+    text += before;
+    append_quoted(text, value);
   };
-  if (stamp.attempt != 0) add("taskAttempt", std::to_string(stamp.attempt));
-  if (stamp.lost != 0) add("taskLost", std::to_string(stamp.lost));
-  if (stamp.retry_at) add("taskRetryAt", json_quoted(format_rfc3339(*stamp.retry_at)));
+  if (stamp.attempt != 0) text.append(",\"taskAttempt\":").append(std::to_string(stamp.attempt));
+  if (stamp.lost != 0) text.append(",\"taskLost\":").append(std::to_string(stamp.lost));
+  if (stamp.retry_at) string(",\"taskRetryAt\":", format_rfc3339(*stamp.retry_at));
   if (stamp.claim) {
     const core::Claim& claim = *stamp.claim;
-    add("taskClaim", "{\"node\":" + json_quoted(claim.node) + ",\"session\":" +
-                         json_quoted(claim.session) + ",\"nonce\":" + json_quoted(claim.nonce) +
-                         ",\"since\":" + json_quoted(format_rfc3339(claim.since)) + "}");
+    string(",\"taskClaim\":{\"node\":", claim.node);
+    string(",\"session\":", claim.session);
+    string(",\"nonce\":", claim.nonce);
+    string(",\"since\":", format_rfc3339(claim.since));
+    text += '}';
   }
-  if (!stamp.error.empty()) add("taskError", json_quoted(excerpt(stamp.error, kMaxErrorBytes)));
-  return text;
+  if (!stamp.error.empty()) string(",\"taskError\":", excerpt(stamp.error, kMaxErrorBytes));
 }
 
 std::string rewrite(const std::vector<Member>& members, std::size_t size, const core::Stamp& stamp,
@@ -199,7 +197,7 @@ std::string rewrite(const std::vector<Member>& members, std::size_t size, const 
     if (text.size() > 1) text += ',';
     text += stamp.taken ? "\"taskTaken\":true" : "\"taskTaken\":false";
   }
-  text += stamp_members(stamp);
+  append_stamp(text, stamp);
   text += '}';
   return text;
 }

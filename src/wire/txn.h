@@ -10,6 +10,10 @@ namespace lictor::wire {
 /// fields are errors there (CONSUL-FACTS.md 3.4), so only what a verb needs is to be said.
 class Txn {
  public:
+  Txn() = default;
+  /// For a body of so many bytes, or about.
+  explicit Txn(std::size_t bytes) { text_.reserve(bytes); }
+
   Txn& verb(std::string_view name, std::string_view key);
   Txn& index(std::uint64_t index);
   Txn& flags(std::uint64_t flags);
@@ -20,9 +24,10 @@ class Txn {
   [[nodiscard]] std::string body() &&;
 
  private:
-  Txn& add(std::string_view name, std::string_view json);
+  Txn& begin(std::string_view name);
+  Txn& number(std::string_view name, std::uint64_t number);
 
-  std::string text_{'['};  // the last operation is still open
+  std::string text_;  // the last operation is still open
 };
 
 }  // namespace lictor::wire

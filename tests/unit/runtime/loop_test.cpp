@@ -1,5 +1,8 @@
 #include "runtime/loop.h"
 
+#include <unistd.h>
+
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -28,6 +31,59 @@ TEST_CASE("what other threads post is run on the loop's thread, in order, and no
   CHECK(seen == std::vector<int>{0, 1, 2, 3});
   CHECK(where == std::this_thread::get_id());
   CHECK_FALSE((*loop)->post([&] { seen.push_back(4); }));
+}
+
+namespace {
+
+struct Stepped : Task {
+  std::function<void()> act;
+  Instant due = Instant::max();
+  int steps = 0;
+
+  void step(Instant) override {
+    ++steps;
+    due = Instant::max();
+    if (act) act();
+  }
+  [[nodiscard]] Instant next_deadline() const override { return due; }
+};
+
+// Longer than anybody waits for a test: a turn that is not due does not come.
+constexpr Duration kNever = std::chrono::hours{1};
+
+}  // namespace
+
+TEST_CASE("a task that is given something to do by one stepped after it is stepped again at once") {
+  auto loop = Loop::create();
+  REQUIRE(loop);
+  Stepped first, second;
+  (*loop)->add(first);
+  (*loop)->add(second);
+  (*loop)->on_turn(kNever, [] {});
+  first.act = [&] {
+    if (first.steps == 3) (*loop)->stop();
+  };
+  second.act = [&] { first.due = Instant::min(); };
+  (*loop)->run();
+  CHECK(first.steps == 3);
+}
+
+TEST_CASE("what is watched steps the tasks when it is readable") {
+  auto loop = Loop::create();
+  REQUIRE(loop);
+  int ends[2] = {};
+  REQUIRE(pipe(ends) == 0);
+  Stepped task;
+  (*loop)->add(task);
+  (*loop)->watch(ends[0]);
+  (*loop)->on_turn(kNever, [] {});
+  task.act = [&] {
+    if (task.steps == 2) (*loop)->stop();
+    REQUIRE(write(ends[1], "x", 1) == 1);
+  };
+  (*loop)->run();
+  CHECK(task.steps == 2);
+  for (const int end : ends) close(end);
 }
 
 TEST_SUITE_END();
