@@ -24,19 +24,14 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
 // What the daemon would say of the record.
-Result<void> check_record(const std::string& id, const std::string& record) {
+Result<void> check_record(const std::string& record) {
   if (const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
       record.size() > most) {
     return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
                                           " bytes, got " + std::to_string(record.size()) +
                                           "; put what is large elsewhere and name it");
   }
-  const wire::Layout layout = wire::Layout::under("", "q");
-  const auto read = wire::read_record(layout, {layout.task_key(id), record, {}, 0, 0, 0});
-  if (const auto* bad = std::get_if<core::BadRecord>(&read)) {
-    return fail(ErrorCode::kInvalid, bad->error);
-  }
-  return {};
+  return wire::check_record(record);
 }
 
 }  // namespace
@@ -66,7 +61,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
-  if (auto good = check_record(made.id, made.record); !good) {
+  if (auto good = check_record(made.record); !good) {
     return tl::unexpected(std::move(good.error()));
   }
   return made;
@@ -94,23 +89,22 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
 }
 
 Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now) {
-  if (!is_utf8(text)) {
+  const auto written = wire::split_object(text);
+  if (!written && !is_utf8(text)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
-  const auto written = wire::split_object(text);
   if (!written) return tl::unexpected(written.error());
-  const std::string cleaned = wire::unstamped_record(text);
-  const auto members = wire::split_object(cleaned);
-  if (!members) return tl::unexpected(members.error());
+  const std::string cleaned = wire::unstamped_record(*written);
+  const std::vector<wire::Member> members = wire::split_valid_object(cleaned);
 
   const auto has = [&](std::string_view name) {
-    return std::any_of(members->begin(), members->end(), [&](const wire::Member& member) {
+    return std::any_of(members.begin(), members.end(), [&](const wire::Member& member) {
       return member.name == name && member.value_text != "null";
     });
   };
   // Of a name that is written twice the last one counts, as when the record is read.
   NewRecord task;
-  for (const wire::Member& member : *members) {
+  for (const wire::Member& member : members) {
     if (member.name != "taskId" || member.value_text == "null") continue;
     const auto id = wire::parse_json(member.value_text);
     task.id = member.value_text.starts_with('"') ? id->get<std::string>() : std::string{};
@@ -131,14 +125,14 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   if (new_id) record.add("taskId", json_quoted(task.id));
   if (!has("taskTime")) record.add("taskTime", ms_text(stamped));
   if (!has("taskType") && !type_.empty()) record.add("taskType", json_quoted(type_));
-  for (const wire::Member& member : *members) {
+  for (const wire::Member& member : members) {
     const bool replaced =
         member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
                                         (member.name == "taskType" && !type_.empty()));
     if (!replaced) record.add_raw(member.name_text, member.value_text);
   }
   task.record = record.take();
-  if (auto good = check_record(task.id, task.record); !good) {
+  if (auto good = check_record(task.record); !good) {
     return tl::unexpected(std::move(good.error()));
   }
   last_time_ = stamped;

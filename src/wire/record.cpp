@@ -151,6 +151,14 @@ Result<void> read_fields(std::string_view record, core::Task& task) {
   return {};
 }
 
+Result<void> read_text(std::string_view record, core::Task& task) {
+  auto read = read_fields(record, task);
+  if (!read && !is_utf8(record)) {
+    return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
+  }
+  return read;
+}
+
 void append_stamp(std::string& text, const core::Stamp& stamp) {
   const auto string = [&](std::string_view before, std::string_view value) {
     text += before;
@@ -238,10 +246,7 @@ std::string serial_key_by(const std::string& pointer, std::string_view record) {
 core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
   core::Task task;
   task.record = std::make_shared<const std::string>(std::move(entry.value));
-  auto read = is_utf8(*task.record)
-                  ? read_fields(*task.record, task)
-                  : Result<void>{fail(ErrorCode::kInvalid,
-                                      "expected a JSON object, got bytes that are not UTF-8")};
+  auto read = read_text(*task.record, task);
   if (!read) {
     return core::BadRecord{std::move(entry.key), entry.create_index, entry.modify_index,
                            std::move(read.error().message), std::move(task.record)};
@@ -262,7 +267,18 @@ std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
 }
 
 std::string unstamped_record(std::string_view record) {
-  return rewrite(split_object(record).value_or(std::vector<Member>{}), record.size(), {}, false);
+  return unstamped_record(split_object(record).value_or(std::vector<Member>{}));
+}
+
+std::string unstamped_record(const std::vector<Member>& members) {
+  const std::size_t size =
+      members.empty() ? 0 : members.back().value_text.end() - members.front().name_text.begin();
+  return rewrite(members, size, {}, false);
+}
+
+Result<void> check_record(std::string_view record) {
+  core::Task ignored;
+  return read_text(record, ignored);
 }
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {
