@@ -51,7 +51,7 @@ class Window {
   std::deque<std::unique_ptr<Call>> calls_;
 };
 
-/// Beyond this many transactions Consul does not take them faster.
-inline constexpr std::size_t kAtOnce = 4;
+/// Beyond this many transactions Consul does not take them faster, and hardly from half as many on.
+inline constexpr std::size_t kAtOnce = 8;
 
 }  // namespace lictor::client
