@@ -34,6 +34,13 @@ core::JobEnding to_core(exec::Ending ending) {
   return core::JobEnding::kRetry;
 }
 
+bool is_about_jobs(const core::Effect& effect) {
+  return std::holds_alternative<core::StartJob>(effect) ||
+         std::holds_alternative<core::StopJob>(effect) ||
+         std::holds_alternative<core::ExtendLease>(effect) ||
+         std::holds_alternative<core::EndLease>(effect);
+}
+
 // What a job handed over is looked at here, off the loop's thread: nonsense fails the attempt.
 core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
                         exec::Exit exit) {
@@ -185,8 +192,12 @@ void QueueDriver::deliver(Instant now) {
   effects_.clear();
   core_.step(now, events_, effects_);
   release_memory();
+  // First what jobs wait for; a request wakes others up, and they take the processor.
   for (core::Effect& effect : effects_) {
-    std::visit([this](auto& e) { carry_out(e); }, effect);
+    if (is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
+  }
+  for (core::Effect& effect : effects_) {
+    if (!is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
   }
 }
 
@@ -261,9 +272,8 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
     inbox_->put(std::move(exit));
   };
   if (it == runners_.end()) return refuse("no executor for type " + task.type);
-  exec::Attempt attempt{
-      effect.attempt,     options_.queue,       task.id,    task.key, task.type,
-      task.stamp.attempt, effect.fencing_token, task.record};
+  exec::Attempt attempt{effect.attempt,     options_.queue,       task.id,    task.key, task.type,
+                        task.stamp.attempt, effect.fencing_token, task.record};
   running_[effect.attempt] = it->second.get();
   auto started =
       it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
