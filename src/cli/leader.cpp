@@ -198,4 +198,9 @@ void note_if_never_led(const Client& client) {
                       " does not exist; is the queue's name right, and a daemon up?");
 }
 
+void note_if_not_led(const Client& client) {
+  const auto lock = read_lock(client);
+  if (lock && lock->session.empty()) client.console.note(nobody(client, *lock).message);
+}
+
 }  // namespace lictor::cli

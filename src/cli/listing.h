@@ -20,6 +20,8 @@ namespace lictor::cli {
 /// Notes that no daemon has ever led the queue, whose name may be mistyped; nothing where the token
 /// may not see that.
 void note_if_never_led(const Client& client);
+/// The same for whoever waits for a task: also when nobody leads the queue just now.
+void note_if_not_led(const Client& client);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/listing.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 
@@ -75,6 +76,8 @@ Result<Ending> follow(const Client& client, const Submitted& task,
       client.console.progress(printable(task.id) + ": " + client::described(info) +
                               (led ? "" : "; nobody leads the queue now"));
     };
+  } else {
+    note_if_not_led(client);
   }
   auto ending = client.api.wait(task.id, options);
   client.console.end_progress();

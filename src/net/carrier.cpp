@@ -100,7 +100,7 @@ Result<void> Carrier::start(const Options& options) {
   set(CURLMOPT_SOCKETDATA, this);
   set(CURLMOPT_TIMERFUNCTION, &Carrier::on_timer);
   set(CURLMOPT_TIMERDATA, this);
-  limit_connections();
+  limit_connections(boot_now());
   watch(wake_fd_, EPOLLIN);
   return {};
 }
@@ -280,15 +280,15 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
     return finish(std::move(transfer));
   }
   transfer->prepare(client_, *endpoint, token_.current(now), round_up(left));
-  launch(std::move(transfer));
+  launch(now, std::move(transfer));
 }
 
-void Carrier::launch(TransferPtr transfer) {
+void Carrier::launch(Instant now, TransferPtr transfer) {
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
   transfer->running = true;
   ++running_;
   if (!transfer->request.long_poll) ++short_running_;
-  limit_connections();
+  limit_connections(now);
   const RequestId id = transfer->id;
   live_.emplace(id, std::move(transfer));
 }
@@ -358,9 +358,11 @@ void Carrier::finish(TransferPtr transfer) {
 }
 
 // libcurl counts busy connections too, so a fixed limit would, with that many long polls, close
-// every other connection after each request.
-void Carrier::limit_connections() {
+// every other connection after each request. And between two bursts few are busy.
+void Carrier::limit_connections(Instant now) {
   const std::size_t limit = running_ + tuning_.max_idle_connections;
+  if (limit < connection_limit_ && now < limit_needed_at_ + tuning_.keep_more_for) return;
+  limit_needed_at_ = now;
   if (limit == connection_limit_) return;
   connection_limit_ = limit;
   curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(limit));

@@ -29,8 +29,10 @@ struct Tuning {
   /// one address (limits.http_max_conns_per_client) and resets further ones without an answer;
   /// this leaves the larger part to long polls and to the other programs of the host.
   std::size_t max_short_requests = 64;
-  /// Idle connections kept beside the busy ones.
+  /// Idle connections kept beside the busy ones; beyond them those that were busy a short while
+  /// ago, for requests that come in bursts.
   std::size_t max_idle_connections = 16;
+  Duration keep_more_for = std::chrono::seconds{1};
 };
 
 /// What carries requests to Consul, on the thread of whoever drives it: waits for fd() to become
@@ -95,12 +97,12 @@ class Carrier {
   void start_waiting(Instant now);
   void expire_waiting(Instant now);
   void attempt(Instant now, TransferPtr transfer);
-  void launch(TransferPtr transfer);
+  void launch(Instant now, TransferPtr transfer);
   void collect_done();
   void conclude(TransferPtr transfer, CURLcode code);
   void withdraw(Transfer& transfer);
   void finish(TransferPtr transfer);
-  void limit_connections();
+  void limit_connections(Instant now);
 
   const Client client_;
   const Tuning tuning_;
@@ -119,6 +121,7 @@ class Carrier {
   std::size_t short_running_ = 0;
   std::size_t running_ = 0;
   std::size_t connection_limit_ = 0;
+  Instant limit_needed_at_{};
   Failover failover_;
 };
 

@@ -98,6 +98,16 @@ TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
   CHECK(lictor(world, {"list"}).out.find("ever led") == std::string::npos);
 }
 
+TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {
+  World world;
+  const Output output =
+      lictor(world, {"submit", "Record", "--id", "x", "--wait", "--wait-timeout", "1s"});
+  CHECK(output.exit_code != 0);
+  says(output, "no daemon has ever led it");
+  says(output, "x has not ended within --wait-timeout");
+  CHECK(world.waiting() == 1);
+}
+
 TEST_CASE("all of a type are cancelled at once, but not without a yes") {
   World world;
   for (int i = 0; i < 100; ++i) {
@@ -296,7 +306,10 @@ TEST_CASE("submit --wait prints the result that the task left") {
                     {{"record", record}, {"result", {{"rows", 7}}}, {"attempts", 1}});
   world.kv.remove(world.task_key("x"));
   CHECK(submit.wait() == 0);
-  CHECK(read_text(folder.file("out")) == "x\n{\n  \"rows\": 7\n}\n");
+  const std::string output = read_text(folder.file("out"));
+  CHECK(output.starts_with("x\n"));
+  CHECK(output.find("no daemon has ever led it") != std::string::npos);
+  CHECK(output.ends_with("\n{\n  \"rows\": 7\n}\n"));
 }
 
 TEST_CASE("why says what keeps a task, as far as Consul holds it") {

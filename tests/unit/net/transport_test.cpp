@@ -176,6 +176,7 @@ TEST_CASE("a burst opens no more connections than allowed, and keeps few of them
   Tuning tuning;
   tuning.max_short_requests = 8;
   tuning.max_idle_connections = 2;
+  tuning.keep_more_for = 0s;
   const auto transport = open_for({server.address()}, tuning);
   std::vector<Pending> burst;
   burst.reserve(100);
