@@ -249,23 +249,26 @@ void Carrier::expire_waiting(Instant now) {
   if (now < waiting_expires_) return;
   waiting_expires_ = Instant::max();
   std::deque<RequestId> still;
+  std::vector<TransferPtr> expired;
   for (const RequestId id : waiting_) {
     const auto found = live_.find(id);
     if (found == live_.end()) continue;
     if (found->second->deadline() > now) {
       waiting_expires_ = std::min(waiting_expires_, found->second->deadline());
       still.push_back(id);
-      continue;
+    } else {
+      expired.push_back(std::move(found->second));
+      live_.erase(found);
     }
-    TransferPtr transfer = std::move(found->second);
-    live_.erase(found);
+  }
+  waiting_ = std::move(still);
+  for (TransferPtr& transfer : expired) {  // their callbacks may send
     transfer->response.delivery = Delivery::kNotSent;
     transfer->add_error("not sent: " + std::to_string(tuning_.max_short_requests) +
                         " other requests were under way for all of its " +
                         std::to_string(transfer->request.timeout.count()) + "ms");
     finish(std::move(transfer));
   }
-  waiting_ = std::move(still);
 }
 
 // Tries the next address, or finishes with what the earlier ones gave.
