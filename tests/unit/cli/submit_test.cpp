@@ -41,6 +41,7 @@ TEST_CASE("a task that exists is a failure, and left alone") {
 
 TEST_CASE("a task that dies is told with its reason and the end of its output") {
   Scene scene{{reply(404, "", 5), reply(200, result("lictor/q/tasks/42", "{}", 9)),
+               reply(404, "", 10),  // nobody leads
                reply(404, "", 20),
                reply(200, entry("lictor/q/dead/42",
                                 R"({"reason":"failed","error":"exit 3","attempts":3,)"
@@ -50,6 +51,8 @@ TEST_CASE("a task that dies is told with its reason and the end of its output") 
   CHECK(*submit(scene.client, options_of(true)) == kFailed);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err() ==
+        "nobody leads queue \"q\" (lictor/q/leader does not exist): no daemon has ever led it; "
+        "start one with \"lictor run\"\n"
         "lictor: task 42 is dead after 3 attempts: failed: exit 3\n"
         "the end of its output:\nno\\x1b[1m space\n");
 }
