@@ -92,6 +92,8 @@ curl -fs -o /dev/null -X PUT "http://$CONSUL_HTTP_ADDR/v1/session/destroy/$sessi
 exec sleep 60
 END
   run "$consul" lock lk/lost sh lose
+  # The third's session is destroyed as the command ends, if it comes to it; else by its TTL.
+  "$consul" kv delete -recurse lk/two >/dev/null
   kv get -recurse lk
 }
 
