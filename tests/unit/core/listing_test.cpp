@@ -6,28 +6,45 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("core");
+namespace {
 
-TEST_CASE("tasks that come faster than they are read are read several at a time") {
+// A listing of a short list, at work.
+struct Watching {
   const QueueOptions options;
   Requests requests;
   Listing listing{options, requests};
   Effects out;
   Instant now{1s};
-  listing.start(now, out);
   std::uint64_t index = 10;
-  // When the next reading may be sent, after one that told of so many new tasks.
-  const auto pause_after = [&](std::size_t tasks) {
+
+  Watching() { listing.start(now, out); }
+
+  void accept_list() {
     TasksListed reply;
     reply.request = std::get<ListTasks>(out.back()).request;
     reply.ok = reply.full = true;
     reply.consul_index = ++index;
     Instant emitted{};
     REQUIRE(listing.accept(now, reply, emitted, out) == Listing::Use::kAll);
-    listing.brought(now, tasks);
-    const Duration pause = listing.next_deadline() - now;
-    now += pause;
+  }
+  void pass(Duration time) {
+    now += time;
     listing.on_time(now, false, out);
+  }
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("tasks that come faster than they are read are read several at a time") {
+  Watching w;
+  // When the next reading may be sent, after one that told of so many new tasks.
+  const auto pause_after = [&](std::size_t tasks) {
+    w.accept_list();
+    w.listing.brought(w.now, tasks);
+    const Duration pause = w.listing.next_deadline() - w.now;
+    w.pass(pause);
     return pause;
   };
   const Duration shortest = pause_after(1);
@@ -39,36 +56,22 @@ TEST_CASE("tasks that come faster than they are read are read several at a time"
   CHECK(pause_after(2) == shortest);
   CHECK(pause_after(0) == shortest);
 }
+
 TEST_CASE("a name that may be what was just deleted is read only if the next names do not come") {
-  const QueueOptions options;
-  Requests requests;
-  Listing listing{options, requests};
-  Effects out;
-  Instant now{1s};
-  listing.start(now, out);
-  std::uint64_t index = 10;
-  const auto accept_list = [&] {
-    TasksListed reply;
-    reply.request = std::get<ListTasks>(out.back()).request;
-    reply.ok = reply.full = true;
-    reply.consul_index = ++index;
-    Instant emitted{};
-    REQUIRE(listing.accept(now, reply, emitted, out) == Listing::Use::kAll);
-  };
-  accept_list();
-  listing.doubt(now, "tasks/a");
-  now += 10ms;
-  listing.on_time(now, false, out);
-  accept_list();  // the next names tell
-  listing.doubt(now, "tasks/b");
-  listing.doubt(now, "tasks/c");
-  now += 10ms;
-  listing.on_time(now, false, out);
-  REQUIRE(std::holds_alternative<ListTasks>(out.back()));
-  CHECK(listing.next_deadline() == now + 240ms);  // it watches, and nothing comes
-  now = listing.next_deadline();
-  listing.on_time(now, false, out);
-  REQUIRE(std::holds_alternative<FetchTasks>(out.back()));
-  CHECK(std::get<FetchTasks>(out.back()).keys == std::vector<std::string>{"tasks/b", "tasks/c"});
-  CHECK(listing.next_deadline() == Instant::max());
+  Watching w;
+  w.accept_list();
+  w.listing.doubt(w.now, "tasks/a");
+  w.pass(10ms);
+  w.accept_list();  // the next names tell
+  w.listing.doubt(w.now, "tasks/b");
+  w.listing.doubt(w.now, "tasks/c");
+  w.pass(10ms);
+  REQUIRE(std::holds_alternative<ListTasks>(w.out.back()));
+  CHECK(w.listing.next_deadline() == w.now + 240ms);  // it watches, and nothing comes
+  w.pass(240ms);
+  REQUIRE(std::holds_alternative<FetchTasks>(w.out.back()));
+  CHECK(std::get<FetchTasks>(w.out.back()).keys == std::vector<std::string>{"tasks/b", "tasks/c"});
+  CHECK(w.listing.next_deadline() == Instant::max());
 }
+
+TEST_SUITE_END();
