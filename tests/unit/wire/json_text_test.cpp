@@ -1,0 +1,91 @@
+#include "wire/json_text.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace lictor;
+
+TEST_SUITE_BEGIN("wire");
+
+// Two parsers read a record, one that is fast and one that tells what is wrong.
+TEST_CASE("an object is taken exactly when nlohmann parses it") {
+  const std::string deep(2'000, '[');
+  const std::string long_text(20'000, 'x');
+  const std::vector<std::string> values{"1",
+                                        "-0",
+                                        "01",
+                                        "-",
+                                        "1.",
+                                        ".5",
+                                        "1e5",
+                                        "1e",
+                                        "+1",
+                                        "0x1",
+                                        "1e308",
+                                        "1e309",
+                                        "-1e999",
+                                        "18446744073709551615",
+                                        "18446744073709551616",
+                                        "-9223372036854775809",
+                                        "123456789012345678901234567890",
+                                        "0.1234567890123456789012345",
+                                        "NaN",
+                                        "Infinity",
+                                        "nul",
+                                        "null",
+                                        "true",
+                                        "True",
+                                        "tru",
+                                        R"("a")",
+                                        R"("\n")",
+                                        R"("\x")",
+                                        R"("\u0041")",
+                                        R"("\u00")",
+                                        R"("\ud800")",
+                                        R"("\udc00")",
+                                        R"("\ud800\udc00")",
+                                        R"("\udc00\ud800")",
+                                        R"("\ud800x")",
+                                        R"("\")",
+                                        "\"\n\"",
+                                        "\"\t\"",
+                                        "\"\x7f\"",
+                                        "\"\xc3\xa9\"",
+                                        "\"\xc3\"",
+                                        "\"\xed\xa0\x80\"",
+                                        "\"\xf4\x90\x80\x80\"",
+                                        "\"\xc0\x80\"",
+                                        "\xff",
+                                        "[]",
+                                        "[1,]",
+                                        "[,1]",
+                                        "[1 2]",
+                                        "{}",
+                                        "{1:2}",
+                                        R"({"a":})",
+                                        R"({"a" 1})",
+                                        R"({"a":1,})",
+                                        R"({"a":1,"a":2})",
+                                        "",
+                                        "1 2",
+                                        "// a",
+                                        "/* a */ 1",
+                                        "1}",
+                                        "\v1",
+                                        "\xc2\xa0"
+                                        "1",
+                                        deep + std::string(2'000, ']'),
+                                        '"' + long_text + '"',
+                                        '"' + long_text};
+  for (const std::string& value : values) {
+    for (const char* shape : {"{\"v\":?}", " {\"v\" : ? , \"w\":[?]}\n", "{\"v\":?}x", "?"}) {
+      std::string text;
+      for (const char c : std::string{shape}) c == '?' ? void(text += value) : void(text += c);
+      CAPTURE(text.substr(0, 100));
+      const auto parsed = nlohmann::json::parse(text, nullptr, false);
+      CHECK(wire::split_object(text).has_value() == parsed.is_object());
+    }
+  }
+}
+
+TEST_SUITE_END();
