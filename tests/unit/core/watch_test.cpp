@@ -53,6 +53,40 @@ TEST_CASE("a long list is watched by name, and what was rewritten in it is found
   CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
 }
 
+TEST_CASE("a task written anew under a name that was just deleted is found in a long list") {
+  Alone a;
+  for (int i = 0; i < 200; ++i) {
+    Task& task = a.cluster.make(std::to_string(1000 + i));
+    task.execute_at = a.cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    a.cluster.store.put(task);
+  }
+  a.cluster.run_for(1s);
+  a.cluster.store.full_cost = 10s;  // what was rewritten is not looked for soon
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+
+  SUBCASE("while we do not know that it is deleted") {
+    a.once({.back = 50ms}, [](const Effect& e) { return finishes(e, "tasks/1"); });
+    a.cluster.end_job(a.daemon, "tasks/1");
+    a.cluster.run_for(1ms);
+  }
+  SUBCASE("in names that were asked for before it was deleted") {
+    a.once({.out = 50ms}, [](const Effect& e) { return std::holds_alternative<ListTasks>(e); });
+    Task& later = a.cluster.make("2");
+    later.execute_at = a.cluster.wall() + 24h;
+    a.cluster.store.put(later);
+    a.cluster.run_for(10ms);  // the next names are on their way
+    a.cluster.end_job(a.daemon, "tasks/1");
+    a.cluster.run_for(10ms);
+  }
+  REQUIRE_FALSE(a.cluster.store.has("tasks/1"));
+  a.cluster.put("1");
+  a.cluster.run_for(1s);  // nothing else changes
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+}
+
 TEST_CASE("only the parts of a long list that changed are read again") {
   Alone a;
   a.cluster.store.control(true, "");
