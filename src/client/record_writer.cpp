@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
 constexpr auto kPause = 500ms;
 constexpr std::size_t kMostRecords = Store::kMaxOperations - 1;  // and a look at the one before
+constexpr std::size_t kReady = 2;  // transactions that wait for their turn to be sent
 
 bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
@@ -33,38 +34,51 @@ void RecordWriter::add(Store::Record record) {
 
 void RecordWriter::finish() {
   send();
-  while (!window_.empty()) settle_oldest();
+  while (!sent_.empty()) settle_oldest();
 }
 
 void RecordWriter::send() {
   if (gathered_.empty()) return;
-  auto records = std::make_shared<const Records>(std::exchange(gathered_, {}));
-  const std::size_t first = std::exchange(first_gathered_, first_gathered_ + records->size());
+  Sent next{first_gathered_, std::exchange(gathered_, {}), {}};
+  first_gathered_ += next.records.size();
   // One that is too large for a transaction cannot look at another.
-  const bool alone = std::exchange(bytes_, 0) > Store::kMaxBatchBytes;
-  // Once one came too early all that follow it do, as long as there are any.
-  while (!window_.empty() && (alone || window_.full() || out_of_order_)) settle_oldest();
-  out_of_order_ = false;
+  if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
+  while (sent_.size() >= at_once_ + kReady) settle_oldest();
   if (stopped_) return;
-  const std::string after = window_.empty() ? std::string{} : last_key_;
-  last_key_ = records->back().key;
-  window_.start([this, first, records, after]() -> Sent {
-    return {first, records, store_.create(*records, after)};
-  });
-  if (alone) settle_oldest();
+  if (!sent_.empty()) next.after = last_key_;
+  last_key_ = next.records.back().key;
+  pipeline_.add(Store::create_request(next.records, next.after));
+  sent_.push_back(std::move(next));
+}
+
+void RecordWriter::write_alone(Sent sent) {
+  while (!sent_.empty()) settle_oldest();
+  if (stopped_) return;
+  auto created = store_.create(sent.records);
+  if (is_unavailable(created)) created = write_again(sent.records, std::move(created));
+  settle(sent, std::move(created));
 }
 
 void RecordWriter::settle_oldest() {
-  Sent sent = window_.next();
-  if (is_unavailable(sent.created) || (sent.created && sent.created->out_of_order)) {
+  const http::Response response = pipeline_.next();
+  const Sent sent = std::move(sent_.front());
+  sent_.pop_front();
+  auto created = store_.create_from(response, sent.records, sent.after);
+  if (is_unavailable(created) || (created && created->out_of_order)) {
     if (stopped_) return;  // it was not written
-    out_of_order_ = true;
-    sent.created = write_again(*sent.records, std::move(sent.created));
+    created = write_again(sent.records, std::move(created));
   }
+  settle(sent, std::move(created));
+}
+
+void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
   // Too large for Consul is only ever a single record.
-  const bool stops = !sent.created && sent.created.error().code != ErrorCode::kTooLarge;
-  if (stops && !stopped_) stopped_ = sent.created.error();
-  settled_({sent.first, sent.records->size(), std::move(sent.created)});
+  const bool stops = !created && created.error().code != ErrorCode::kTooLarge;
+  if (stops && !stopped_) {
+    stopped_ = created.error();
+    sent_.resize(sent_.size() - pipeline_.drop_unsent());
+  }
+  settled_({sent.first, sent.records.size(), std::move(created)});
 }
 
 // All before them are settled. Nothing was written yet.

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client/pipeline.h"
 #include "client/store.h"
-#include "client/window.h"
 #include "lictor/result.h"
 
 namespace lictor::client {
@@ -17,10 +17,11 @@ namespace lictor::client {
 /// transaction reads the last record of the one before and is refused while that is not there.
 /// A leader that starts tasks as they come never sees a later one without the earlier ones.
 ///
-///   add() --> gathered --> under way --written--------------------> settled, in order
-///                             |   +--refused, out of order--+           ^
-///                             |   +--Consul away------------+--> again, when it is the oldest
-///                             +--any other error--> the rest is not sent
+///   add() --> gathered --> ready --> under way --written-------------> settled, in order
+///                                      |   +--refused, out of order--+     ^
+///                                      |   +--Consul away------------+--> again, when it is
+///                                      |                                  the oldest
+///                                      +--any other error--> the rest is not sent
 ///
 /// Not thread safe.
 class RecordWriter {
@@ -43,7 +44,8 @@ class RecordWriter {
       : store_(store),
         settled_(std::move(settled)),
         trouble_(std::move(trouble)),
-        window_(at_once) {}
+        at_once_(at_once),
+        pipeline_(store.transport(), at_once) {}
 
   /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
   void add(Store::Record record);
@@ -55,12 +57,14 @@ class RecordWriter {
  private:
   struct Sent {
     std::size_t first = 0;
-    std::shared_ptr<const Records> records;
-    Result<Store::Created> created{};
+    Records records;
+    std::string after;
   };
 
   void send();
+  void write_alone(Sent sent);
   void settle_oldest();
+  void settle(const Sent& sent, Result<Store::Created> created);
   [[nodiscard]] Result<Store::Created> write_again(const Records& records,
                                                    Result<Store::Created> first_try);
 
@@ -72,9 +76,11 @@ class RecordWriter {
   std::size_t bytes_ = 0;
   std::size_t first_gathered_ = 0;
   std::string last_key_;  // of what was sent last
-  bool out_of_order_ = false;
   std::optional<Error> stopped_;
-  Window<Sent> window_;
+
+  const std::size_t at_once_;
+  std::deque<Sent> sent_;  // what is in the pipeline
+  Pipeline pipeline_;
 };
 
 }  // namespace lictor::client

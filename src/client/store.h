@@ -54,6 +54,8 @@ class Store {
   /// `transport` must outlive it.
   explicit Store(net::Transport& transport) : transport_(transport) {}
 
+  [[nodiscard]] net::Transport& transport() const { return transport_; }
+
   /// Nothing when the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
@@ -82,6 +84,13 @@ class Store {
   /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records,
                                        const std::string& after = {});
+  /// The two halves of it, but for a single large one: what is to be sent, and what follows from
+  /// the answer to that, which may take further requests.
+  [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
+                                                    const std::string& after);
+  [[nodiscard]] Result<Created> create_from(const http::Response& response,
+                                            const std::vector<Record>& records,
+                                            const std::string& after);
   static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
   static constexpr std::size_t kMaxBatchBytes = 400'000;
   [[nodiscard]] static std::size_t batch_bytes(const Record& record);
@@ -127,9 +136,9 @@ class Store {
                                        std::chrono::milliseconds timeout = kStoreTimeout);
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
-  [[nodiscard]] Result<void> create_once(const std::vector<Record>& records,
-                                         const std::string& after, std::vector<std::size_t>& left,
-                                         Created& created);
+  [[nodiscard]] Result<void> take_in(const http::Response& response,
+                                     const std::vector<Record>& records,
+                                     std::vector<std::size_t>& left, Created& created);
   [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
                                         std::vector<std::optional<std::size_t>>& refused);
   [[nodiscard]] Result<Created> create_large(const Record& record);

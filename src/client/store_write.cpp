@@ -51,15 +51,39 @@ std::size_t Store::batch_bytes(const Record& record) {
   return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
 }
 
+http::Request Store::create_request(const std::vector<Record>& records, const std::string& after) {
+  wire::Txn txn;
+  for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
+  if (!after.empty()) txn.verb("get", after);  // refuses the whole where there is none
+  http::Request request;
+  request.method = "PUT";
+  request.target = "/v1/txn";
+  request.body = std::move(txn).body();
+  request.timeout = kStoreTimeout;
+  return request;
+}
+
 Result<Store::Created> Store::create(const std::vector<Record>& records, const std::string& after) {
   if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
     return create_large(records.front());
   }
+  return create_from(transport_.perform(create_request(records, after)), records, after);
+}
+
+Result<Store::Created> Store::create_from(const http::Response& response,
+                                          const std::vector<Record>& records,
+                                          const std::string& after) {
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
+  if (auto once = take_in(response, records, left, created); !once) {
+    return tl::unexpected(std::move(once.error()));
+  }
   while (!left.empty() && !created.out_of_order) {
-    if (auto once = create_once(records, after, left, created); !once) {
+    std::vector<Record> others;
+    for (const std::size_t i : left) others.push_back(records[i]);
+    const http::Response again = transport_.perform(create_request(others, after));
+    if (auto once = take_in(again, records, left, created); !once) {
       return tl::unexpected(std::move(once.error()));
     }
   }
@@ -67,15 +91,9 @@ Result<Store::Created> Store::create(const std::vector<Record>& records, const s
   return created;
 }
 
-// One transaction. What is done with, written or in the way, leaves `left`.
-Result<void> Store::create_once(const std::vector<Record>& records, const std::string& after,
-                                std::vector<std::size_t>& left, Created& created) {
-  wire::Txn txn;
-  for (const std::size_t i : left) {
-    txn.verb("cas", records[i].key).index(0).value(records[i].value);
-  }
-  if (!after.empty()) txn.verb("get", after);  // refuses the whole where there is none
-  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
+// The answer to one transaction. What is done with, written or in the way, leaves `left`.
+Result<void> Store::take_in(const http::Response& response, const std::vector<Record>& records,
+                            std::vector<std::size_t>& left, Created& created) {
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
     const auto written = find_written(records, left, response);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -25,24 +26,25 @@ using test::reply;
 using test::txn_error;
 using test::undelivered;
 
-// Carries transactions and single writes out, one at a time, each when it is let.
+// Carries transactions and single writes out, one at a time, each when it is let: on threads of its
+// own, as the network would.
 class OneTransactionAtATime : public net::Transport {
  public:
+  ~OneTransactionAtATime() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
   RequestId send(net::Request request, net::Callback done) override {
-    std::unique_lock lock{mutex_};
-    if (request.target != "/v1/txn") {
-      done(carry_out_single(request));
-      turn_.notify_all();
-      return RequestId{1};
-    }
-    const auto operations = nlohmann::json::parse(request.body);
-    const std::string first = operations[0]["KV"]["Key"];
-    if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
-    turn_.wait(lock, [&] { return !waits_for_others_.contains(first) || answered_ >= others_; });
-    waits_for_others_.erase(first);
-    done(carry_out(operations));
-    ++answered_;
-    turn_.notify_all();
+    const std::lock_guard lock{mutex_};
+    ++sent;
+    most_under_way = std::max(most_under_way, ++under_way_);
+    threads_.emplace_back([this, request = std::move(request), done = std::move(done)] {
+      http::Response response = serve(request);
+      {
+        const std::lock_guard served{mutex_};
+        --under_way_;
+      }
+      done(std::move(response));
+    });
     return RequestId{1};
   }
   void cancel(RequestId) override {}
@@ -61,8 +63,25 @@ class OneTransactionAtATime : public net::Transport {
   std::vector<std::string> written;  // in the order in which they came to be there
   std::size_t most_operations = 0;
   std::size_t out_of_order = 0;
+  std::size_t sent = 0;
+  std::size_t most_under_way = 0;
 
  private:
+  http::Response serve(const net::Request& request) {
+    std::unique_lock lock{mutex_};
+    if (request.target != "/v1/txn") {
+      turn_.notify_all();
+      return carry_out_single(request);
+    }
+    const auto operations = nlohmann::json::parse(request.body);
+    const std::string first = operations[0]["KV"]["Key"];
+    if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
+    turn_.wait(lock, [&] { return !waits_for_others_.contains(first) || answered_ >= others_; });
+    waits_for_others_.erase(first);
+    ++answered_;
+    turn_.notify_all();
+    return carry_out(operations);
+  }
   http::Response carry_out_single(const net::Request& request) {
     if (request.method == "GET") return reply(404, "", ++index_);
     const std::string path = request.target.substr(0, request.target.find('?'));
@@ -94,6 +113,8 @@ class OneTransactionAtATime : public net::Transport {
 
   std::mutex mutex_;
   std::condition_variable turn_;
+  std::vector<std::thread> threads_;
+  std::size_t under_way_ = 0;
   std::set<std::string> waits_for_others_;
   std::map<std::string, http::Response> refused_;
   std::string slow_;

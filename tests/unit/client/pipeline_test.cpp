@@ -1,0 +1,108 @@
+#include "client/pipeline.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using test::reply;
+using test::undelivered;
+
+http::Request request(const std::string& target) {
+  http::Request made;
+  made.target = target;
+  return made;
+}
+
+// Keeps what was sent until the test answers it, or answers at once.
+class Held : public net::Transport {
+ public:
+  RequestId send(net::Request request, net::Callback done) override {
+    sent += request.target;
+    if (at_once) {
+      done(reply(200, request.target));
+    } else {
+      waiting.emplace_back(std::move(request.target), std::move(done));
+    }
+    return RequestId{1};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+
+  void answer(std::size_t which, int status = 200) {
+    auto [target, done] = std::move(waiting.at(which));
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(which));
+    done(status == 0 ? undelivered(http::Delivery::kLost) : reply(status, target));
+  }
+
+  std::string sent;
+  bool at_once = false;
+  std::vector<std::pair<std::string, net::Callback>> waiting;
+};
+
+TEST_CASE("the next request leaves when an answer has come, and not more than so many together") {
+  Held network;
+  Pipeline pipeline{network, 2};
+  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
+  CHECK(network.sent == "ab");
+  network.answer(1);
+  network.answer(0);
+  // The fourth may have to wait a moment, so as not to leave together with the third.
+  CHECK(network.sent.starts_with("abc"));
+  CHECK(pipeline.next().body == "a");  // in their order, whichever was answered first
+  CHECK(pipeline.next().body == "b");
+  network.at_once = true;
+  network.answer(0);
+  CHECK(pipeline.next().body == "c");
+  if (!network.waiting.empty()) network.answer(0);
+  CHECK(pipeline.next().body == "d");
+  CHECK(network.sent == "abcd");
+}
+
+TEST_CASE("answers that come within the call that sends do no harm") {
+  Held network;
+  network.at_once = true;
+  Pipeline pipeline{network, 2};
+  for (int i = 0; i < 100; ++i) pipeline.add(request("a"));
+  for (int i = 0; i < 100; ++i) CHECK(pipeline.next().body == "a");
+  pipeline.add(request("b"));
+  CHECK(pipeline.next().body == "b");
+}
+
+TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
+  Held network;
+  Pipeline pipeline{network, 2};
+  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
+  SUBCASE("refused") { network.answer(0, 409); }
+  SUBCASE("lost") { network.answer(0, 0); }
+  network.answer(0);
+  CHECK(network.sent == "ab");
+  CHECK(pipeline.next().status != 200);
+  CHECK(pipeline.next().body == "b");
+  CHECK(network.sent == "ab");  // what the refusal means is settled first
+  network.at_once = true;
+  CHECK(pipeline.next().body == "c");
+  CHECK(pipeline.next().body == "d");
+}
+
+TEST_CASE("what was not sent can be dropped") {
+  Held network;
+  Pipeline pipeline{network, 1};
+  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
+  CHECK(pipeline.drop_unsent() == 2);
+  CHECK(pipeline.drop_unsent() == 0);
+  network.answer(0);
+  CHECK(pipeline.next().body == "a");
+  pipeline.add(request("d"));
+  CHECK(network.sent == "ad");
+  network.answer(0);
+}
+
+}  // namespace
+}  // namespace lictor::client
