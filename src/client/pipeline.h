@@ -19,8 +19,8 @@ namespace lictor::client {
 ///
 /// Two that leave together race each other through Consul, and the second may be carried out first.
 /// Consul answers them together, too; so one that has another before it leaves a while after that:
-/// a third of the time that an answer takes (of 800 transactions some 30 are ahead of the one before
-/// them then, in place of 110 to 150).
+/// a third of the time that an answer takes (of 800 transactions some 30 are ahead of the one
+/// before them then, in place of 110 to 150).
 ///
 /// What is answered by anything but 200 holds up what was not sent yet, until next() is asked for
 /// its answer: what the earlier answer means may be settled before that.
