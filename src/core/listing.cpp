@@ -9,6 +9,8 @@ namespace {
 // A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
 // but this, so that a task that comes alone after a pause is not made to wait.
 constexpr int kWatchPrice = 10;
+// And what Consul has spent on it by five times as much: a fifth of one of its processors.
+constexpr int kConsulPrice = 5;
 // The names of a long list cost more than a short list's records, and what is new is not to wait
 // for half a second: up to a quarter of the time.
 constexpr int kNamesPrice = 4;
@@ -54,7 +56,8 @@ void Listing::stop(Effects& out) {
     *request = {};
   }
   running_ = complete_ = by_name_ = busy_ = false;
-  index_ = 0;
+  index_ = wrote_ = prompt_from_ = 0;
+  prompt_times_ = {};
   streaming_ = 0;
   watch_at_ = slow_watch_at_ = Instant::max();
   part_at_ = fetch_at_ = Instant::min();
@@ -107,6 +110,11 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;
   index_ = backwards ? 0 : reply.consul_index;
+  if (backwards) wrote_ = 0;
+  const std::uint64_t prompt_from = std::exchange(prompt_from_, 0);
+  if (prompt_from != 0 && reply.full && reply.consul_index >= prompt_from) {
+    prompt_times_.add(now - watch_emitted_);
+  }
   if (reply.full) {
     complete_ = true;
     sweep_.stop();
@@ -122,7 +130,10 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   // The whole of a long list was read this once; what is asked for from now on is its names, and
   // those are not to wait for ten times what the whole cost.
   const Duration cost = reply.full && by_name_ ? Duration::zero() : reply.cost;
-  watch_paid_ = std::max(watch_paid_, now) + cost * (by_name_ ? kNamesPrice : kWatchPrice);
+  const Duration price = by_name_
+                             ? cost * kNamesPrice
+                             : std::max(cost * kWatchPrice, prompt_times_.least() * kConsulPrice);
+  watch_paid_ = std::max(watch_paid_, now) + price;
   const Duration pause = std::max(cost, watch_paid_ - now - kWatchCredit);
   watch_at_ = now + std::clamp(pause, kLeastPause, kLongestPause);
   slow_watch_at_ = std::max(watch_at_, now + busy_pause(cost));
@@ -191,6 +202,7 @@ void Listing::on_time(Instant now, bool busy, Effects& out) {
     watch_at_ = slow_watch_at_ = Instant::max();
     watch_emitted_ = now;
     watch_ = requests_.next();
+    prompt_from_ = index_ != 0 && wrote_ > index_ ? wrote_ : 0;
     out.emplace_back(ListTasks{watch_, !by_name_, false, index_, {}});
   }
   if (wants_part() && now >= part_at_) {

@@ -143,6 +143,7 @@ void Queue::on(Instant now, const LeaseEvent& event, Effects& out) {
 
 void Queue::on(Instant now, const Committed& event, Effects& out) {
   Commits::Result result = commits_.on(now, event, out);
+  if (event.outcome == Outcome::kApplied) listing_.wrote(event.modify_index);
   if (result.proof) on_change(now, lease_.proved(now, *result.proof, out), out);
   for (Commits::Settled& settled : result.settled) settle(now, std::move(settled), out);
   if (result.not_leader) on_change(now, lease_.refused(out), out);

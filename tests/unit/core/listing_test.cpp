@@ -21,6 +21,7 @@ struct Watching {
 
   void accept_list() {
     TasksListed reply;
+    REQUIRE(std::holds_alternative<ListTasks>(out.back()));
     reply.request = std::get<ListTasks>(out.back()).request;
     reply.ok = reply.full = true;
     reply.consul_index = ++index;
@@ -55,6 +56,27 @@ TEST_CASE("tasks that come faster than they are read are read several at a time"
   CHECK(pause_after(1) == shortest);
   CHECK(pause_after(2) == shortest);
   CHECK(pause_after(0) == shortest);
+}
+
+TEST_CASE("what a reading costs Consul sets its pace, where the answer shows it") {
+  Watching w;
+  w.accept_list();
+  // The pause after an answer that has taken so long, with or without a write of ours before it.
+  const auto pause_after = [&](Duration took, bool wrote) {
+    if (wrote) w.listing.wrote(w.index + 1);
+    w.pass(w.listing.next_deadline() - w.now);
+    w.now += took;
+    w.accept_list();
+    return w.listing.next_deadline() - w.now;
+  };
+  for (int i = 0; i < 20; ++i) CHECK(pause_after(100ms, false) < 10ms);  // nothing had changed
+  Duration pause{};
+  for (int i = 0; i < 20; ++i) pause = pause_after(100ms, true);
+  CHECK(pause == 400ms);                  // a fifth of the time
+  CHECK(pause_after(3s, true) <= 400ms);  // something else has delayed it
+  // Tombstones go after a quarter of an hour.
+  for (int i = 0; i < 3; ++i) pause = pause_after(1ms, true);
+  CHECK(pause < 10ms);
 }
 
 TEST_CASE("a name that may be what was just deleted is read only if the next names do not come") {

@@ -1,0 +1,54 @@
+// What a listing costs Consul: it walks the tombstones of all that was deleted below the prefix in
+// the last quarter of an hour (core/listing.h paces its readings by that).
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "consul_agent.h"
+#include "kv.h"
+#include "support.h"
+#include "wire/txn.h"
+
+namespace lictor::live {
+namespace {
+
+TEST_SUITE_BEGIN("live");
+
+std::int64_t usual_ns(Kv& kv, const std::string& query) {
+  std::vector<std::int64_t> times;
+  for (int i = 0; i < 41; ++i) {
+    const std::int64_t begin = monotonic_ns();
+    CHECK(kv.request("GET", "/v1/kv/" + query).status == 200);
+    times.push_back(monotonic_ns() - begin);
+  }
+  std::nth_element(times.begin(), times.begin() + 20, times.end());
+  return times[20];
+}
+
+TEST_CASE("a listing costs Consul more the more was deleted below its prefix lately") {
+  const ConsulAgent consul;
+  Kv kv{consul.address()};
+  kv.put("much/", "");
+  kv.put("little/", "");
+  constexpr int kTransactions = 1'000;
+  for (int i = 0; i < kTransactions; ++i) {
+    wire::Txn txn;
+    for (int j = 0; j < 32; ++j) {
+      const std::string key = "much/" + std::to_string(i) + "-" + std::to_string(j);
+      txn.verb("set", key).value("").verb("delete", key);
+    }
+    REQUIRE(kv.request("PUT", "/v1/txn", std::move(txn).body()).status == 200);
+  }
+  for (const char* how : {"?recurse", "?keys"}) {
+    CHECK(usual_ns(kv, std::string{"much/"} + how) >
+          2 * usual_ns(kv, std::string{"little/"} + how));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
