@@ -24,7 +24,7 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
 // What the daemon would say of the record.
-Result<void> check_record(const std::string& record) {
+Result<void> check_new_record(const std::string& record) {
   if (const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
       record.size() > most) {
     return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
@@ -61,7 +61,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
-  if (auto good = check_record(made.record); !good) {
+  if (auto good = check_new_record(made.record); !good) {
     return tl::unexpected(std::move(good.error()));
   }
   return made;
@@ -132,7 +132,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
     if (!replaced) record.add_raw(member.name_text, member.value_text);
   }
   task.record = record.take();
-  if (auto good = check_record(task.record); !good) {
+  if (auto good = check_new_record(task.record); !good) {
     return tl::unexpected(std::move(good.error()));
   }
   last_time_ = stamped;
