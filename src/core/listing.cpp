@@ -9,8 +9,8 @@ namespace {
 // A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
 // but this, so that a task that comes alone after a pause is not made to wait.
 constexpr int kWatchPrice = 10;
-// And what Consul has spent on it by five times as much: a fifth of one of its processors.
-constexpr int kConsulPrice = 5;
+// And what Consul has spent on it by four times as much: a quarter of one of its processors.
+constexpr int kConsulPrice = 4;
 // The names of a long list cost more than a short list's records, and what is new is not to wait
 // for half a second: up to a quarter of the time.
 constexpr int kNamesPrice = 4;
