@@ -25,7 +25,8 @@ namespace lictor::client {
 /// What is answered by anything but 200 holds up what was not sent yet, until next() is asked for
 /// its answer: what the earlier answer means may be settled before that.
 ///
-/// Not thread safe. Waits for what is under way when it goes; what was not sent never is.
+/// For one thread, beside the network's own. Waits for what is under way when it goes; what was not
+/// sent never is.
 class Pipeline {
  public:
   /// `transport` must outlive it.

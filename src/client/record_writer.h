@@ -75,7 +75,7 @@ class RecordWriter {
   Records gathered_;
   std::size_t bytes_ = 0;
   std::size_t first_gathered_ = 0;
-  std::string last_key_;  // of what was sent last
+  std::string last_key_;  // of the last in the pipeline
   std::optional<Error> stopped_;
 
   const std::size_t at_once_;

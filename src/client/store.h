@@ -80,12 +80,12 @@ class Store {
 
   /// Writes those of `records` that do not exist yet, in one transaction; at most kMaxOperations,
   /// and kMaxBatchBytes of batch_bytes(), unless it is a single one. A lost reply is resolved by
-  /// reading back. With `after`, one fewer, and only while that key exists.
+  /// reading back.
   /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
-  [[nodiscard]] Result<Created> create(const std::vector<Record>& records,
-                                       const std::string& after = {});
+  [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of it, but for a single large one: what is to be sent, and what follows from
-  /// the answer to that, which may take further requests.
+  /// the answer to that, which may take further requests. With `after`, one record fewer, and only
+  /// while that key exists.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
                                                     const std::string& after);
   [[nodiscard]] Result<Created> create_from(const http::Response& response,

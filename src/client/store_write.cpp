@@ -63,11 +63,11 @@ http::Request Store::create_request(const std::vector<Record>& records, const st
   return request;
 }
 
-Result<Store::Created> Store::create(const std::vector<Record>& records, const std::string& after) {
+Result<Store::Created> Store::create(const std::vector<Record>& records) {
   if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
     return create_large(records.front());
   }
-  return create_from(transport_.perform(create_request(records, after)), records, after);
+  return create_from(transport_.perform(create_request(records, {})), records, {});
 }
 
 Result<Store::Created> Store::create_from(const http::Response& response,

@@ -101,7 +101,7 @@ class Listing {
   Instant watch_at_ = Instant::max();       // when the next may be sent
   Instant slow_watch_at_ = Instant::max();  // the same, while we are busy
   Instant watch_paid_{};                    // what was read is paid for by then
-  std::uint64_t wrote_ = 0;
+  std::uint64_t wrote_ = 0;                 // the last of our own writes
   std::uint64_t prompt_from_ = 0;  // the watch does not wait: from this index on there is an answer
   Times prompt_times_;
   int streaming_ = 0;  // readings in a row that told of several new tasks

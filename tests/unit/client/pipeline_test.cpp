@@ -1,16 +1,21 @@
 #include "client/pipeline.h"
 
+#include <chrono>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/clock.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
 namespace {
 
+using namespace std::chrono_literals;
 using test::reply;
 using test::undelivered;
 
@@ -24,7 +29,11 @@ http::Request request(const std::string& target) {
 class Held : public net::Transport {
  public:
   RequestId send(net::Request request, net::Callback done) override {
-    sent += request.target;
+    {
+      const std::lock_guard lock{mutex_};
+      sent += request.target;
+      last_sent = boot_now();
+    }
     if (at_once) {
       done(reply(200, request.target));
     } else {
@@ -41,9 +50,18 @@ class Held : public net::Transport {
     done(status == 0 ? undelivered(http::Delivery::kLost) : reply(status, target));
   }
 
+  [[nodiscard]] std::size_t count() {
+    const std::lock_guard lock{mutex_};
+    return sent.size();
+  }
+
   std::string sent;
+  Instant last_sent{};
   bool at_once = false;
   std::vector<std::pair<std::string, net::Callback>> waiting;
+
+ private:
+  std::mutex mutex_;
 };
 
 TEST_CASE("the next request leaves when an answer has come, and not more than so many together") {
@@ -63,6 +81,30 @@ TEST_CASE("the next request leaves when an answer has come, and not more than so
   if (!network.waiting.empty()) network.answer(0);
   CHECK(pipeline.next().body == "d");
   CHECK(network.sent == "abcd");
+}
+
+TEST_CASE("two do not leave together") {
+  Held network;
+  Pipeline pipeline{network, 2};
+  pipeline.add(request("a"));
+  std::this_thread::sleep_for(60ms);  // so long an answer takes, at least
+  network.answer(0);
+  CHECK(pipeline.next().body == "a");
+  network.at_once = true;
+  pipeline.add(request("b"));
+  CHECK(pipeline.next().body == "b");  // alone it leaves at once, and makes answers quicker
+  network.at_once = false;
+  const Instant begin = boot_now();
+  pipeline.add(request("c"));
+  network.at_once = true;
+  pipeline.add(request("d"));
+  std::thread answerer{[&] {
+    while (network.count() < 4) std::this_thread::sleep_for(1ms);
+    network.answer(0);
+  }};
+  CHECK(pipeline.next().body == "c");
+  answerer.join();
+  CHECK(network.last_sent - begin >= 60ms * 7 / 8 / 3);
 }
 
 TEST_CASE("answers that come within the call that sends do no harm") {

@@ -12,6 +12,16 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
+// So many tasks of a kilobyte, named by numbers from `first` on: a long list.
+void put_for_tomorrow(Cluster& cluster, int first, int count) {
+  for (int i = 0; i < count; ++i) {
+    Task& task = cluster.make(std::to_string(first + i));
+    task.execute_at = cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    cluster.store.put(task);
+  }
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
@@ -35,12 +45,7 @@ TEST_CASE("a new task does not wait for what the first reading of a long list ha
 
 TEST_CASE("a long list is watched by name, and what was rewritten in it is found") {
   Alone a;
-  for (int i = 0; i < 200; ++i) {
-    Task& task = a.cluster.make(std::to_string(1000 + i));
-    task.execute_at = a.cluster.wall() + 24h;
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
-    a.cluster.store.put(task);
-  }
+  put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);
   REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
   a.cluster.put("new");  // fetched by its name
@@ -55,12 +60,7 @@ TEST_CASE("a long list is watched by name, and what was rewritten in it is found
 
 TEST_CASE("a task written anew under a name that was just deleted is found in a long list") {
   Alone a;
-  for (int i = 0; i < 200; ++i) {
-    Task& task = a.cluster.make(std::to_string(1000 + i));
-    task.execute_at = a.cluster.wall() + 24h;
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
-    a.cluster.store.put(task);
-  }
+  put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);
   a.cluster.store.full_cost = 10s;  // what was rewritten is not looked for soon
   a.cluster.put("1");
@@ -90,12 +90,7 @@ TEST_CASE("a task written anew under a name that was just deleted is found in a 
 TEST_CASE("only the parts of a long list that changed are read again") {
   Alone a;
   a.cluster.store.control(true, "");
-  for (int i = 0; i < 3'000; ++i) {
-    Task& task = a.cluster.make(std::to_string(10'000 + i));
-    task.execute_at = a.cluster.wall() + 24h;
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
-    a.cluster.store.put(task);
-  }
+  put_for_tomorrow(a.cluster, 10'000, 3'000);
   a.cluster.run_for(2s);
   const std::size_t before = all<ListTasks>(a.daemon).size();
   a.cluster.put("11234");  // rewritten: due now, were it not for the pause
@@ -109,6 +104,29 @@ TEST_CASE("only the parts of a long list that changed are read again") {
   a.cluster.store.control(false, "");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/11234"});
+}
+
+TEST_CASE("readings that take Consul long are fewer in a stream of tasks") {
+  Alone a;
+  a.all_end_after(1ms);
+  int next = 1'000;
+  const auto readings_in_10_s = [&] {
+    const std::size_t before = all<ListTasks>(a.daemon).size();
+    for (int i = 0; i < 1'000; ++i) {
+      a.cluster.put(std::to_string(++next));
+      a.cluster.run_for(10ms);
+    }
+    return all<ListTasks>(a.daemon).size() - before;
+  };
+  CHECK(readings_in_10_s() > 300);
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault fault;
+    if (std::holds_alternative<ListTasks>(effect)) fault.back = 50ms;
+    return fault;
+  };
+  CHECK(readings_in_10_s() < 75);  // one takes 51 ms, and a quarter of the time is for them
+  a.cluster.run_for(1s);
+  CHECK(a.idle());
 }
 
 TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
