@@ -65,7 +65,8 @@ class Follower {
 
   void see(wire::KvEntry entry) {
     born_ = entry.create_index;
-    if (!options_.changed) {
+    // Who leads tells whose a claim is, for whom it is shown to: on the way, or at a time-out.
+    if (!options_.changed && !options_.timeout) {
       last_ = view_task(queue_.layout, std::move(entry), {}, wall_now());
       return;
     }
@@ -73,7 +74,7 @@ class Follower {
     const bool led = lock && *lock && !(*lock)->session.empty();
     last_ = view_task(queue_.layout, std::move(entry),
                       led ? std::string_view{(*lock)->session} : std::string_view{}, wall_now());
-    options_.changed(last_, led || !lock);
+    if (options_.changed) options_.changed(last_, led || !lock);
   }
 
   // What passes is waited for, up to a point.
