@@ -17,7 +17,8 @@ struct QueueStatus {
   std::string name;
   Role role = Role::kFollowing;
   std::size_t waiting = 0;  ///< tasks known and not begun; a follower knows of none
-  std::size_t running = 0;  ///< jobs on this host
+  std::size_t claimed_ahead = 0;  ///< claimed, and not started yet
+  std::size_t running = 0;        ///< jobs on this host
   bool paused = false;      ///< as a leader knows
 };
 

@@ -47,6 +47,7 @@ Response status_response(Backend& backend) {
     // A follower keeps no list: to say 0 would be wrong.
     const bool knows = queue.role != QueueStatus::Role::kFollowing;
     told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
+    told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
     told["running"] = queue.running;
     told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
     queues.push_back(std::move(told));

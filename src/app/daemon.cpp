@@ -206,8 +206,8 @@ class Daemon {
       const Role role = !queue->leading(now) ? Role::kFollowing
                         : stopping_          ? Role::kDraining
                                              : Role::kLeading;
-      status.queues.push_back(
-          {queue->name(), role, queue->waiting(), queue->running(), queue->paused()});
+      status.queues.push_back({queue->name(), role, queue->waiting(), queue->claimed_ahead(),
+                               queue->running(), queue->paused()});
     }
     return status;
   }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/time_text.h"
 #include "runtime/log.h"
 
 namespace lictor::app {
@@ -55,9 +56,13 @@ Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience
     }
     if (!told) {
       told = true;
-      runtime::log(runtime::Level::kInfo,
-                   "waiting for an earlier daemon and the last of its jobs to end",
-                   {{"state_dir", path}, {"held_by", holder_of(fd.get())}});
+      runtime::log(
+          runtime::Level::kWarn,
+          "the state_dir is in use: waiting for the daemon there and the last of its jobs to "
+          "end; a second daemon on this host needs a state_dir of its own",
+          {{"state_dir", path},
+           {"held_by", holder_of(fd.get())},
+           {"waits", format_duration(patience)}});
     }
     poll(nullptr, 0, 50);
   }

@@ -22,6 +22,7 @@ ErrorCode code_of(int status) {
 Result<AdminClient> AdminClient::open(std::vector<std::string> addresses) {
   net::Options options;
   options.addresses = std::move(addresses);
+  options.server = "a lictor daemon";
   auto transport = net::Transport::open(std::move(options));
   if (!transport) return tl::unexpected(std::move(transport.error()));
   return AdminClient{std::move(*transport)};

@@ -276,7 +276,8 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
   return fail(ErrorCode::kNotFound,
               what + "task " + printable(options.id) + " in queue \"" + client.queue +
                   "\" was found (tried " + printable(search.tried()) +
-                  "); only programs have logs, kept as \"logs\" in the configuration says");
+                  "); programs alone have logs, from what they print first, and as long as \"logs\" "
+                  "in the configuration says");
 }
 
 }  // namespace

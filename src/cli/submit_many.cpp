@@ -51,7 +51,8 @@ class Submission {
     while (auto line = lines.next()) {
       auto task = completer_.complete(*line, wall_now());
       if (!task) {
-        refuse(lines.number(), task.error().message);
+        not_sent_.push_back({lines.number(), std::move(task.error().message)});
+        if (sent_.empty()) refuse_before(lines.number() + 1);
         continue;
       }
       Store::Record record{client_.layout.task_key(task->id), std::move(task->record)};
@@ -60,6 +61,7 @@ class Submission {
       if (writer_.stopped()) break;
     }
     writer_.finish();
+    refuse_before(lines.number() + 1);
     if (writer_.stopped()) return stopped(*writer_.stopped());
     if (lines.failed()) {
       return stopped(
@@ -73,6 +75,10 @@ class Submission {
     std::size_t number = 0;
     std::string id;
   };
+  struct Refusal {
+    std::size_t line = 0;
+    std::string why;
+  };
 
   void settle(const client::RecordWriter::Settled& settled) {
     const std::size_t end = settled.first + settled.count;
@@ -80,6 +86,7 @@ class Submission {
       auto next = settled.created->existing.begin();
       for (std::size_t i = settled.first; i < end; ++i) {
         Line& line = line_of(i);
+        refuse_before(line.number);
         if (next != settled.created->existing.end() && settled.first + *next == i) {
           ++next;
           refuse(line.number, "taskId: \"" + printable(line.id) + "\" exists already");
@@ -88,6 +95,7 @@ class Submission {
         }
       }
     } else if (settled.created.error().code == ErrorCode::kTooLarge) {
+      refuse_before(line_of(settled.first).number);
       refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
       doubtful_.emplace_back(line_of(settled.first).number, line_of(end - 1).number);
@@ -107,6 +115,14 @@ class Submission {
       written_ids_.push_back(std::move(id));
     } else {
       client_.console.print(std::move(id) + '\n');
+    }
+  }
+
+  // What is no task is told in its turn among the others.
+  void refuse_before(std::size_t line) {
+    while (!not_sent_.empty() && not_sent_.front().line < line) {
+      refuse(not_sent_.front().line, not_sent_.front().why);
+      not_sent_.pop_front();
     }
   }
 
@@ -177,6 +193,7 @@ class Submission {
   client::RecordCompleter completer_;
 
   std::deque<Line> sent_;  // and not settled
+  std::deque<Refusal> not_sent_;
   std::size_t forgotten_ = 0;
   std::vector<std::pair<std::size_t, std::size_t>> doubtful_;  // first and last line
   std::size_t last_settled_ = 0;                               // a line

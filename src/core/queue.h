@@ -50,6 +50,8 @@ class Queue {
   [[nodiscard]] bool leading(Instant now) const { return lease_.trusted(now); }
   [[nodiscard]] bool holds_lock() const { return lease_.holding(); }
   [[nodiscard]] std::size_t waiting() const { return schedule_.size(); }
+  /// Claimed, and not started yet.
+  [[nodiscard]] std::size_t claimed_ahead() const { return attempts_.count(Attempt::State::kHeld); }
   [[nodiscard]] std::size_t running() const { return attempts_.count(Attempt::State::kRunning); }
   /// Nothing that is due is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;

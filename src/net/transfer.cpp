@@ -293,7 +293,7 @@ void Transfer::conclude(CURLcode code, const Client& client) {
   response.body.clear();  // Half a reply must not be taken for one.
   response.consul_index = 0;
   response.known_leader.reset();
-  add_error(client.endpoints[endpoint].address + ": " + reason(code));
+  add_error(client.endpoints[endpoint].address + ": " + reason(code, client.options.server));
 }
 
 void Transfer::add_error(const std::string& text) {
@@ -319,7 +319,7 @@ bool Transfer::certificate_refused() const {
          text.find("unknown ca", alert) != std::string_view::npos;
 }
 
-std::string Transfer::reason(CURLcode code) const {
+std::string Transfer::reason(CURLcode code, const std::string& server) const {
   std::string detail = curl_easy_strerror(code);
   if (code == CURLE_OK) {
     detail = "connection closed within the reply's head";
@@ -349,7 +349,7 @@ std::string Transfer::reason(CURLcode code) const {
     return "no TLS connection: " + detail +
            "; check ca_file, client_cert and tls_server_name against the server's certificate";
   }
-  return "not sent: " + detail + "; check that a Consul agent listens there";
+  return "not sent: " + detail + "; check that " + server + " listens there";
 }
 
 }  // namespace lictor::net

@@ -88,7 +88,7 @@ class Transfer {
   void add_header(const std::string& line);
   [[nodiscard]] bool is_read() const;
   [[nodiscard]] bool certificate_refused() const;
-  [[nodiscard]] std::string reason(CURLcode code) const;
+  [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
 
   std::unique_ptr<CURL, FreeEasy> easy_;
   std::unique_ptr<curl_slist, FreeEasy> headers_;

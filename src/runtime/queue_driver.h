@@ -63,6 +63,7 @@ class QueueDriver : public Task {
   [[nodiscard]] bool paused() const { return core_.paused(); }
   [[nodiscard]] bool drained() const { return core_.drained(); }
   [[nodiscard]] std::size_t waiting() const { return core_.waiting(); }
+  [[nodiscard]] std::size_t claimed_ahead() const { return core_.claimed_ahead(); }
   [[nodiscard]] std::size_t running() const { return core_.running(); }
 
  private:

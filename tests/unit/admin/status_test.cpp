@@ -61,16 +61,19 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   backend.known->node = "a";
   backend.known->pid = 7;
   backend.known->uptime = std::chrono::milliseconds{61'900};
-  backend.known->queues = {{"one", Role::kLeading, 3, 2}, {"two", Role::kFollowing, 0, 0}};
+  backend.known->queues = {{"one", Role::kLeading, 3, 1, 2}, {"two", Role::kFollowing, 0, 0, 0}};
   const json told = json::parse(get(backend, "/v1/status").body);
   CHECK(told["node"] == "a");
   CHECK(told["pid"] == 7);
   CHECK(told["uptime_seconds"] == 61);
-  CHECK(
-      told["queues"][0] ==
-      json{
-          {"name", "one"}, {"role", "leading"}, {"waiting", 3}, {"running", 2}, {"paused", false}});
+  CHECK(told["queues"][0] == json{{"name", "one"},
+                                  {"role", "leading"},
+                                  {"waiting", 3},
+                                  {"claimed_ahead", 1},
+                                  {"running", 2},
+                                  {"paused", false}});
   CHECK(told["queues"][1]["waiting"].is_null());
+  CHECK(told["queues"][1]["claimed_ahead"].is_null());
   backend.known.reset();
   CHECK(get(backend, "/v1/status").status == 503);
 }

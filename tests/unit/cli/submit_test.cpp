@@ -1,4 +1,8 @@
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -63,6 +67,31 @@ TEST_CASE("whoever could not see the end is told before anything is written") {
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kDenied);
   CHECK(contains(code.error().message, "not written"));
+}
+
+TEST_CASE("of many lines, those that are refused are told in their order, for whatever reason") {
+  const std::string path = "submit_test.ndjson";
+  std::ofstream{path} << R"({"taskId":"a","taskType":"T"})"
+                      << "\n"
+                      << "no task\n"
+                      << R"({"taskId":"b","taskType":"T"})"
+                      << "\n"
+                      << R"({"taskId":"c","taskType":"T"})"
+                      << "\n"
+                      << "{\n";
+  Scene scene{{reply(409, R"({"Results":null,"Errors":[)"
+                          R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
+                          R"({"OpIndex":2,"What":"failed to set key \"c\", index is stale"}]})"),
+               reply(200, result("lictor/q/tasks/b", "{}"))}};
+  CHECK(*submit_many(scene.client, {.file = path, .type = {}}) == kFailed);
+  std::remove(path.c_str());
+  CHECK(scene.out() == "b\n");
+  std::vector<std::string> told;
+  std::istringstream lines{scene.err()};
+  for (std::string line; std::getline(lines, line);)
+    told.push_back(line.substr(0, line.find(": ", 9)));
+  CHECK(told == std::vector<std::string>{"lictor: line 1", "lictor: line 2", "lictor: line 4",
+                                         "lictor: line 5", "1 task written, 4 refused"});
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace {
 using test::entry;
 using test::kNoLetters;
 using test::reply;
+using test::undelivered;
+using namespace std::chrono_literals;
 
 // What Consul answers, and a queue of it.
 struct Scene {
@@ -74,6 +76,25 @@ TEST_CASE("waiting ends with its time, and a missing right at once") {
   CHECK(ending->how == Ending::How::kTimedOut);
   Scene denied{{reply(403, "Permission denied")}};
   CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
+}
+
+TEST_CASE(
+    "when the time is over, what is at work is told as running, and whose it was as an orphan") {
+  const auto seen = [](const std::string& leader_session) {
+    const std::string claimed =
+        R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
+        R"("taskClaim":{"node":"h","session":"s","nonce":"n","since":"2026-01-01T00:00:00Z"}})";
+    Scene scene{{reply(200, entry(kTask, claimed, 9), 9),
+                 reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
+                 undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
+                 undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};
+    const auto ending = scene.follow(1s);
+    REQUIRE(ending);
+    CHECK(ending->how == Ending::How::kTimedOut);
+    return ending->task.state;
+  };
+  CHECK(seen("s") == TaskState::kRunning);
+  CHECK(seen("another") == TaskState::kOrphan);
 }
 
 TEST_CASE("a record in the history brings the result, unless it is of an earlier task") {
