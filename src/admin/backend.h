@@ -16,10 +16,10 @@ struct QueueStatus {
   enum class Role { kFollowing, kLeading, kDraining };
   std::string name;
   Role role = Role::kFollowing;
-  std::size_t waiting = 0;  ///< tasks known and not begun; a follower knows of none
+  std::size_t waiting = 0;        ///< tasks known and not begun; a follower knows of none
   std::size_t claimed_ahead = 0;  ///< claimed, and not started yet
   std::size_t running = 0;        ///< jobs on this host
-  bool paused = false;      ///< as a leader knows
+  bool paused = false;            ///< as a leader knows
 };
 
 struct Status {

@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kPrefetchHorizon = 20ms;
 constexpr std::size_t kMaxQueues = 1000;
 constexpr std::size_t kMaxSessionChecks = 64;
 
@@ -70,6 +71,7 @@ void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   const auto is_set = [&](std::string_view key) { return place != nullptr && place->has(key); };
   // Three renewals fit into one TTL, so that two may be lost.
   if (!is_set("renew_interval")) options.renew_interval = options.session_ttl / 3;
+  if (!is_set("prefetch")) options.prefetch_horizon = kPrefetchHorizon;
   if (!is_set("max_unacked")) {
     options.max_unacked = std::max(options.max_unacked, options.concurrency + options.prefetch);
   }

@@ -273,11 +273,12 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                                     const Search& search) {
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
-  return fail(ErrorCode::kNotFound,
-              what + "task " + printable(options.id) + " in queue \"" + client.queue +
-                  "\" was found (tried " + printable(search.tried()) +
-                  "); programs alone have logs, from what they print first, and as long as \"logs\" "
-                  "in the configuration says");
+  return fail(
+      ErrorCode::kNotFound,
+      what + "task " + printable(options.id) + " in queue \"" + client.queue +
+          "\" was found (tried " + printable(search.tried()) +
+          "); programs alone have logs, from what they print first, and as long as \"logs\" "
+          "in the configuration says");
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Attempt {
   TypePolicy policy;                 // as it was when the task was claimed
   std::uint64_t token = 0;           // ModifyIndex of the claim
   Instant claimed_at{};
+  Instant held_since{};
   Instant started_at{};
   Instant timeout_at = Instant::max();
   bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
@@ -67,6 +68,9 @@ class Attempts {
   /// The claimed attempt that is next to start; an early one never is, nor, `in_order`, one whose
   /// turn depends on a claim that was made before it and is not settled yet.
   [[nodiscard]] Attempt* next_held(bool in_order);
+  [[nodiscard]] const Attempt* first_held() const {
+    return held_.empty() ? nullptr : *held_.begin();
+  }
   /// A running attempt whose time is up.
   [[nodiscard]] Attempt* next_timed_out(Instant now);
   [[nodiscard]] Instant next_timeout() const;

@@ -73,7 +73,8 @@ struct QueueOptions {
   std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share what runs their jobs
 
   std::uint32_t concurrency = 1;
-  std::uint32_t prefetch = 0;  // claims held ahead of a free slot
+  std::uint32_t prefetch = 0;   // claims held ahead of a free slot
+  Duration prefetch_horizon{};  // or as many as are started within this; see AdaptivePrefetch
   Duration preload = 1s;  // so long before it is due a task may be claimed ahead, within prefetch
   std::uint32_t max_unacked = 1000;  // ended, but not yet finished in Consul
   std::uint32_t max_losses = 3;
@@ -117,6 +118,7 @@ struct QueueOptions {
   void take_limits(const QueueOptions& other) {
     concurrency = other.concurrency;
     prefetch = other.prefetch;
+    prefetch_horizon = other.prefetch_horizon;
     preload = other.preload;
     max_unacked = other.max_unacked;
     max_losses = other.max_losses;

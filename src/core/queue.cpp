@@ -14,6 +14,7 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       commits_(options_, requests_),
       listing_(options_, requests_),
       history_(options_, requests_),
+      adaptive_(options_),
       last_attempt_(options_.first_attempt - 1) {
   rate_.set(options_.rate_limit);
 }
@@ -46,6 +47,10 @@ void Queue::pump(Instant now, Effects& out) {
     if (paused_ && lease_.trusted(now) && !mutant(Mutant::kIgnorePause)) give_back_held(now, out);
     give_back_too_early(now, out);
     start_held(now, out);
+    if (now >= held_too_long_at() && lease_.trusted(now) && drain_ == Drain::kNone) {
+      adaptive_.give_up();
+      give_back_held(now, out);
+    }
     commits_.set_urgency(urgency());
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;
@@ -88,7 +93,7 @@ Instant Queue::next_deadline() const {
   next = std::min(
       {next, commits_.next_deadline(), listing_.next_deadline(), attempts_.next_timeout()});
   if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
-    next = std::min({next, rate_at_, ahead_at_});
+    next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
     // Without room, what makes room wakes us.
     if (commits_.has_room(Instant::min())) next = std::min(next, history_.next_deadline());
   }

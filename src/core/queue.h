@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "core/adaptive_prefetch.h"
 #include "core/attempts.h"
 #include "core/commits.h"
 #include "core/effect.h"
@@ -125,6 +126,8 @@ class Queue {
   [[nodiscard]] bool may_claim(const Task& task, bool due) const;
   [[nodiscard]] bool make_way(Instant now, const Task& task, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
+  [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
+  [[nodiscard]] Instant held_too_long_at() const;
   [[nodiscard]] bool is_last_chance(const Task& task) const;
   [[nodiscard]] bool would_overtake(const Task& task) const;
 
@@ -170,6 +173,7 @@ class Queue {
   Schedule schedule_;
   Attempts attempts_;
   History history_;
+  AdaptivePrefetch adaptive_;
   RateLimit rate_;
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next delayed task may be claimed ahead

@@ -44,10 +44,27 @@ bool Queue::may_claim(const Task& task, bool due) const {
   if (!due) {
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
   }
-  // Claims ahead of a free slot would lose an owner without having been started.
-  const std::size_t ahead =
-      is_orphan(task) || options_.prefetch < early ? 0 : options_.prefetch - early;
-  return busy - early < options_.concurrency + ahead + beyond;
+  return busy - early < options_.concurrency + ahead_of_slots(task) + beyond;
+}
+
+// Claims ahead of a free slot lose an owner without having been started, when the daemon dies.
+std::size_t Queue::ahead_of_slots(const Task& task) const {
+  if (is_orphan(task)) return 0;
+  const std::size_t early = attempts_.early();
+  if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
+  // Nobody asked for it: not where that would end the task, nor where starts are counted.
+  const TypePolicy* policy = policy_of(task);
+  if (policy == nullptr || options_.rate_limit) return 0;
+  const bool costs_it =
+      policy->delivery == Delivery::kAtMostOnce || task.stamp.lost + 1 >= options_.max_losses;
+  return costs_it ? 0 : adaptive_.size();
+}
+
+// When what nobody asked to hold goes back, since no slot has come free for it.
+Instant Queue::held_too_long_at() const {
+  if (!adaptive_.enabled()) return Instant::max();
+  const Attempt* first = attempts_.first_held();
+  return first == nullptr ? Instant::max() : first->held_since + adaptive_.patience();
 }
 
 // The next task that may be claimed before it is due. In the order in which they are due: what may
@@ -156,8 +173,13 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
   if (mutant(Mutant::kNoNonce)) nonce = "claimed";
   stamp.claim = Claim{options_.node, lease_.session(), nonce, wall(now)};
-  if (mutant(Mutant::kStartBeforeClaim)) attempts_.set_state(attempt, Attempt::State::kHeld);
-  attempt.claimed_at = now;
+  attempt.claimed_at = attempt.held_since = now;
+  if (mutant(Mutant::kStartBeforeClaim)) {
+    auto claimed = std::make_shared<Task>(*task);
+    claimed->stamp = stamp;
+    attempt.task = std::move(claimed);
+    attempts_.set_state(attempt, Attempt::State::kHeld);
+  }
   commits_.add(
       now, {Purpose::kClaim,
             RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},

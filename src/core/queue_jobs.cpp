@@ -112,6 +112,7 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
   }
   Attempt* attempt = attempts_.find(event.attempt);
   if (attempt == nullptr) return;  // of a term that is over
+  adaptive_.ran(now - attempt->started_at);
   if (attempt->stop == Attempt::StopReason::kWithdrawn) {
     const std::string key = attempt->task->key;
     out.emplace_back(Fact{Fact::Kind::kWithdrawn,
@@ -424,6 +425,7 @@ void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& se
   task->modify_index = settled.modify_index;
   attempt.task = std::move(task);
   attempt.token = settled.modify_index;
+  attempt.held_since = now;
   attempts_.set_state(attempt, Attempt::State::kHeld);
   out.emplace_back(Fact{Fact::Kind::kClaimed,
                         attempt.task->key,

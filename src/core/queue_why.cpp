@@ -107,10 +107,7 @@ void Queue::why_busy(Instant now, const Task& task, std::vector<Reason>& reasons
   using State = Attempt::State;
   const std::size_t busy = attempts_.count(State::kClaiming) + attempts_.count(State::kHeld) +
                            attempts_.count(State::kRunning) - attempts_.early();
-  const std::size_t ahead = task.stamp.taken || options_.prefetch < attempts_.early()
-                                ? 0
-                                : options_.prefetch - attempts_.early();
-  const std::size_t room = options_.concurrency + ahead;
+  const std::size_t room = options_.concurrency + ahead_of_slots(task);
   if ((is_last_chance(task) && busy != 0) || attempts_.has_last_chance()) {
     reasons.push_back({.kind = Kind::kLastChance, .key = any_running()});
   } else if (busy >= room) {

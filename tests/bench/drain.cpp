@@ -10,7 +10,7 @@ namespace lictor::bench {
 namespace {
 
 constexpr const char* kWide = R"({"concurrency": 64})";
-constexpr const char* kAhead = R"({"concurrency": 64, "prefetch": 512})";
+constexpr const char* kNoneAhead = R"({"concurrency": 64, "prefetch": 0})";
 constexpr const char* kOrdered = R"({"prefetch": 64})";
 
 using Runs = std::vector<Drained>;
@@ -22,7 +22,7 @@ double median_of(const Runs& runs, double Drained::*figure) {
 }
 
 void report_wide(Bench& bench, const std::map<std::size_t, Runs>& raw, const Runs& wide,
-                 const Runs& ahead, const Runs& ordered) {
+                 const Runs& none_ahead, const Runs& ordered) {
   std::size_t best = raw.begin()->first;
   for (const auto& [connections, runs] : raw) {
     const double rate = median_of(runs, &Drained::rate);
@@ -36,7 +36,7 @@ void report_wide(Bench& bench, const std::map<std::size_t, Runs>& raw, const Run
   bench.add({name + "64", "tasks/s", median_of(wide, &Drained::rate), rate, against,
              Row::Wanted::kRatioAtLeast, 0.7});
   bench.add(
-      {name + "64, prefetch 512", "tasks/s", median_of(ahead, &Drained::rate), rate, against});
+      {name + "64, prefetch 0", "tasks/s", median_of(none_ahead, &Drained::rate), rate, against});
   bench.add({name + "1, prefetch 64", "tasks/s", median_of(ordered, &Drained::rate), rate, against,
              Row::Wanted::kRatioAtLeast, 0.5});
   const double consul_us = median_of(wide, &Drained::consul_us);
@@ -49,7 +49,7 @@ void report_wide(Bench& bench, const std::map<std::size_t, Runs>& raw, const Run
 void measure_wide(Bench& bench) {
   const std::size_t count = bench.sizes().drained;
   std::map<std::size_t, Runs> raw;
-  Runs wide, ahead, ordered;
+  Runs wide, none_ahead, ordered;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
     bench.tell("drain, run " + std::to_string(run + 1));
     for (const std::size_t connections : bench.sizes().connections) {
@@ -57,10 +57,11 @@ void measure_wide(Bench& bench) {
           bench.on_consul([&](const auto& at) { return raw_drain(at, count, connections); }));
     }
     wide.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kWide); }));
-    ahead.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kAhead); }));
+    none_ahead.push_back(
+        bench.on_consul([&](const auto& at) { return drain(at, count, kNoneAhead); }));
     ordered.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kOrdered); }));
   }
-  report_wide(bench, raw, wide, ahead, ordered);
+  report_wide(bench, raw, wide, none_ahead, ordered);
 }
 
 void measure_single(Bench& bench) {

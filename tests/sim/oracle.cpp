@@ -243,7 +243,7 @@ void Oracle::check_bounds(const Daemon& daemon) {
     cluster_.violation(daemon.name + " holds " + std::to_string(is) + what +
                        ", and not more than " + std::to_string(most) + " are to be held");
   };
-  const std::size_t claimed = options.concurrency + options.prefetch;
+  const std::size_t claimed = most_claimed(options);
   bound(held.tasks, keys, " tasks");
   bound(held.notes, 5 * keys, " notes");
   bound(held.claimed, claimed, " claims");

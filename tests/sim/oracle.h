@@ -18,6 +18,12 @@ namespace lictor::core::test {
   return record.substr(0, record.find('+'));
 }
 
+/// Claimed, and not ended yet.
+[[nodiscard]] inline std::size_t most_claimed(const QueueOptions& options) {
+  const bool adaptive = AdaptivePrefetch{options}.enabled();
+  return options.concurrency + (adaptive ? AdaptivePrefetch::most(options) : options.prefetch);
+}
+
 class Oracle {
  public:
   /// Hooks itself into `cluster`, which must outlive it.

@@ -97,6 +97,7 @@ QueueOptions Simulation::draw_options() {
   QueueOptions options = options_of("");
   if (chance(0.3)) options.concurrency = 3;
   if (chance(0.3)) options.prefetch = 2;
+  if (chance(0.5)) options.prefetch_horizon = between(1ms, 10s);
   if (chance(0.3)) options.preload = 8s;
   if (chance(0.2)) options.max_unacked = 2;
   if (chance(0.2)) options.max_operations = 5;
@@ -393,7 +394,7 @@ void Simulation::try_limits() {
   for (const std::string& key : cluster_.store.task_keys()) {
     if (const Task* task = cluster_.store.task(key); task != nullptr && task->stamp.taken) ++taken;
   }
-  if (taken > options_.concurrency + options_.prefetch) {
+  if (taken > most_claimed(options_)) {
     cluster_.violation(std::to_string(taken) + " tasks are claimed, beyond the limit");
   }
   if (cluster_.running() != options_.concurrency && !failed()) {

@@ -99,6 +99,7 @@ TEST_CASE("the defaults are those of the design, and hold together") {
   CHECK(options.queue == "default");
   CHECK(options.concurrency == 1);
   CHECK(options.prefetch == 0);
+  CHECK(options.prefetch_horizon == 20ms);
   CHECK(options.preload == 1s);
   CHECK(options.max_losses == 3);
   CHECK(options.session_ttl == 15s);
@@ -121,6 +122,7 @@ TEST_CASE("what is not set follows from what is") {
   CHECK(options.renew_interval == 10s);
   CHECK(options.margin == 2400ms);  // 2% of 2m
   CHECK(options.max_unacked == 4100);
+  CHECK(parsed(queue_text("\"prefetch\": 0")).queues[0].options.prefetch_horizon == 0ms);
 
   const Config moved = parsed(
       "{\"queues\": [{\"name\": \"q\", \"executors\": {\"*\": {\"noop\": "
@@ -153,6 +155,7 @@ TEST_CASE("every setting of a queue reaches its place") {
   CHECK(queue.session_checks.empty());
   CHECK(queue.options.concurrency == 2);
   CHECK(queue.options.prefetch == 3);
+  CHECK(queue.options.prefetch_horizon == 0ms);
   CHECK(queue.options.preload == 250ms);
   CHECK(queue.options.max_unacked == 7);
   CHECK(queue.options.max_losses == 4);
