@@ -162,7 +162,8 @@ class Context {
 /// Carries out tasks of one kind, inside the daemon. Derive from it, and hand it to a Worker.
 ///
 /// Thread safety: run() is called from threads of lictor's own, at most `concurrency` of them at
-/// once, on the same object.
+/// once, on the same object. Between two jobs such a thread does lictor's own work, too: what run()
+/// changes of it (priority, signal mask, locale, user) it must put back.
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -10,6 +10,8 @@
 namespace lictor::exec {
 namespace {
 
+thread_local const FunctionRunner* works_for = nullptr;
+
 Exit not_started() {
   Exit exit{};
   exit.ending = Ending::kStopped;
@@ -50,8 +52,11 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     const std::lock_guard lock{mutex_};
     jobs_[id] = job;
     waiting_.push_back(std::move(job));
-    wake = waiting_.size() == 1 || !waking_;
-    waking_ = true;
+    // The first is for this thread, if it is one of ours.
+    if (works_for != this || waiting_.size() > 1) {
+      wake = waiting_.size() == 1 || !waking_;
+      waking_ = true;
+    }
   }
   if (wake) wake_.notify_one();
   return {};
@@ -82,6 +87,7 @@ std::string FunctionRunner::progress(AttemptId attempt) {
 }
 
 void FunctionRunner::work() {
+  works_for = this;
   while (true) {
     std::shared_ptr<Job> job;
     bool wake = false;

@@ -51,6 +51,7 @@ class FunctionRunner : public Runner {
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  [[nodiscard]] bool lends_its_threads() const override { return true; }
   [[nodiscard]] std::string progress(AttemptId attempt) override;
 
  private:

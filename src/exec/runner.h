@@ -53,7 +53,7 @@ inline constexpr std::size_t kMaxHandedBytes = 524288;
 
 using ExitCallback = std::function<void(Exit)>;
 
-/// Runs attempts of one kind of task. start() and stop() are called from one thread only.
+/// Runs attempts of one kind of task. start() and stop() are called from one thread at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -68,6 +68,10 @@ class Runner {
   /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
+
+  /// `on_exit` runs with no lock held, on a thread of the runner's own that has nothing better to
+  /// do: whoever is told may go on working on it, and call start() and stop() from it.
+  [[nodiscard]] virtual bool lends_its_threads() const { return false; }
 
   /// What the attempt last said of how far it is: {"fraction": 0.5, "note": "..."} as text; "" when
   /// it has said nothing, or does not run. From any thread.

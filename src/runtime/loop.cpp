@@ -15,6 +15,13 @@
 #include "base/clock.h"
 
 namespace lictor::runtime {
+namespace {
+
+constexpr int kMostLent = 4;
+
+thread_local const Loop* turning = nullptr;  // whose turn this thread makes
+
+}  // namespace
 
 Result<std::unique_ptr<Loop>> Loop::create() {
   std::unique_ptr<Loop> loop{new Loop};
@@ -85,6 +92,43 @@ void Loop::read_clock_watch() {
   }
 }
 
+Instant Loop::turn() {
+  const Loop* const before = std::exchange(turning, this);
+  wanted_ = false;
+  const Instant now = boot_now();
+  for (Task* task : tasks_) task->step(now);
+  run_posted(false);
+  if (on_turn_) on_turn_();
+  // Not before all were stepped: one gives another something to do.
+  Instant deadline = Instant::max();
+  for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
+  turning = before;
+  return deadline;
+}
+
+void Loop::acquire() {
+  while (at_it_.exchange(true)) at_it_.wait(true);
+}
+
+void Loop::release() {
+  at_it_ = false;
+  at_it_.notify_one();
+}
+
+void Loop::lend() {
+  wanted_ = true;
+  if (turning == this) return;
+  int turns = 0;
+  while (wanted_ && turns < kMostLent && !at_it_.exchange(true)) {
+    Instant deadline = Instant::min();
+    for (; turns < kMostLent && !stopped_ && deadline <= boot_now(); ++turns) deadline = turn();
+    const bool is_up = stopped_ || deadline < sleeps_until_;
+    release();
+    if (is_up) wake();
+  }
+  if (wanted_ && turns == kMostLent) wake();
+}
+
 void Loop::wait(Instant deadline) {
   const Instant now = boot_now();
   const Duration left =
@@ -95,7 +139,12 @@ void Loop::wait(Instant deadline) {
   polled_.clear();
   for (const int fd : {wake_fd_, signal_fd_, clock_fd_}) polled_.push_back({fd, POLLIN, 0});
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
-  if (ppoll(polled_.data(), polled_.size(), &timeout, nullptr) <= 0) return;
+  const bool ready = ppoll(polled_.data(), polled_.size(), &timeout, nullptr) > 0;
+  acquire();
+  if (ready) read_polled();
+}
+
+void Loop::read_polled() {
   if (polled_[0].revents != 0) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
@@ -108,15 +157,14 @@ void Loop::wait(Instant deadline) {
 }
 
 void Loop::run() {
+  own_thread_ = std::this_thread::get_id();
   while (!stopped_) {
-    const Instant now = boot_now();
-    for (Task* task : tasks_) task->step(now);
-    run_posted(false);
-    if (on_turn_) on_turn_();
-    // Not before all were stepped: one gives another something to do.
-    Instant deadline = Instant::max();
-    for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
-    if (!stopped_) wait(deadline);
+    const Instant deadline = turn();
+    if (stopped_ || wanted_) continue;
+    sleeps_until_ = deadline;
+    release();
+    // Whoever wanted a turn before that, and found us at it, is not to wait.
+    wait(wanted_ ? Instant::min() : deadline);
   }
   run_posted(true);
 }

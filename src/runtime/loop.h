@@ -2,9 +2,11 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "lictor/result.h"
@@ -16,14 +18,18 @@ namespace lictor::runtime {
 class Task {
  public:
   virtual ~Task() = default;
-  /// On the loop's thread: takes what has come in and acts on it.
+  /// On the loop's thread, or one that was lent to it: takes what has come in and acts on it.
   virtual void step(Instant now) = 0;
   /// When to be stepped without being woken; Instant::max() when never.
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
-/// The daemon's one thread of decisions: waits for wake-ups, deadlines, signals and steps of the
-/// wall clock, and steps its tasks. Nothing in it may block.
+/// The daemon's decisions, one turn after the other: waits for wake-ups, deadlines, signals and
+/// steps of the wall clock, and steps its tasks. Nothing in it may block.
+///
+/// Turns are made by the loop's thread, which waits in between; or, while it waits, by a thread
+/// that was lent: who has just ended a job need not wake another thread up to learn of the next.
+/// Never by two at a time, and what is said here of the loop's thread holds for both.
 class Loop {
  public:
   /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
@@ -43,6 +49,13 @@ class Loop {
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
 
+  /// From a thread that holds no lock and has time: steps all tasks soon, on this thread unless
+  /// another is at it.
+  void lend();
+
+  /// Whether this is the thread of run(), and no lent one.
+  [[nodiscard]] bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
+
   /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. What was
   /// taken is run before run() returns. False: the loop has ended, and `work` is dropped.
   bool post(std::function<void()> work);
@@ -59,7 +72,11 @@ class Loop {
 
  private:
   Loop() = default;
+  [[nodiscard]] Instant turn();
   void wait(Instant deadline);
+  void read_polled();
+  void acquire();
+  void release();
   void arm_clock_watch();
   void read_clock_watch();
   void run_posted(bool last);
@@ -75,6 +92,11 @@ class Loop {
   int signal_fd_ = -1;
   int clock_fd_ = -1;
   bool stopped_ = false;
+  std::thread::id own_thread_;
+
+  std::atomic<bool> at_it_ = true;    // somebody makes a turn, or it does not run
+  std::atomic<bool> wanted_ = false;  // another turn, by whoever is at it
+  Instant sleeps_until_{};            // of whoever is at it
 
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;

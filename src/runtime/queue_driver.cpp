@@ -91,14 +91,19 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
 
 }  // namespace
 
-void QueueDriver::Inbox::put(core::Event event) {
+void QueueDriver::Inbox::put(core::Event event, bool lent) {
   bool first = false;
   {
     const std::lock_guard lock{mutex};
     first = events.empty();
     events.push_back(std::move(event));
   }
-  if (first) loop->wake();
+  if (!first) return;
+  if (lent) {
+    loop->lend();
+  } else {
+    loop->wake();
+  }
 }
 
 QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
@@ -136,8 +141,10 @@ void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
 
-// A runner waits for its jobs when it goes, and nothing here may wait.
+// A runner waits for its jobs when it goes, and nothing here may wait; nor does it end from a
+// thread of its own.
 void QueueDriver::drop_old_runners() {
+  if (!loop_.on_own_thread()) return loop_.wake();
   std::erase_if(old_runners_, [this](const Runners& runners) {
     return std::none_of(runners.begin(), runners.end(), [this](const auto& runner) {
       return std::any_of(running_.begin(), running_.end(),
@@ -171,6 +178,7 @@ void QueueDriver::step(Instant now) {
   }
   std::move(inbox_->at_hand.begin(), inbox_->at_hand.end(), std::back_inserter(events_));
   inbox_->at_hand.clear();
+  if (!old_runners_.empty()) drop_old_runners();
   if (events_.empty() && now < core_.next_deadline()) return;
   for (const core::Event& event : events_) {
     std::visit(
@@ -184,7 +192,6 @@ void QueueDriver::step(Instant now) {
         event);
   }
   if (events_.empty()) events_.emplace_back(core::TimePassed{});
-  if (!old_runners_.empty()) drop_old_runners();
   deliver(now);
 }
 
@@ -277,8 +284,9 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   running_[effect.attempt] = it->second.get();
   auto started =
       it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
-                        [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
-                          inbox->put(to_core(binding->reserved, task->key, std::move(exit)));
+                        [inbox = inbox_, binding = binding_, task = effect.task,
+                         lent = it->second->lends_its_threads()](exec::Exit exit) {
+                          inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
                         });
   if (!started) {
     running_.erase(effect.attempt);

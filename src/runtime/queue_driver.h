@@ -73,7 +73,7 @@ class QueueDriver : public Task {
     std::vector<core::Event> events;
     std::vector<core::Event> at_hand;  // the loop's thread's own
     Loop* loop = nullptr;
-    void put(core::Event event);
+    void put(core::Event event, bool lent = false);
   };
 
   template <class Effect>

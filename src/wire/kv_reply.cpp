@@ -3,8 +3,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -178,15 +181,45 @@ std::optional<std::vector<std::string_view>> plain_names(std::string_view body) 
   }
 }
 
-// The memory of a parser is kept for the next reply, unless the reply was a large one.
+// The memory of a parser is kept for the next reply, unless the reply was a large one: of as many
+// parsers as there are replies read at once, which are fewer than the threads that read some.
+class Parsers {
+ public:
+  static constexpr std::size_t kMostBytes = 64 * 1024;
+  using Parser = std::unique_ptr<simdjson::dom::parser>;
+
+  Parser take() {
+    const std::lock_guard lock{mutex_};
+    if (free_.empty()) return std::make_unique<simdjson::dom::parser>(kMostBytes);
+    Parser parser = std::move(free_.back());
+    free_.pop_back();
+    return parser;
+  }
+  void put_back(Parser parser) {
+    const std::lock_guard lock{mutex_};
+    free_.push_back(std::move(parser));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Parser> free_;
+};
+
 bool read_fast(EntryReader& reader, std::string_view body) {
-  constexpr std::size_t kKept = 64 * 1024;
-  thread_local simdjson::dom::parser kept{kKept};
-  simdjson::dom::parser large;
-  simdjson::dom::parser& parser = body.size() <= kKept ? kept : large;
-  simdjson::dom::element root;
-  return parser.parse(body.data(), body.size()).get(root) == simdjson::SUCCESS &&
-         feed(reader, {}, root);
+  static Parsers parsers;
+  const auto read_by = [&](simdjson::dom::parser& parser) {
+    simdjson::dom::element root;
+    return parser.parse(body.data(), body.size()).get(root) == simdjson::SUCCESS &&
+           feed(reader, {}, root);
+  };
+  if (body.size() > Parsers::kMostBytes) {
+    simdjson::dom::parser large;
+    return read_by(large);
+  }
+  auto parser = parsers.take();
+  const bool went_well = read_by(*parser);
+  parsers.put_back(std::move(parser));
+  return went_well;
 }
 
 Result<TxnReply> read(std::string_view body) {

@@ -1,9 +1,13 @@
 #include "exec/function_runner.h"
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <latch>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "support.h"
@@ -44,6 +48,49 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
   CHECK(exit.ending == Ending::kPermanent);
   CHECK(exit.error == "7");
   CHECK(exit.result == "1");
+}
+
+TEST_CASE("who is told of an exit may start the next on that thread, which then runs it") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::vector<std::thread::id> threads;  // one at a time
+  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
+                          threads.push_back(std::this_thread::get_id());
+                          return Exit{};
+                        },
+                        board,
+                        {.threads = 3}};
+  CHECK(runner.lends_its_threads());
+  std::promise<void> all;
+  std::uint64_t last = 1;
+  std::function<void(Exit)> next = [&](const Exit&) {
+    if (++last > 100) return all.set_value();
+    REQUIRE(runner.start(attempt(last), Instant::max(), next));
+  };
+  REQUIRE(runner.start(attempt(1), Instant::max(), next));
+  all.get_future().get();
+  CHECK(threads.size() == 100);
+  // Of the others each may come upon one as it begins.
+  int changes = 0;
+  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
+  CHECK(changes < 10);
+}
+
+TEST_CASE("of those that are started there at once, others are given to other threads") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::latch together{2};
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
+                          if (attempt.id != AttemptId{1}) together.arrive_and_wait();
+                          return Exit{};
+                        },
+                        board,
+                        {.threads = 2}};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), [&](const Exit&) {
+    REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+    REQUIRE(runner.start(attempt(3), Instant::max(), exits.callback()));
+  }));
+  CHECK(exits.of(AttemptId{2}).ending == Ending::kDone);
+  CHECK(exits.of(AttemptId{3}).ending == Ending::kDone);
 }
 
 TEST_CASE("an exception is a failure to be tried again") {
