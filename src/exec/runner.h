@@ -69,8 +69,8 @@ class Runner {
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
 
-  /// `on_exit` runs with no lock held, on a thread of the runner's own that has nothing better to
-  /// do: whoever is told may go on working on it, and call start() and stop() from it.
+  /// `on_exit` runs with no lock held, on a thread that can be spared for a while: whoever is told
+  /// may go on working on it, and call start() and stop() from it.
   [[nodiscard]] virtual bool lends_its_threads() const { return false; }
 
   /// What the attempt last said of how far it is: {"fraction": 0.5, "note": "..."} as text; "" when
