@@ -53,10 +53,8 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     jobs_[id] = job;
     waiting_.push_back(std::move(job));
     // The first is for this thread, if it is one of ours.
-    if (works_for != this || waiting_.size() > 1) {
-      wake = waiting_.size() == 1 || !waking_;
-      waking_ = true;
-    }
+    const bool for_us = works_for == this && waiting_.size() == 1;
+    wake = !for_us && is_to_wake();
   }
   if (wake) wake_.notify_one();
   return {};
@@ -86,6 +84,13 @@ std::string FunctionRunner::progress(AttemptId attempt) {
   return found == jobs_.end() ? std::string{} : found->second->progress;
 }
 
+// With the mutex held. A thread that was woken and has not looked yet wakes the next one.
+bool FunctionRunner::is_to_wake() {
+  if (idle_ == 0 || waking_) return false;
+  waking_ = true;
+  return true;
+}
+
 void FunctionRunner::work() {
   works_for = this;
   while (true) {
@@ -94,13 +99,15 @@ void FunctionRunner::work() {
     {
       std::unique_lock lock{mutex_};
       while (!closing_ && waiting_.empty()) {
+        ++idle_;
         wake_.wait(lock);
+        --idle_;
         waking_ = false;
       }
       if (waiting_.empty()) return;
       job = std::move(waiting_.front());
       waiting_.pop_front();
-      wake = !waiting_.empty() && !std::exchange(waking_, true);
+      wake = !waiting_.empty() && is_to_wake();
     }
     if (wake) wake_.notify_one();
     run(*job);
@@ -130,6 +137,7 @@ void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};
     jobs_.erase(job.id);
+    exit.spares_thread = waiting_.empty();
   }
   board_.release(counted_slot_);
   exit.attempt = job.id;

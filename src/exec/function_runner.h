@@ -51,7 +51,6 @@ class FunctionRunner : public Runner {
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
-  [[nodiscard]] bool lends_its_threads() const override { return true; }
   [[nodiscard]] std::string progress(AttemptId attempt) override;
 
  private:
@@ -64,6 +63,7 @@ class FunctionRunner : public Runner {
     std::string progress;  // under the runner's mutex
   };
 
+  [[nodiscard]] bool is_to_wake();
   void work();
   void run(Job& job);
   void finish(Job& job, Exit exit);
@@ -79,6 +79,7 @@ class FunctionRunner : public Runner {
   // A thread was woken and has not looked yet; it wakes the next one. Short jobs are done by few
   // threads then, without a wake-up each.
   bool waking_ = false;
+  std::size_t idle_ = 0;  // threads that wait
   bool closing_ = false;
   std::vector<std::thread> threads_;
 };

@@ -45,6 +45,9 @@ struct Exit {
   std::optional<std::string> result;  ///< a JSON value
   /// On kRetry: not to be tried again before so much time has passed, whatever the backoff says.
   std::optional<std::chrono::milliseconds> retry_after;
+  /// The thread that tells it holds no lock and has nothing else to do: whoever is told may go on
+  /// working on it, and call start() and stop() from it.
+  bool spares_thread = false;
 };
 
 /// The most that a job may leave for its finish, as commit or as result: Consul takes no larger
@@ -68,10 +71,6 @@ class Runner {
   /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
-
-  /// `on_exit` runs with no lock held, on a thread that can be spared for a while: whoever is told
-  /// may go on working on it, and call start() and stop() from it.
-  [[nodiscard]] virtual bool lends_its_threads() const { return false; }
 
   /// What the attempt last said of how far it is: {"fraction": 0.5, "note": "..."} as text; "" when
   /// it has said nothing, or does not run. From any thread.

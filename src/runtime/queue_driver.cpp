@@ -284,8 +284,8 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   running_[effect.attempt] = it->second.get();
   auto started =
       it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
-                        [inbox = inbox_, binding = binding_, task = effect.task,
-                         lent = it->second->lends_its_threads()](exec::Exit exit) {
+                        [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
+                          const bool lent = exit.spares_thread;
                           inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
                         });
   if (!started) {

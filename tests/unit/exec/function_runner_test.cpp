@@ -53,26 +53,46 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
 TEST_CASE("who is told of an exit may start the next on that thread, which then runs it") {
   LeaseBoard board = std::move(LeaseBoard::create().value());
   std::vector<std::thread::id> threads;  // one at a time
+  std::uint64_t last = 1;
+  std::promise<void> all;
+  FunctionRunner* told = nullptr;
+  std::function<void(Exit)> next = [&](const Exit& exit) {
+    CHECK(exit.spares_thread);
+    if (++last > 100) return all.set_value();
+    REQUIRE(told->start(attempt(last), Instant::max(), next));
+  };
   FunctionRunner runner{[&](const Attempt&, const JobTools&) {
                           threads.push_back(std::this_thread::get_id());
                           return Exit{};
                         },
                         board,
                         {.threads = 3}};
-  CHECK(runner.lends_its_threads());
-  std::promise<void> all;
-  std::uint64_t last = 1;
-  std::function<void(Exit)> next = [&](const Exit&) {
-    if (++last > 100) return all.set_value();
-    REQUIRE(runner.start(attempt(last), Instant::max(), next));
-  };
+  told = &runner;
   REQUIRE(runner.start(attempt(1), Instant::max(), next));
   all.get_future().get();
   CHECK(threads.size() == 100);
-  // Of the others each may come upon one as it begins.
-  int changes = 0;
+  int changes = 0;  // each of the others may come upon one as it begins
   for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
   CHECK(changes < 10);
+}
+
+TEST_CASE("a thread is to spare when no other job waits for it") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::latch begin{1};
+  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
+                          begin.wait();
+                          return Exit{};
+                        },
+                        board,
+                        {}};
+  Exits exits;
+  for (const int id : {1, 2}) {
+    REQUIRE(
+        runner.start(attempt(static_cast<std::uint64_t>(id)), Instant::max(), exits.callback()));
+  }
+  begin.count_down();
+  CHECK_FALSE(exits.of(AttemptId{1}).spares_thread);
+  CHECK(exits.of(AttemptId{2}).spares_thread);
 }
 
 TEST_CASE("of those that are started there at once, others are given to other threads") {
