@@ -277,8 +277,8 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
       ErrorCode::kNotFound,
       what + "task " + printable(options.id) + " in queue \"" + client.queue +
           "\" was found (tried " + printable(search.tried()) +
-          "); programs alone have logs, from what they print first, and as long as \"logs\" "
-          "in the configuration says");
+          "); it has printed nothing, its log was removed (\"logs\" in the configuration), or it "
+          "is no program: only these have logs");
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};
     jobs_.erase(job.id);
-    exit.spares_thread = waiting_.empty();
+    exit.spares_thread = works_for == this && waiting_.empty();  // else it is stop()'s
   }
   board_.release(counted_slot_);
   exit.attempt = job.id;

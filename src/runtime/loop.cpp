@@ -17,7 +17,7 @@
 namespace lictor::runtime {
 namespace {
 
-constexpr int kMostLent = 4;
+constexpr int kMostLent = 4;  // turns; then the loop's thread goes on
 
 thread_local const Loop* turning = nullptr;  // whose turn this thread makes
 

@@ -98,6 +98,7 @@ TEST_CASE("a reload takes over every limit and policy, and nothing that the leas
   QueueOptions next = options_of("b");
   next.concurrency = 11;
   next.prefetch = 12;
+  next.prefetch_horizon = 25ms;
   next.preload = 13s;
   next.max_unacked = 14;
   next.max_losses = 15;
@@ -113,6 +114,7 @@ TEST_CASE("a reload takes over every limit and policy, and nothing that the leas
   options.take_limits(next);
   CHECK(options.concurrency == 11);
   CHECK(options.prefetch == 12);
+  CHECK(options.prefetch_horizon == 25ms);
   CHECK(options.preload == 13s);
   CHECK(options.max_unacked == 14);
   CHECK(options.max_losses == 15);
