@@ -85,7 +85,7 @@ std::string dumped(const nlohmann::json& value) {
 }
 
 wire::Binding make_binding(const Config& config, const QueueConfig& queue,
-                           const nlohmann::json& self) {
+                           const nlohmann::json& self, const std::string& identity) {
   wire::Binding binding;
   binding.layout = layout_of(queue);
   for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(layout_of(any));
@@ -100,6 +100,7 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue,
   nlohmann::json leader = self;
   const nlohmann::json& urls = self["admin"];
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
+  leader["instance"] = identity;  // by which its claims are told from an earlier start's
   binding.leader_value = dumped(leader);
   return binding;
 }
@@ -158,7 +159,7 @@ class Daemon {
       parts.options.node = config_.node;
       parts.options.identity = identity;
       parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
-      parts.binding = make_binding(config_, queue, self_);
+      parts.binding = make_binding(config_, queue, self_, identity);
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;

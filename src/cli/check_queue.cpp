@@ -78,7 +78,7 @@ class QueueCheck {
     if (!check_rights()) return;
     check_session_right();
     report_.ok(name("takeover"), takeover_text(queue_.options, queue_.session_checks));
-    const std::string leader = check_leader();
+    const client::Leader leader = check_leader();
     check_pause();
     check_tasks(leader);
     check_dead_letters();
@@ -162,7 +162,7 @@ class QueueCheck {
     report_.fail(name("session"), detail, remedy, ErrorCode::kPermissionDenied);
   }
 
-  std::string check_leader() {
+  client::Leader check_leader() {
     const auto lock = store_.get(queue_.layout.leader_key);
     if (!lock) return {};  // told by the rights
     if (!*lock || (*lock)->session.empty()) {
@@ -186,7 +186,7 @@ class QueueCheck {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, now) : ""));
     }
-    return (*lock)->session;
+    return client::leader_of(*lock);
   }
 
   void check_pause() {
@@ -212,7 +212,7 @@ class QueueCheck {
     return !entry || *entry;
   }
 
-  void check_tasks(const std::string& leader_session) {
+  void check_tasks(const client::Leader& leader) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
@@ -232,7 +232,7 @@ class QueueCheck {
       if (!can_be_named(entry.key)) unnameable.push_back(entry.key);
       ++total;
       bytes += entry.value.size();
-      const TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader_session, now);
+      const TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader, now);
       ++counts[static_cast<std::size_t>(view.state)];
       if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);

@@ -220,6 +220,11 @@ class Show {
       if (!running) break;
     }
     printer.end();
+    if (offset == 0) {
+      client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " +
+                           printable(place_.node) + " has printed nothing" +
+                           (log_.running ? " yet; -f waits for it" : ""));
+    }
     return kDone;
   }
 

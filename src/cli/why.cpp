@@ -35,9 +35,10 @@ bool expired(const TaskInfo& task, WallTime now) {
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
   const WallTime now = wall_now();
-  if (task.state >= TaskState::kDead || task.state == TaskState::kRunning) {
-    return {"it is " + client::described(task)};
+  if (task.state == TaskState::kRunning) {
+    return {"it is claimed, and runs or is about to: " + client::described(task)};
   }
+  if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
   if (task.state == TaskState::kTooLarge) return {"it never runs: " + printable(task.error)};
   if (task.state == TaskState::kUnreadable) {
     reasons.push_back("it becomes a dead letter as soon as somebody leads: " +

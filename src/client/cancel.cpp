@@ -12,12 +12,12 @@ namespace {
 Plan removal_plan(const Queue& queue) {
   // Only for saying whether a claimed task runs, so that not knowing is no obstacle.
   const auto lock = queue.store.get(queue.layout.leader_key);
-  const std::string session = lock && *lock ? (*lock)->session : std::string{};
+  const Leader leader = lock ? leader_of(*lock) : Leader{};
   const bool known = lock.has_value();
-  return [&queue, session, known](wire::KvEntry entry) -> Result<PlannedChange> {
+  return [&queue, leader, known](wire::KvEntry entry) -> Result<PlannedChange> {
     PlannedChange planned;
     planned.change = removal(entry.key, entry.modify_index);
-    planned.task = view_task(queue.layout, std::move(entry), session, wall_now());
+    planned.task = view_task(queue.layout, std::move(entry), leader, wall_now());
     if (!known && planned.task.state == TaskState::kOrphan) {
       planned.task.state = TaskState::kRunning;
     }

@@ -71,10 +71,9 @@ class Follower {
       return;
     }
     const auto lock = queue_.store.get(queue_.layout.leader_key);
-    const bool led = lock && *lock && !(*lock)->session.empty();
-    last_ = view_task(queue_.layout, std::move(entry),
-                      led ? std::string_view{(*lock)->session} : std::string_view{}, wall_now());
-    if (options_.changed) options_.changed(last_, led || !lock);
+    const Leader leader = lock ? leader_of(*lock) : Leader{};
+    last_ = view_task(queue_.layout, std::move(entry), leader, wall_now());
+    if (options_.changed) options_.changed(last_, !leader.session.empty() || !lock);
   }
 
   // What passes is waited for, up to a point.

@@ -46,11 +46,11 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(lock.error());
   }
+  const Leader leader = lock ? leader_of(*lock) : Leader{};
   if (listed->hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
   for (wire::KvEntry& entry : listed->entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
-    TaskInfo task = view_task(queue.layout, std::move(entry),
-                              lock && *lock ? (*lock)->session : std::string{}, wall_now());
+    TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
     if (!lock && task.state == TaskState::kOrphan) task.state = TaskState::kRunning;
     if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
   }
@@ -82,8 +82,8 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   if (!task) return tl::unexpected(std::move(task.error()));
   if (*task) {
     const auto lock = queue.store.get(queue.layout.leader_key);
-    TaskInfo info = view_task(queue.layout, **std::move(task),
-                              lock && *lock ? (*lock)->session : std::string{}, wall_now());
+    TaskInfo info =
+        view_task(queue.layout, **std::move(task), lock ? leader_of(*lock) : Leader{}, wall_now());
     if (!lock && info.state == TaskState::kOrphan) info.state = TaskState::kRunning;
     found.push_back(std::move(info));
   }

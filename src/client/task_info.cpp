@@ -22,11 +22,17 @@ bool too_large(std::size_t bytes) {
   return bytes + core::kClaimBytes > core::QueueOptions{}.max_value_bytes;
 }
 
-TaskState state_of(const core::Task& task, std::string_view leader_session, WallTime now) {
+// A daemon that was killed and is up again goes on under its old session; what it had claimed
+// before is lost all the same.
+bool is_held(const core::Claim& claim, const Leader& leader) {
+  return !leader.session.empty() && claim.session == leader.session &&
+         (leader.instance.empty() || claim.nonce.starts_with(leader.instance + '-'));
+}
+
+TaskState state_of(const core::Task& task, const Leader& leader, WallTime now) {
   if (too_large(task.record->size())) return TaskState::kTooLarge;
   if (task.stamp.taken) {
-    const bool held =
-        task.stamp.claim && !leader_session.empty() && task.stamp.claim->session == leader_session;
+    const bool held = task.stamp.claim && is_held(*task.stamp.claim, leader);
     return held ? TaskState::kRunning : TaskState::kOrphan;
   }
   const auto due = core::due_of(task);
@@ -75,7 +81,13 @@ void read_producer_fields(const json& ended, TaskInfo& view) {
 
 }  // namespace
 
-TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, std::string_view leader_session,
+Leader leader_of(const std::optional<wire::KvEntry>& lock) {
+  if (!lock || lock->session.empty()) return {};
+  const auto value = wire::parse_json(lock->value);  // anybody may have written it
+  return {lock->session, value && value->is_object() ? text_field(*value, "instance") : ""};
+}
+
+TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader& leader,
                    WallTime now) {
   TaskInfo view;
   view.key = entry.key;
@@ -93,7 +105,7 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, std::string_
   }
   const auto& task = std::get<core::Task>(stored);
   view.type = task.type;
-  view.state = state_of(task, leader_session, now);
+  view.state = state_of(task, leader, now);
   view.time = task.execute_at ? task.execute_at : task.task_time;
   view.due = core::due_of(task);
   view.attempt = task.stamp.attempt;

@@ -2,6 +2,8 @@
 
 // What a stored record says of a task, for people. Pure.
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "lictor/client.h"
@@ -11,9 +13,17 @@
 
 namespace lictor::client {
 
-/// `leader_session`: who holds the lock; empty: nobody.
+/// Who holds the lock.
+struct Leader {
+  std::string session;   ///< empty: nobody
+  std::string instance;  ///< the start of a daemon that it says it is; empty: it does not say
+};
+
+/// `lock`: the leader key, if it is there.
+[[nodiscard]] Leader leader_of(const std::optional<wire::KvEntry>& lock);
+
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
-                                 std::string_view leader_session, WallTime now);
+                                 const Leader& leader, WallTime now);
 
 /// An entry below the layout's dead prefix.
 [[nodiscard]] TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry);

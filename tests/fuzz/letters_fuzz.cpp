@@ -38,7 +38,7 @@ void check_letter(const std::string& text) {
 }
 
 void check_task(const std::string& text) {
-  const auto task = client::view_task(layout(), entry(layout().task_key("a"), text), "s", {});
+  const auto task = client::view_task(layout(), entry(layout().task_key("a"), text), {"s", {}}, {});
   FUZZ_REQUIRE(task.record == text);
   FUZZ_REQUIRE(task.state != TaskState::kUnreadable || !task.error.empty());
   FUZZ_REQUIRE(!client::state_text(task.state).empty());

@@ -345,6 +345,26 @@ TEST_CASE("exit codes: bad usage, Consul unreachable") {
   }
 }
 
+TEST_CASE("what was claimed when the leader was killed is no longer told as running") {
+  World world;
+  const auto daemon = world.daemon("a", {{"prefetch", 1}});
+  world.submit("1", 1, {{"sleep", "600000"}});
+  world.submit("2", 2, {{"sleep", "600000"}});
+  const auto told = [&](const std::string& id) {
+    const json shown = json::parse(lictor(world, {"show", id, "--json"}).out).at("tasks").at(0);
+    return shown.at("state").get<std::string>() + (shown.at("orphan") ? " (orphan)" : "") + ", " +
+           std::to_string(shown.value("attempt", 0));
+  };
+  REQUIRE(eventually([&] { return told("1") == "running, 1" && told("2") == "running, 1"; }));
+  const std::string session = world.leader_session();
+  daemon->kill();
+  daemon->start();
+  // The same session leads again, and it has one slot.
+  REQUIRE(eventually([&] { return told("1") == "running, 2"; }));
+  CHECK(world.leader_session() == session);
+  CHECK(told("2") == "running (orphan), 1");
+}
+
 TEST_SUITE_END();
 
 }  // namespace

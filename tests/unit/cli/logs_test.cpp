@@ -68,6 +68,15 @@ TEST_CASE(
   CHECK(older.out() == "first\n");
 }
 
+TEST_CASE("of who printed nothing it is said so, beside the output") {
+  const State state;
+  state.write(2, 20, "");
+  Scene scene{nothing_known()};
+  CHECK(logs(scene.client, state.options()) == 0);
+  CHECK(scene.out().empty());
+  CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
+}
+
 TEST_CASE("with --json it is told which logs there are") {
   const State state;
   state.write(1, 10, "first\n");

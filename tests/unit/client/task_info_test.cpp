@@ -16,7 +16,7 @@ constexpr WallTime kNow{1'795'228'350'949ms};
 
 TaskInfo view_of(const std::string& record, const std::string& leader = "s1",
                  const std::string& id = "42") {
-  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, leader, kNow);
+  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, {leader, {}}, kNow);
 }
 
 TaskInfo letter_of(const std::string& value, const std::string& id = "42") {
@@ -51,6 +51,27 @@ TEST_CASE("a claim counts as long as its session leads") {
   // An empty session must not match "nobody leads".
   CHECK(view_of(R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"x"}})", "").state ==
         TaskState::kOrphan);
+}
+
+TEST_CASE("a claim of an earlier start of the daemon that leads is an orphan's, session or not") {
+  const auto state = [](const std::string& nonce, const std::string& leader_value) {
+    const std::string record = R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"a",)"
+                               R"("session":"s1","nonce":")" +
+                               nonce + R"("}})";
+    const Leader leader = leader_of(wire::KvEntry{kLayout.leader_key, leader_value, "s1", 0, 5, 6});
+    return view_task(kLayout, {kLayout.task_key("1"), record, {}, 0, 5, 6}, leader, kNow).state;
+  };
+  const std::string value = R"({"node":"a","instance":"beef"})";
+  CHECK(state("beef-12", value) == TaskState::kRunning);
+  CHECK(state("cafe-12", value) == TaskState::kOrphan);
+  CHECK(state("beefcafe-12", value) == TaskState::kOrphan);
+  // Who does not say which start it is.
+  CHECK(state("cafe-12", R"({"node":"a"})") == TaskState::kRunning);
+  CHECK(state("cafe-12", "somebody") == TaskState::kRunning);
+  CHECK(state("cafe-12", R"({"instance":7})") == TaskState::kRunning);
+  // A key that nobody holds may still tell of its last leader.
+  CHECK(leader_of(wire::KvEntry{kLayout.leader_key, value, {}, 0, 5, 6}).session.empty());
+  CHECK(leader_of(std::nullopt).session.empty());
 }
 
 TEST_CASE("a record that cannot be read says why") {
