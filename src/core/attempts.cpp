@@ -12,28 +12,28 @@ constexpr std::size_t kMany = 64;
 }  // namespace
 
 Attempt& Attempts::add(AttemptId id, std::shared_ptr<const Task> task) {
-  auto attempt = std::make_unique<Attempt>();
-  attempt->id = id;
-  attempt->task = std::move(task);
-  Attempt& added = *attempt;
+  Attempt& added = by_id_.try_emplace(by_id_.end(), id)->second;  // ids grow
+  added.id = id;
+  added.task = std::move(task);
   ++counts_[static_cast<std::size_t>(added.state)];
-  by_id_.emplace(id, &added);
-  claiming_.insert(id);
-  const bool fresh = by_key_.emplace(added.task->key, std::move(attempt)).second;
-  LICTOR_ASSERT(fresh);  // one owner a key, also within one daemon
+  (void)first_claiming();  // those before it that are settled are let go
+  claiming_.push_back(id);
+  // Tasks are claimed in order, which their keys often follow.
+  const auto place = by_key_.insert(by_key_.end(), &added);
+  LICTOR_ASSERT(*place == &added);  // one owner a key, also within one daemon
   return added;
 }
 
 void Attempts::remove(const Attempt& attempt) {
-  const auto it = by_key_.find(attempt.task->key);
-  LICTOR_ASSERT(it != by_key_.end() && it->second.get() == &attempt);
-  leave_orders(*it->second);
+  const auto it = by_key_.find(std::string_view{attempt.task->key});
+  LICTOR_ASSERT(it != by_key_.end() && *it == &attempt);
+  leave_orders(**it);
   if (attempt.timeout_at != Instant::max()) timeouts_.erase({attempt.timeout_at, attempt.id});
   if (attempt.last_chance) --last_chances_;
   --counts_[static_cast<std::size_t>(attempt.state)];
-  by_id_.erase(attempt.id);
-  claiming_.erase(attempt.id);
   by_key_.erase(it);
+  const AttemptId id = attempt.id;
+  by_id_.erase(id);  // last: the attempt is in it
 }
 
 void Attempts::clear() {
@@ -51,17 +51,17 @@ void Attempts::clear() {
 
 Attempt* Attempts::find(std::string_view key) {
   const auto it = by_key_.find(key);
-  return it == by_key_.end() ? nullptr : it->second.get();
+  return it == by_key_.end() ? nullptr : *it;
 }
 
 const Attempt* Attempts::find(std::string_view key) const {
   const auto it = by_key_.find(key);
-  return it == by_key_.end() ? nullptr : it->second.get();
+  return it == by_key_.end() ? nullptr : *it;
 }
 
 Attempt* Attempts::find(AttemptId id) {
   const auto it = by_id_.find(id);
-  return it == by_id_.end() ? nullptr : it->second;
+  return it == by_id_.end() ? nullptr : &it->second;
 }
 
 void Attempts::set_state(Attempt& attempt, Attempt::State state) {
@@ -70,19 +70,18 @@ void Attempts::set_state(Attempt& attempt, Attempt::State state) {
     early_[*attempt.early_until].held.insert(&attempt);
     ++early_count_;
   } else if (state == Attempt::State::kHeld) {
-    held_.insert(&attempt);
+    held_.insert(held_.end(), &attempt);
   } else {
     attempt.early_until.reset();
   }
   if (state != Attempt::State::kRunning) set_timeout(attempt, Instant::max());
-  if (attempt.state == Attempt::State::kClaiming) claiming_.erase(attempt.id);
   --counts_[static_cast<std::size_t>(attempt.state)];
   ++counts_[static_cast<std::size_t>(state)];
   attempt.state = state;
 }
 
 void Attempts::leave_orders(Attempt& attempt) {
-  held_.erase(&attempt);
+  if (attempt.state == Attempt::State::kHeld) held_.erase(&attempt);
   if (!attempt.early_until) return;
   if (const auto it = early_.find(*attempt.early_until); it != early_.end()) {
     Early& group = it->second;
@@ -159,8 +158,16 @@ Attempt* Attempts::next_held(bool in_order) {
     if (first == nullptr || ByOrder{}(*group.begin(), first)) first = *group.begin();
   }
   if (first == nullptr) return nullptr;
-  const bool waits = in_order && !claiming_.empty() && *claiming_.begin() < first->id;
-  return waits ? nullptr : first;
+  const Attempt* claiming = in_order ? first_claiming() : nullptr;
+  return claiming != nullptr && claiming->id < first->id ? nullptr : first;
+}
+
+const Attempt* Attempts::first_claiming() {
+  for (; !claiming_.empty(); claiming_.pop_front()) {
+    const Attempt* attempt = find(claiming_.front());
+    if (attempt != nullptr && attempt->state == Attempt::State::kClaiming) return attempt;
+  }
+  return nullptr;
 }
 
 Attempt* Attempts::next_timed_out(Instant now) {

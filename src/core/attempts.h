@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/id.h"
@@ -89,11 +91,11 @@ class Attempts {
 
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const auto& [key, attempt] : by_key_) visit(std::as_const(*attempt));
+    for (const Attempt* attempt : by_key_) visit(*attempt);
   }
   template <class Visit>
   void for_each(Visit visit) {
-    for (auto& [key, attempt] : by_key_) visit(*attempt);
+    for (Attempt* attempt : by_key_) visit(*attempt);
   }
 
  private:
@@ -103,6 +105,15 @@ class Attempts {
     }
   };
   using InOrder = std::set<Attempt*, ByOrder>;
+  struct ByKey {
+    using is_transparent = void;
+    static std::string_view key(const Attempt* attempt) { return attempt->task->key; }
+    static std::string_view key(std::string_view key) { return key; }
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return key(a) < key(b);
+    }
+  };
   struct Early {
     std::set<Attempt*> claiming;
     InOrder held;
@@ -110,9 +121,11 @@ class Attempts {
 
   void leave_orders(Attempt& attempt);
 
-  std::map<std::string, std::unique_ptr<Attempt>, std::less<>> by_key_;
-  std::map<AttemptId, Attempt*> by_id_;
-  std::set<AttemptId> claiming_;
+  [[nodiscard]] const Attempt* first_claiming();
+
+  std::map<AttemptId, Attempt> by_id_;
+  std::set<Attempt*, ByKey> by_key_;
+  std::deque<AttemptId> claiming_;   // in order; some may be settled, or gone
   InOrder held_;                     // without the early ones
   std::map<WallTime, Early> early_;  // by when they are due
   std::size_t early_count_ = 0;

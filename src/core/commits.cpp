@@ -19,17 +19,17 @@ std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
 }
 
-const std::string* nonce_of(const std::optional<StoredRecord>& stored) {
-  if (!stored) return nullptr;
-  const auto* task = std::get_if<Task>(&*stored);
-  return task != nullptr && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
+const Claim* claim_of(const StoredRecord& stored) {
+  const auto* task = std::get_if<Task>(&stored);
+  return task != nullptr && task->stamp.claim ? &*task->stamp.claim : nullptr;
 }
 
 // Nothing depends on these: what is doubtful about them is let go, or done again.
 bool is_minor(Purpose purpose) { return purpose == Purpose::kMark || purpose == Purpose::kPrune; }
 
 // Somebody wrote beside our claim: the write goes on from what is there now.
-void expect(Op& op, const StoredRecord& stored) {
+void expect(Write& write, const StoredRecord& stored) {
+  Op op = *write.op;
   const auto& record = std::visit(
       [](const auto& r) -> const auto& { return r.record; }, stored);
   std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {},
@@ -39,6 +39,7 @@ void expect(Op& op, const StoredRecord& stored) {
                           other.record = record;
                         }},
              op);
+  write.op = std::make_shared<const Op>(std::move(op));
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ bool Commits::fits(const Op& op) const {
 }
 
 void Commits::add(Instant now, Write write) {
-  const Cost cost = cost_of(write.op);
+  const Cost cost = cost_of(*write.op);
   if (cost.bytes > options_.max_transaction_bytes) {
     large_.push_back({std::move(write), now});
   } else {
@@ -124,7 +125,8 @@ void Commits::send(Instant now, const std::string& session, Instant last_proof, 
   // The proof must be newer than the wish to write: nothing else fences a plain write.
   if (!large_.empty() && last_proof >= large_.front().since &&
       in_flight_.size() < options_.transactions_in_flight) {
-    Commit commit{requests_.next(), session, {large_.front().write.op}, true};
+    Commit commit{requests_.next(), session, {}, true};
+    commit.ops.push_back(large_.front().write.op);
     Batch batch;
     batch.sent_at = now;
     batch.writes.push_back(std::move(large_.front().write));
@@ -146,9 +148,10 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       told_denied_ = false;
       result.proof = mutant(Mutant::kTrustFromReply) ? now : batch.sent_at;
       if (mutant(Mutant::kFinishTwice)) requeue(now, batch.writes);
+      result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
         result.settled.push_back(
-            {std::move(write), Verdict::kApplied, reply.modify_index, std::nullopt});
+            {std::move(write), Verdict::kApplied, reply.modify_index, nullptr});
       }
       break;
     case Outcome::kRejected:
@@ -165,11 +168,11 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
           requeue(now, {std::move(write)});
           continue;
         }
-        const std::string key = key_of(write.op);
+        const std::string key = key_of(*write.op);
         if (mutant(Mutant::kUnknownIsRejected) || mutant(Mutant::kUnknownIsApplied)) {
           const auto verdict =
               mutant(Mutant::kUnknownIsApplied) ? Verdict::kApplied : Verdict::kVoid;
-          result.settled.push_back({std::move(write), verdict, 0, std::nullopt});
+          result.settled.push_back({std::move(write), verdict, 0, nullptr});
           continue;
         }
         doubtful_.insert_or_assign(key, std::move(write));
@@ -214,7 +217,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
         if (!std::exchange(told_denied_, true)) {
           const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
           out.emplace_back(Fact{kind,
-                                of_one ? key_of(batch.writes[failure.op].op) : std::string{},
+                                of_one ? key_of(*batch.writes[failure.op].op) : std::string{},
                                 0,
                                 0,
                                 failure.text,
@@ -224,9 +227,12 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       }
       case OpFailure::kStale: {
         if (!of_one) break;
-        auto* bury = std::get_if<BuryOp>(&batch.writes[failure.op].op);
+        Write& write = batch.writes[failure.op];
+        const auto* bury = std::get_if<BuryOp>(write.op.get());
         if (failure.part == Committed::Part::kDeadLetter && bury != nullptr) {
-          ++bury->copy;
+          BuryOp next = *bury;
+          ++next.copy;
+          write.op = std::make_shared<const Op>(std::move(next));
         } else if (failure.part == Committed::Part::kJobWrite) {
           fates[failure.op] = Fate::kRefused;
           errors[failure.op] = failure.text;
@@ -245,17 +251,17 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     } else if (fates[i] == Fate::kAside) {
       if (write.purpose == Purpose::kClaim) {
         result.settled.push_back(
-            {std::move(write), Verdict::kRefused, 0, std::nullopt, std::move(errors[i])});
+            {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
       } else {
         aside_.push_back(std::move(write));
       }
     } else if (fates[i] == Fate::kRefused) {
       result.settled.push_back(
-          {std::move(write), Verdict::kRefused, 0, std::nullopt, std::move(errors[i])});
+          {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
     } else if (is_minor(write.purpose)) {
-      result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::nullopt});
+      result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     } else {
-      const std::string key = key_of(write.op);
+      const std::string key = key_of(*write.op);
       doubtful_.insert_or_assign(key, std::move(write));
     }
   }
@@ -265,7 +271,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {
   for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
-    const Cost cost = cost_of(it->op);
+    const Cost cost = cost_of(*it->op);
     if (cost.bytes > options_.max_transaction_bytes) {
       large_.push_front({std::move(*it), now + Duration{1}});
     } else {
@@ -296,11 +302,11 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   for (const StoredRecord& stored : reply.records) {
     const std::string& key =
         std::visit([](const auto& record) -> const std::string& { return record.key; }, stored);
-    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), stored, result);
+    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), &stored, result);
   }
   for (const std::string& key : reply.missing) {
     if (auto node = doubtful_.extract(key)) {
-      judge(now, std::move(node.mapped()), std::nullopt, result);
+      judge(now, std::move(node.mapped()), nullptr, result);
     }
   }
   resolve(out);
@@ -308,32 +314,33 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
 }
 
 // What a consistent read says of a write that was refused as stale or whose reply was lost.
-void Commits::judge(Instant now, Write write, std::optional<StoredRecord> stored, Result& result) {
-  if (!stored) {
+void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result& result) {
+  if (stored == nullptr) {
     // Gone: deleted by this very write, or by somebody who withdrew the task. Either way it ended.
-    result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::nullopt});
+    result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     return;
   }
   const std::uint64_t index = index_of(*stored);
-  const std::string* nonce = nonce_of(stored);
+  const Claim* holder = claim_of(*stored);
+  const bool ours = holder != nullptr && write.claim && holder->nonce == write.claim->nonce;
   const bool claim = write.purpose == Purpose::kClaim;
-  if (claim && nonce != nullptr && *nonce == write.nonce) {
-    result.settled.push_back({std::move(write), Verdict::kApplied, index, std::move(stored)});
+  const auto kept = [&] { return std::make_shared<const StoredRecord>(*stored); };
+  if (claim && ours) {
+    result.settled.push_back({std::move(write), Verdict::kApplied, index, kept()});
     return;
   }
-  const bool unchanged = index == expected_index(write.op);
-  const bool still_ours = !write.nonce.empty() && nonce != nullptr && *nonce == write.nonce;
-  if (unchanged || (!claim && still_ours)) {
+  const bool unchanged = index == expected_index(*write.op);
+  if (unchanged || (!claim && ours)) {
     // Not carried out, or not yet: then this one is refused, and found to be done. A claim keeps
     // its turn so, which those behind it wait for. If somebody touched the record beside our claim,
     // the index moved on.
-    expect(write.op, *stored);
+    expect(write, *stored);
     std::vector<Write> again;
     again.push_back(std::move(write));
     requeue(now, std::move(again));
     return;
   }
-  result.settled.push_back({std::move(write), Verdict::kVoid, 0, std::move(stored)});
+  result.settled.push_back({std::move(write), Verdict::kVoid, 0, kept()});
 }
 
 void Commits::on_time(Instant now, Effects& out) {

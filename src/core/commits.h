@@ -15,6 +15,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ class Commits {
     Write write;
     Verdict verdict = Verdict::kVoid;
     std::uint64_t modify_index = 0;
-    std::optional<StoredRecord> stored;
+    std::shared_ptr<const StoredRecord> stored;
     std::string error{};  // of kRefused
   };
   struct Result {
@@ -113,7 +114,7 @@ class Commits {
   void wait(Instant now, WriteQueue::Item item, bool first);
   void requeue(Instant now, std::vector<Write> writes);
   void resolve(Effects& out);
-  void judge(Instant now, Write write, std::optional<StoredRecord> stored, Result& result);
+  void judge(Instant now, Write write, const StoredRecord* stored, Result& result);
 
   const QueueOptions& options_;
   Requests& requests_;

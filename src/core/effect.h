@@ -3,10 +3,14 @@
 // What a queue wants done. Effects carry no promise of order: where B needs A, the core waits for
 // A's reply. The runtime answers every request with the event named beside it, sooner or later.
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -139,12 +143,58 @@ struct MarkOp {
 
 using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp>;
 
+/// The operations of a transaction, in order: shared with who waits for its end, so not changed.
+class Ops {
+ public:
+  Ops() = default;
+  Ops(std::initializer_list<Op> ops) {
+    for (const Op& op : ops) push_back(op);
+  }
+
+  void push_back(Op op) { push_back(std::make_shared<const Op>(std::move(op))); }
+  void push_back(std::shared_ptr<const Op> op) { ops_.push_back(std::move(op)); }
+  void reserve(std::size_t size) { ops_.reserve(size); }
+
+  [[nodiscard]] std::size_t size() const { return ops_.size(); }
+  [[nodiscard]] bool empty() const { return ops_.empty(); }
+  [[nodiscard]] const Op& operator[](std::size_t i) const { return *ops_[i]; }
+  [[nodiscard]] const Op& front() const { return *ops_.front(); }
+
+  class Iterator {
+   public:
+    using value_type = Op;
+    using difference_type = std::ptrdiff_t;
+    using reference = const Op&;
+    using pointer = const Op*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    explicit Iterator(const std::shared_ptr<const Op>* at) : at_(at) {}
+    reference operator*() const { return **at_; }
+    pointer operator->() const { return at_->get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator{at_++}; }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const std::shared_ptr<const Op>* at_ = nullptr;
+  };
+  [[nodiscard]] Iterator begin() const { return Iterator{ops_.data()}; }
+  [[nodiscard]] Iterator end() const { return Iterator{ops_.data() + ops_.size()}; }
+
+ private:
+  std::vector<std::shared_ptr<const Op>> ops_;
+};
+
 /// One transaction, fenced by check-session on the leader key. With `plain`, a single operation on
 /// a record too large for a transaction: by CAS alone, right after a proof of leadership.
 struct Commit {  // Committed
   RequestId request;
   std::string session;
-  std::vector<Op> ops;
+  Ops ops;
   bool plain = false;
 };
 

@@ -10,6 +10,12 @@
 
 namespace lictor::core {
 
+/// Puts keys in the order of their bytes, which is how Consul lists them, but for names that are
+/// not UTF-8 there (CONSUL-FACTS.md 9.2).
+inline void put_in_order(std::vector<std::string_view>& keys) {
+  if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+}
+
 class KeyList {
  public:
   void reserve(std::size_t bytes) { text_.reserve(bytes); }
@@ -22,13 +28,12 @@ class KeyList {
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view{text_}.substr(begin, ends_[i] - begin);
   }
-  /// In order of their bytes, as Consul lists them, but for names that are not UTF-8 there
-  /// (CONSUL-FACTS.md 9.2). Good as long as this list is.
+  /// In the order of their bytes. Good as long as this list is.
   [[nodiscard]] std::vector<std::string_view> in_order() const {
     std::vector<std::string_view> keys;
     keys.reserve(size());
     for (std::size_t i = 0; i < size(); ++i) keys.push_back((*this)[i]);
-    if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+    put_in_order(keys);
     return keys;
   }
 

@@ -103,7 +103,7 @@ struct QueueOptions {
   std::size_t max_value_bytes = 524'288;
   // Full ones. What is not full goes beside one other at most: with more of them each would carry
   // less, and Consul's cost is by the transaction.
-  std::size_t transactions_in_flight = 8;
+  std::size_t transactions_in_flight = 16;
   // A longer list is watched by name: below this a reading with values costs Consul no more than
   // one with names (CONSUL-FACTS.md 11).
   std::size_t whole_list_bytes = 64 * 1024;

@@ -172,7 +172,7 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
   }
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
   if (mutant(Mutant::kNoNonce)) nonce = "claimed";
-  stamp.claim = Claim{options_.node, lease_.session(), nonce, wall(now)};
+  stamp.claim = Claim{options_.node, lease_.session(), std::move(nonce), wall(now)};
   attempt.claimed_at = attempt.held_since = now;
   if (mutant(Mutant::kStartBeforeClaim)) {
     auto claimed = std::make_shared<Task>(*task);
@@ -180,10 +180,11 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
     attempt.task = std::move(claimed);
     attempts_.set_state(attempt, Attempt::State::kHeld);
   }
+  Rare<Claim> under = stamp.claim;
   commits_.add(
       now, {Purpose::kClaim,
             RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},
-            std::move(nonce)});
+            std::move(under)});
 }
 
 }  // namespace lictor::core

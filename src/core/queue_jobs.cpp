@@ -183,7 +183,7 @@ void Queue::finish(Instant now, Attempt& attempt, const JobExited& exit, Effects
   }
   out.emplace_back(Fact{Fact::Kind::kDone, task.key, task.stamp.attempt, attempt.token, task.type,
                         now - attempt.started_at});
-  commits_.add(now, {Purpose::kFinish, std::move(op), task.stamp.claim->nonce});
+  commits_.add(now, {Purpose::kFinish, std::move(op), task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 
@@ -268,7 +268,7 @@ void Queue::restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp)
   commits_.add(
       now,
       {purpose, RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags},
-       task.stamp.claim->nonce});
+       task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 
@@ -290,8 +290,7 @@ void Queue::bury(Instant now, Attempt& attempt, std::string reason, std::string 
       task.record->size() + kDeadLetterBytes + 6 * tail.size() <= options_.max_value_bytes;
   if (fits) op.output_tail = std::move(tail);
   op.at = wall(now);
-  commits_.add(now, {Purpose::kBury, std::move(op),
-                     task.stamp.claim ? task.stamp.claim->nonce : std::string{}});
+  commits_.add(now, {Purpose::kBury, std::move(op), task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 
@@ -305,7 +304,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   const Purpose purpose = settled.write.purpose;
   if (purpose == Purpose::kPrune) return;
   if (purpose == Purpose::kMark) {
-    if (std::get<MarkOp>(settled.write.op).what == MarkOp::What::kControl) {
+    if (std::get<MarkOp>(*settled.write.op).what == MarkOp::What::kControl) {
       // Without the right to make the key it is looked for every second; once a term is enough to
       // find that out.
       if (settled.verdict == Commits::Verdict::kApplied) {
@@ -315,12 +314,12 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
     }
     return;
   }
-  const std::string& key = key_of(settled.write.op);
+  const std::string& key = key_of(*settled.write.op);
 
   Attempt* attempt = attempts_.find(key);
   if (attempt == nullptr) {  // an unreadable or expired record on its way to the dead letters
     burying_.erase(key);
-    const auto* bury = std::get_if<BuryOp>(&settled.write.op);
+    const auto* bury = std::get_if<BuryOp>(settled.write.op.get());
     const bool is_gone = settled.verdict == Commits::Verdict::kVoid && !settled.stored;
     if (settled.stored) {
       take_in(now, *settled.stored, out);
@@ -328,7 +327,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
       listing_.fetch(key);  // what was written anew meanwhile was passed over
     }
     if (settled.verdict == Commits::Verdict::kApplied && purpose == Purpose::kBury) {
-      const auto& op = std::get<BuryOp>(settled.write.op);
+      const auto& op = std::get<BuryOp>(*settled.write.op);
       tombstones_.add(key, op.index, now);
       if (!op.readable) {
         out.emplace_back(Fact{Fact::Kind::kDead, key, 0, 0, op.reason + ": " + op.error, {}});
@@ -344,6 +343,8 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
     return fail(now, *attempt, "its writes were refused: " + settled.error, {}, {}, out);
   }
   if (settled.verdict == Commits::Verdict::kRefused) {
+    // It was sent before, perhaps, and nobody knows of that one; it may land yet.
+    if (purpose == Purpose::kClaim) abandon_claim(settled.write.claim->nonce);
     refused_[key] = settled.error;
     auto task = std::make_shared<Task>(*attempt->task);
     const WallTime again = wall(now + kRefusedRetry);
@@ -355,7 +356,7 @@ void Queue::settle(Instant now, Commits::Settled settled, Effects& out) {
   }
   // Not as we expected it: withdrawn, or rewritten by its producer. What the store holds counts.
   if (purpose == Purpose::kClaim) {
-    abandon_claim(settled.write.nonce);
+    abandon_claim(settled.write.claim->nonce);
     if (!settled.stored && leave_if_unnameable(key, attempt->task->modify_index, out)) {
       return end_attempt(*attempt);
     }
@@ -382,14 +383,14 @@ void Queue::abandon_claim(const std::string& nonce) {
 
 void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled,
                            Effects& out) {
-  const std::string& key = key_of(settled.write.op);
+  const std::string& key = key_of(*settled.write.op);
   const bool look_again = attempt.look_again && !mutant(Mutant::kNoLookAgain);
   switch (settled.write.purpose) {
     case Purpose::kClaim:
       return on_claimed(now, attempt, settled, out);
     case Purpose::kRetry:
     case Purpose::kGiveBack: {
-      const auto& op = std::get<RestampOp>(settled.write.op);
+      const auto& op = std::get<RestampOp>(*settled.write.op);
       auto task = std::make_shared<Task>(*attempt.task);
       if (op.record != task->record) {  // somebody wrote beside our claim: read what it is now
         end_attempt(attempt);
@@ -405,11 +406,12 @@ void Queue::settle_applied(Instant now, Attempt& attempt, const Commits::Settled
       break;
     }
     default:
-      if (const auto* op = std::get_if<FinishOp>(&settled.write.op); op != nullptr && op->done) {
+      if (const auto* op = std::get_if<FinishOp>(settled.write.op.get());
+          op != nullptr && op->done) {
         history_.add(now, key, settled.modify_index, op->done->at);
       }
       // The version that was deleted: of what somebody wrote beside our claim, if so, not ours.
-      tombstones_.add(key, expected_index(settled.write.op), now);
+      tombstones_.add(key, expected_index(*settled.write.op), now);
       end_attempt(attempt);
       break;
   }
@@ -421,7 +423,7 @@ void Queue::on_claimed(Instant now, Attempt& attempt, const Commits::Settled& se
   const Task& claimed = settled.stored ? std::get<Task>(*settled.stored) : *attempt.task;
   if (claimed.serial_key != attempt.task->serial_key) schedule_.release(*attempt.task);
   auto task = std::make_shared<Task>(claimed);
-  task->stamp = std::get<RestampOp>(settled.write.op).stamp;
+  task->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   task->modify_index = settled.modify_index;
   attempt.task = std::move(task);
   attempt.token = settled.modify_index;

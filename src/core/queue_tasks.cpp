@@ -153,7 +153,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   Names names = event.keys.in_order();
   if (event.full) {
     for (const StoredRecord& record : event.records) names.push_back(key_of_record(record));
-    std::sort(names.begin(), names.end());
+    put_in_order(names);
   }
   compare(now, names, event, out);
   listing_.brought(now, new_tasks_);

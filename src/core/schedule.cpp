@@ -30,7 +30,8 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
     if (known->serial_key != task->serial_key) release(*known);
   }
   const Task* raw = task.get();
-  Waiting waiting{std::move(task), startable};
+  // As they are listed each is the last by its key, and often by its time.
+  const auto it = tasks_.emplace_hint(tasks_.end(), raw->key, Waiting{std::move(task), startable});
   // Begun, by whomever, and not ended: the others of its serialKey come after it.
   const bool begun = raw->stamp.taken || (holds_lane && raw->stamp.attempt != 0);
   if (startable && !raw->serial_key.empty() && begun) {
@@ -40,14 +41,13 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
   if (startable) {
     const auto due = due_of(*raw);
     if (due) {
-      delayed_.insert(raw);
+      delayed_.insert(delayed_.end(), raw);
     } else {
-      waiting.ready = true;
-      ready_.insert(raw);
+      it->second.ready = true;
+      ready_.insert(ready_.end(), it);
     }
   }
   if (can_expire(*raw)) expiring_.emplace(*raw->expire_at, raw->key);
-  tasks_.emplace(raw->key, std::move(waiting));
 }
 
 bool Schedule::remove(std::string_view key) {
@@ -60,7 +60,9 @@ bool Schedule::remove(std::string_view key) {
 }
 
 void Schedule::take(std::string_view key) {
-  const auto it = tasks_.find(key);
+  // Most often it is the one that was offered.
+  const bool first = !ready_.empty() && (*ready_.begin())->first == key;
+  const auto it = first ? *ready_.begin() : tasks_.find(key);
   if (it == tasks_.end()) return;
   const auto task = it->second.task;
   if (!task->serial_key.empty()) lanes_[task->serial_key].holder = task->key;
@@ -82,29 +84,33 @@ void Schedule::unpark(const std::string& serial_key) {
   if (it == lanes_.end() || !it->second.holder.empty()) return;
   auto& parked = it->second.parked;
   if (!parked.empty()) {
-    const Task* first = *parked.begin();
+    const auto first = *parked.begin();
     parked.erase(parked.begin());
     --parked_;
-    Waiting& waiting = tasks_.find(first->key)->second;
-    waiting.parked = false;
-    waiting.ready = true;
+    first->second.parked = false;
+    first->second.ready = true;
     ready_.insert(first);
   }
   if (parked.empty()) lanes_.erase(it);
 }
 
-void Schedule::erase(std::map<std::string_view, Waiting>::iterator it) {
-  const Waiting waiting = it->second;  // keeps the key's bytes alive until all orders let it go
+void Schedule::erase(Tasks::iterator it) {
+  const auto task = it->second.task;  // keeps the key's bytes alive until the map lets it go
+  drop_from_orders(it);
   tasks_.erase(it);
-  drop_from_orders(waiting);
 }
 
-void Schedule::drop_from_orders(const Waiting& waiting) {
+void Schedule::drop_from_orders(Tasks::iterator it) {
+  Waiting& waiting = it->second;
   const Task& task = *waiting.task;
   if (waiting.parked) {
-    parked_ -= lanes_.find(task.serial_key)->second.parked.erase(&task);
+    parked_ -= lanes_.find(task.serial_key)->second.parked.erase(it);
   } else if (waiting.ready) {
-    ready_.erase(&task);
+    if (*ready_.begin() == it) {
+      ready_.erase(ready_.begin());
+    } else {
+      ready_.erase(it);
+    }
     // It may have been the one that was offered for its lane.
     if (!task.serial_key.empty()) unpark(task.serial_key);
   } else if (const auto due = due_of(task); due && waiting.startable) {
@@ -129,21 +135,22 @@ std::shared_ptr<const Task> Schedule::find(std::string_view key) const {
 
 void Schedule::advance(WallTime wall) {
   while (!delayed_.empty() && *due_of(**delayed_.begin()) <= wall) {
-    Waiting& waiting = tasks_.find((*delayed_.begin())->key)->second;
+    const auto due = tasks_.find((*delayed_.begin())->key);
     delayed_.erase(delayed_.begin());
-    waiting.ready = true;
-    ready_.insert(waiting.task.get());
+    due->second.ready = true;
+    ready_.insert(due);
   }
 }
 
 std::shared_ptr<const Task> Schedule::next(WallTime wall) {
   advance(wall);
   while (!ready_.empty()) {
-    const Task* first = *ready_.begin();
-    Waiting& waiting = tasks_.find(first->key)->second;
-    const auto lane = first->serial_key.empty() ? lanes_.end() : lanes_.find(first->serial_key);
-    if (lane == lanes_.end() || lane->second.holder.empty() || lane->second.holder == first->key ||
-        mutant(Mutant::kIgnoreLane)) {
+    const auto first = *ready_.begin();
+    Waiting& waiting = first->second;
+    const std::string& serial_key = waiting.task->serial_key;
+    const auto lane = serial_key.empty() ? lanes_.end() : lanes_.find(serial_key);
+    if (lane == lanes_.end() || lane->second.holder.empty() ||
+        lane->second.holder == first->first || mutant(Mutant::kIgnoreLane)) {
       return waiting.task;
     }
     ready_.erase(ready_.begin());
@@ -170,7 +177,7 @@ std::string Schedule::lane_holder(const Task& task) const {
 bool Schedule::parked_before(const std::string& serial_key, const Task& task) const {
   const auto lane = lanes_.find(serial_key);
   return lane != lanes_.end() && !lane->second.parked.empty() &&
-         ByOrder{}(*lane->second.parked.begin(), &task);
+         ByOrder{}((*lane->second.parked.begin())->second.task.get(), &task);
 }
 
 std::size_t Schedule::count_before(const Task& task, std::string& first) const {
@@ -178,7 +185,8 @@ std::size_t Schedule::count_before(const Task& task, std::string& first) const {
   std::size_t count = 0;
   const Task* next = nullptr;
   const auto look = [&](const auto& tasks) {
-    for (const Task* other : tasks) {
+    for (const auto& place : tasks) {
+      const Task* other = place->second.task.get();
       if (!before(other, &task)) break;
       ++count;
       if (next == nullptr || before(other, next)) next = other;

@@ -92,23 +92,27 @@ class Schedule {
     bool ready = false;
     bool parked = false;
   };
+  using Tasks = std::map<std::string_view, Waiting>;
   struct ByOrder {
     bool operator()(const Task* a, const Task* b) const;
+    bool operator()(Tasks::iterator a, Tasks::iterator b) const {
+      return (*this)(a->second.task.get(), b->second.task.get());
+    }
   };
   struct ByDue {
     bool operator()(const Task* a, const Task* b) const;
   };
   struct Lane {
     std::string holder;  // a task's key; empty: nobody's
-    std::set<const Task*, ByOrder> parked;
+    std::set<Tasks::iterator, ByOrder> parked;
   };
 
-  void erase(std::map<std::string_view, Waiting>::iterator it);
-  void drop_from_orders(const Waiting& waiting);
+  void erase(Tasks::iterator it);
+  void drop_from_orders(Tasks::iterator it);
   void unpark(const std::string& serial_key);
 
-  std::map<std::string_view, Waiting> tasks_;  // the key's bytes are the task's
-  std::set<const Task*, ByOrder> ready_;
+  Tasks tasks_;  // the key's bytes are the task's
+  std::set<Tasks::iterator, ByOrder> ready_;
   std::set<const Task*, ByDue> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;
   std::map<std::string, Lane, std::less<>> lanes_;  // by serialKey

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,35 +19,45 @@ class Tombstones {
   /// The task's last ModifyIndex was `index`; its deletion was acknowledged at `at`, which never
   /// falls from call to call.
   void add(const std::string& key, std::uint64_t index, Instant at) {
-    indexes_[key] = {index, at};
-    order_.emplace_back(at, key);
+    const auto stone = stones_.try_emplace(stones_.end(), key);  // often the last of them
+    stone->second.index = index;
+    ++stone->second.deletions;
+    order_.emplace_back(at, stone);
   }
   /// Whether that version is from before the deletion. A later one ends the tombstone.
   [[nodiscard]] bool covers(std::string_view key, std::uint64_t index) {
-    const auto it = indexes_.find(key);
-    if (it == indexes_.end()) return false;
-    if (index <= it->second.first) return true;
-    indexes_.erase(it);
+    const auto it = stones_.find(key);
+    if (it == stones_.end() || !it->second.index) return false;
+    if (index <= *it->second.index) return true;
+    it->second.index.reset();
     return false;
   }
   /// Of a task under this name, or was until covers() told of a later one.
-  [[nodiscard]] bool has(std::string_view key) const { return indexes_.contains(key); }
+  [[nodiscard]] bool has(std::string_view key) const {
+    const auto it = stones_.find(key);
+    return it != stones_.end() && it->second.index;
+  }
   /// Whatever was asked before `time` has been answered.
   void forget_before(Instant time) {
     for (; !order_.empty() && order_.front().first < time; order_.pop_front()) {
-      const auto it = indexes_.find(order_.front().second);
-      if (it != indexes_.end() && it->second.second < time) indexes_.erase(it);
+      const auto stone = order_.front().second;
+      if (--stone->second.deletions == 0) stones_.erase(stone);
     }
   }
   void clear() {
-    indexes_.clear();
+    stones_.clear();
     order_.clear();
   }
-  [[nodiscard]] std::size_t size() const { return indexes_.size(); }
+  [[nodiscard]] std::size_t size() const { return stones_.size(); }
 
  private:
-  std::map<std::string, std::pair<std::uint64_t, Instant>, std::less<>> indexes_;
-  std::deque<std::pair<Instant, std::string>> order_;
+  struct Stone {
+    std::optional<std::uint64_t> index;  // none: a later version was seen
+    std::size_t deletions = 0;           // in order_
+  };
+  using Stones = std::map<std::string, Stone, std::less<>>;
+  Stones stones_;
+  std::deque<std::pair<Instant, Stones::iterator>> order_;
 };
 
 }  // namespace lictor::core

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "core/effect.h"
 
@@ -13,9 +15,13 @@ namespace lictor::core {
 enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune };
 
 struct Write {
+  Write() = default;
+  Write(Purpose why, Op what, Rare<Claim> under)
+      : purpose(why), op(std::make_shared<const Op>(std::move(what))), claim(std::move(under)) {}
+
   Purpose purpose = Purpose::kMark;
-  Op op;
-  std::string nonce;  // of the claim that the task carries by then; empty: unclaimed
+  std::shared_ptr<const Op> op;
+  Rare<Claim> claim;  // that the task carries by then
 };
 
 /// The key that a write is about; empty for the marker.

@@ -210,12 +210,12 @@ HistoryListed FakeStore::list(const ListHistory& effect) const {
 
 // With the JSON in place of the names of records.
 Commit FakeStore::worded(const Commit& commit) const {
-  Commit copy = commit;
+  Commit copy{commit.request, commit.session, {}, commit.plain};
   const auto word = [this](std::shared_ptr<const std::string>& record) {
     const auto known = json_of_.find(*record);
     if (known != json_of_.end()) record = std::make_shared<const std::string>(known->second);
   };
-  for (Op& op : copy.ops) {
+  for (Op op : commit.ops) {
     if (auto* restamp = std::get_if<RestampOp>(&op)) {
       word(restamp->record);
     } else if (auto* bury = std::get_if<BuryOp>(&op); bury != nullptr && bury->readable) {
@@ -225,6 +225,7 @@ Commit FakeStore::worded(const Commit& commit) const {
       if (done.record) word(done.record);
       finish->done = std::make_shared<const DoneRecord>(std::move(done));
     }
+    copy.ops.push_back(std::move(op));
   }
   return copy;
 }

@@ -101,7 +101,7 @@ QueueOptions Simulation::draw_options() {
   if (chance(0.3)) options.preload = 8s;
   if (chance(0.2)) options.max_unacked = 2;
   if (chance(0.2)) options.max_operations = 5;
-  options.transactions_in_flight = 1 + random_.next() % 8;
+  options.transactions_in_flight = 1 + random_.next() % 16;
   if (chance(0.3)) {  // watched by name, and looked through in parts
     options.whole_list_bytes = 200;
     options.list_part_bytes = 100;

@@ -10,15 +10,16 @@ namespace {
 
 constexpr Instant kNow{100s};
 
+Rare<Claim> claim_on(const std::string& key) { return Claim{"a", "s", "nonce of " + key, {}}; }
 Write finish(const std::string& key, std::uint64_t index = 5) {
-  return {Purpose::kFinish, FinishOp{key, index}, "nonce of " + key};
+  return {Purpose::kFinish, FinishOp{key, index}, claim_on(key)};
 }
 Write bury(const std::string& key, std::size_t bytes = 10) {
   BuryOp op;
   op.key = key;
   op.index = 5;
   op.record = std::make_shared<const std::string>(std::string(bytes, '.'));
-  return {Purpose::kBury, std::move(op), "nonce of " + key};
+  return {Purpose::kBury, std::move(op), claim_on(key)};
 }
 Write claim(const std::string& key, std::size_t bytes = 10) {
   RestampOp op;
@@ -26,7 +27,7 @@ Write claim(const std::string& key, std::size_t bytes = 10) {
   op.index = 5;
   op.record = std::make_shared<const std::string>(std::string(bytes, '.'));
   op.stamp.taken = true;
-  return {Purpose::kClaim, std::move(op), "nonce of " + key};
+  return {Purpose::kClaim, std::move(op), claim_on(key)};
 }
 
 Task stored(const std::string& key, std::uint64_t index, const std::string& nonce = {}) {
@@ -336,7 +337,7 @@ TEST_CASE("a large record goes alone, plainly, and only after a proof that is ne
   sent = f.send(kNow + 1ms, kNow);
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].plain);
-  CHECK(key_of(sent[0].ops.at(0)) == "a");
+  CHECK(key_of(sent[0].ops[0]) == "a");
   // Its success tells no index: it is read, without a word of trouble and without a pause.
   f.reply(Committed{sent[0].request, Outcome::kUnknown, 0, {}, {}}, kNow + 2ms);
   CHECK(f.fetched.keys == std::vector<std::string>{"a"});

@@ -145,6 +145,22 @@ TEST_CASE("a claim that lands long after it was given up costs neither an owner 
   CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 0);
 }
 
+TEST_CASE(
+    "a claim that is refused after one of the same bytes was sent, and lands, costs no owner") {
+  Alone a;
+  a.once(zombie(4500ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  a.cluster.store.no_right.insert("tasks/1");
+  a.cluster.run_for(3200ms);
+  CHECK(a.daemon.queue->held().refused == 1);
+  a.cluster.store.no_right.clear();
+  a.cluster.run_for(10s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 0);
+}
+
 TEST_CASE("a retry, a bury and a claim that land late change nothing") {
   Alone a;
   a.cluster.fault = [](const Daemon&, const Effect& e) {
