@@ -65,11 +65,14 @@ LoadRequest load_request(const Invocation& invocation, Mode mode) {
 Result<Config> load(const LoadRequest& request) {
   auto config = load_config(request);
   if (!config) return config;
-  auto consul = net::options_from_environment(config->consul.options, ConsulEnvironment{request});
+  const ConsulEnvironment environment{request};
+  auto consul = net::options_from_environment(config->consul.options, environment);
   if (!consul) return tl::unexpected(std::move(consul.error()));
   // The file may name one cluster, and the token for it, and the shell another.
   const auto& named = config->consul.options.addresses;
-  if (named != net::Options{}.addresses && named != consul->addresses) {
+  const char* variable = environment("CONSUL_HTTP_ADDR");
+  const bool is_set = variable != nullptr && *variable != '\0';
+  if (is_set && named != net::Options{}.addresses && named != consul->addresses) {
     config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
                                printable(consul->addresses.front()) + ") lies over " +
                                printable(named.front()) + " of " + config->file);

@@ -260,7 +260,9 @@ class QueueCheck {
     }
     if (!unnameable.empty()) {
       report_.warn(name("tasks"),
-                   counted(unnameable.size(), "key") + " that are not UTF-8: " + some(unnameable),
+                   counted(unnameable.size(), "key") +
+                       (unnameable.size() == 1 ? " that is" : " that are") +
+                       " not UTF-8: " + some(unnameable),
                    "they are never run, since Consul tells them in other bytes; delete them by the "
                    "bytes they were written with");
     }

@@ -207,6 +207,10 @@ class Show {
       auto wait = 0s;
       while (true) {
         auto bytes = place_.source->read(log_, offset, wait);
+        // The log of who printed nothing goes with its end.
+        if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0) {
+          return printed_nothing(false);
+        }
         if (!bytes) return broken_off(printer, std::move(bytes.error()));
         offset += bytes->size();
         printer.print(*bytes);
@@ -220,15 +224,17 @@ class Show {
       if (!running) break;
     }
     printer.end();
-    if (offset == 0) {
-      client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " +
-                           printable(place_.node) + " has printed nothing" +
-                           (log_.running ? " yet; -f waits for it" : ""));
-    }
-    return kDone;
+    return offset == 0 ? printed_nothing(log_.running && !options_.follow) : kDone;
   }
 
  private:
+  [[nodiscard]] int printed_nothing(bool yet) const {
+    client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " +
+                         printable(place_.node) + " has printed nothing" +
+                         (yet ? " yet; -f waits for it" : ""));
+    return kDone;
+  }
+
   // The daemon that is asked may stop as soon as the job has ended.
   Result<int> broken_off(Printer& printer, Error error) {
     printer.end();

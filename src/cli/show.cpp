@@ -77,7 +77,7 @@ std::string sheet_of(const Console& console, const TaskInfo& view) {
   sheet.line("type", view.type);
   std::string state{client::state_text(view.state)};
   if (view.state == TaskState::kOrphan) {
-    state += ": its owner does not lead any more; the next leader runs it again";
+    state += ": its owner died or leads no more; whoever leads runs it again";
   } else if (view.state == TaskState::kUnreadable) {
     state += ": a leader makes it a dead letter";
   } else if (view.state == TaskState::kTooLarge) {

@@ -106,6 +106,7 @@ void Commits::send(Instant now, const std::string& session, Instant last_proof, 
     Batch batch;
     batch.sent_at = now;
     Commit commit{requests_.next(), session, {}, false};
+    commit.ops.reserve(std::min(waiting_.size(), options_.max_operations));
     Cost cost = kFenceCost;
     while (!waiting_.empty()) {
       const Cost& more = waiting_.front().cost;

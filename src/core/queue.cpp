@@ -171,6 +171,7 @@ void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
 // executor that is gone is given back.
 void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   const bool had_history = options_.history.has_value();
+  const bool followed_jobs = adaptive_.enabled();
   options_.take_limits(*event.options);
   rate_.set(options_.rate_limit);
   told_no_executor_.clear();
@@ -186,9 +187,12 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   if (!lease_.holding()) return;
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);
+  // What was held by the jobs' time, and would have gone back by it, too.
+  const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;
   attempts_.for_each([&](Attempt& attempt) {
     const bool held = attempt.state == Attempt::State::kHeld;
-    if (held && policy_of(*attempt.task) == nullptr) give_back(now, attempt, false, out);
+    if (held && (unasked || policy_of(*attempt.task) == nullptr))
+      give_back(now, attempt, false, out);
   });
 }
 

@@ -345,6 +345,18 @@ TEST_CASE("exit codes: bad usage, Consul unreachable") {
   }
 }
 
+TEST_CASE("only a variable that is set is said to lie over the configuration") {
+  World world;
+  const std::string config = world.folder.file("client.json");
+  write_text(config, json{{"consul", {{"addresses", {world.consul.address().substr(7)}}}}}.dump());
+  const std::vector<std::string> line{LICTOR_COMMAND, "--config", config,
+                                      "--root",       world.root, "list"};
+  const Output plain = run(line);
+  CHECK(plain.exit_code == 0);
+  CHECK(plain.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
+  says(run(line, {{"CONSUL_HTTP_ADDR", world.consul.address() + "/"}}), "CONSUL_HTTP_ADDR");
+}
+
 TEST_CASE("what was claimed when the leader was killed is no longer told as running") {
   World world;
   const auto daemon = world.daemon("a", {{"prefetch", 1}});

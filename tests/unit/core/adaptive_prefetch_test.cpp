@@ -113,6 +113,31 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
   CHECK(a.cluster.started[102] == "tasks/early");
 }
 
+TEST_CASE("a reload that ends claims ahead gives back those that are held") {
+  const auto held_after = [](std::uint32_t concurrency, std::uint32_t prefetch) {
+    Alone a{by_their_time()};
+    a.cluster.exclusive = false;
+    a.cluster.plan = [](const Task& task) {
+      return JobPlan{task.key < "tasks/u" ? Duration{1ms} : Duration{1h}, JobEnding::kDone, {}};
+    };
+    put(a.cluster, "t", 100);
+    put(a.cluster, "u", 100);
+    REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 102; }, 60s));
+    a.cluster.run_for(100ms);
+    REQUIRE(a.daemon.queue->claimed_ahead() > 10);
+    QueueOptions next = options_of("a");
+    next.concurrency = concurrency;
+    next.prefetch = prefetch;
+    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
+    a.cluster.run_for(100ms);
+    CHECK(taken(a.cluster) == 2 + a.daemon.queue->claimed_ahead());
+    return a.daemon.queue->claimed_ahead();
+  };
+  CHECK(held_after(2, 0) == 0);
+  CHECK(held_after(1, 0) == 0);
+  CHECK(held_after(2, 5) > 0);
+}
+
 TEST_CASE("what a lost owner would end is not claimed ahead unasked") {
   QueueOptions once = by_their_time();
   once.any_type->delivery = Delivery::kAtMostOnce;

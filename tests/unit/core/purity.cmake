@@ -1,7 +1,7 @@
 # cmake -DCORE=<src/core> -P purity.cmake: the core is told the time and everything else; it includes
 # nothing that could find out by itself, and nothing of the layers above it.
 set(allowed_system
-  algorithm array cmath compare cstddef cstdint deque functional iterator map memory optional set
+  algorithm array cmath compare cstddef cstdint deque functional initializer_list iterator map memory optional set
   span string string_view tuple utility variant vector)
 set(allowed_own base/assert.h base/id.h base/random.h lictor/time.h)
 
