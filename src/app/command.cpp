@@ -70,9 +70,11 @@ Result<Config> load(const LoadRequest& request) {
   if (!consul) return tl::unexpected(std::move(consul.error()));
   // The file may name one cluster, and the token for it, and the shell another.
   const auto& named = config->consul.options.addresses;
-  const char* variable = environment("CONSUL_HTTP_ADDR");
-  const bool is_set = variable != nullptr && *variable != '\0';
-  if (is_set && named != net::Options{}.addresses && named != consul->addresses) {
+  const auto without = net::options_from_environment(config->consul.options, [&](const char* name) {
+    return std::string_view{name} == "CONSUL_HTTP_ADDR" ? nullptr : environment(name);
+  });
+  const bool differs = without && without->addresses != consul->addresses;
+  if (differs && named != net::Options{}.addresses) {
     config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
                                printable(consul->addresses.front()) + ") lies over " +
                                printable(named.front()) + " of " + config->file);

@@ -208,7 +208,7 @@ class Show {
       while (true) {
         auto bytes = place_.source->read(log_, offset, wait);
         // The log of who printed nothing goes with its end.
-        if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0) {
+        if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0 && log_.size == 0) {
           return printed_nothing(false);
         }
         if (!bytes) return broken_off(printer, std::move(bytes.error()));

@@ -106,7 +106,7 @@ void Schedule::drop_from_orders(Tasks::iterator it) {
   if (waiting.parked) {
     parked_ -= lanes_.find(task.serial_key)->second.parked.erase(it);
   } else if (waiting.ready) {
-    if (*ready_.begin() == it) {
+    if (*ready_.begin() == it) {  // most often, and found without a search
       ready_.erase(ready_.begin());
     } else {
       ready_.erase(it);

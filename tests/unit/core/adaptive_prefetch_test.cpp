@@ -63,6 +63,18 @@ Drain drain(QueueOptions options, Duration job) {
   return drained;
 }
 
+// A hundred short jobs, and then two that run for long, with many claimed behind them.
+void hold_ahead(Alone& a) {
+  a.cluster.exclusive = false;
+  a.cluster.plan = [](const Task& task) {
+    return JobPlan{task.key < "tasks/u" ? Duration{1ms} : Duration{1h}, JobEnding::kDone, {}};
+  };
+  put(a.cluster, "t", 100);
+  put(a.cluster, "u", 100);
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 102; }, 60s));
+  a.cluster.run_for(100ms);
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
@@ -84,14 +96,7 @@ TEST_CASE("jobs that take their time are claimed when there is room") {
 
 TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
   Alone a{by_their_time()};
-  a.cluster.exclusive = false;
-  a.cluster.plan = [](const Task& task) {
-    return JobPlan{task.key < "tasks/u" ? Duration{1ms} : Duration{1h}, JobEnding::kDone, {}};
-  };
-  put(a.cluster, "t", 100);
-  put(a.cluster, "u", 100);
-  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 102; }, 60s));
-  a.cluster.run_for(100ms);
+  hold_ahead(a);
   CHECK(taken(a.cluster) > 10);
   CHECK(a.daemon.queue->claimed_ahead() > 10);
   a.cluster.run_for(2s);
@@ -116,14 +121,7 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
 TEST_CASE("a reload that ends claims ahead gives back those that are held") {
   const auto held_after = [](std::uint32_t concurrency, std::uint32_t prefetch) {
     Alone a{by_their_time()};
-    a.cluster.exclusive = false;
-    a.cluster.plan = [](const Task& task) {
-      return JobPlan{task.key < "tasks/u" ? Duration{1ms} : Duration{1h}, JobEnding::kDone, {}};
-    };
-    put(a.cluster, "t", 100);
-    put(a.cluster, "u", 100);
-    REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 102; }, 60s));
-    a.cluster.run_for(100ms);
+    hold_ahead(a);
     REQUIRE(a.daemon.queue->claimed_ahead() > 10);
     QueueOptions next = options_of("a");
     next.concurrency = concurrency;
