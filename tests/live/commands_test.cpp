@@ -372,6 +372,8 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   REQUIRE(eventually([&] { return told("1") == "running, 1" && told("2") == "running, 1"; }));
   const std::string session = world.leader_session();
   daemon->kill();
+  // Nobody can be asked, and its session lives on.
+  says(lictor(world, {"why", "2"}), "it is claimed, and runs or is about to: running on ");
   daemon->start();
   // The same session leads again, and it has one slot.
   REQUIRE(eventually([&] { return told("1") == "running, 2"; }));
