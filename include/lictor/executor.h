@@ -86,17 +86,32 @@ struct KvWrite {
 class Context {
  public:
   using OnProgress = std::function<void(double fraction, const std::string& note)>;
+  using ReadTask = std::function<Task()>;
 
+  /// For tests of executors.
   Context(Task task, std::uint32_t attempt, std::uint64_t fencing_token, Instant deadline,
           std::stop_token stop, OnProgress on_progress = {})
-      : task_(std::move(task)),
+      : Context(ReadTask{}, attempt, fencing_token, deadline, std::move(stop),
+                std::move(on_progress)) {
+    task_.emplace(std::move(task));
+  }
+  /// `read_task` is called once, when task() is; what it throws, task() throws, each time.
+  Context(ReadTask read_task, std::uint32_t attempt, std::uint64_t fencing_token, Instant deadline,
+          std::stop_token stop, OnProgress on_progress = {})
+      : read_task_(std::move(read_task)),
         attempt_(attempt),
         fencing_token_(fencing_token),
         deadline_(deadline),
         stop_(std::move(stop)),
         on_progress_(std::move(on_progress)) {}
 
-  [[nodiscard]] const Task& task() const { return task_; }
+  /// The record is taken apart when this is first called: a job that does not ask does not pay.
+  [[nodiscard]] const Task& task() const {
+    std::call_once(task_read_, [this] {
+      if (!task_) task_.emplace(read_task_());
+    });
+    return *task_;
+  }
 
   /// Attempts begun, this one included: 1 for the first.
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
@@ -149,7 +164,9 @@ class Context {
     writes_.push_back(std::move(write));
   }
 
-  Task task_;
+  ReadTask read_task_;
+  mutable std::once_flag task_read_;
+  mutable std::optional<Task> task_;
   std::uint32_t attempt_;
   std::uint64_t fencing_token_;
   Instant deadline_;

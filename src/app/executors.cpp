@@ -114,8 +114,8 @@ std::unique_ptr<exec::Runner> make_function(const Common& common, const std::str
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);
   return std::make_unique<exec::FunctionRunner>(
-      [executor = std::move(executor)](exec::Attempt attempt, const exec::JobTools& tools) {
-        return run_in_process(*executor, std::move(attempt), tools);
+      [executor = std::move(executor)](const exec::Attempt& attempt, const exec::JobTools& tools) {
+        return run_in_process(*executor, attempt, tools);
       },
       common.host.board(), options);
 }

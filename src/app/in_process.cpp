@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -20,12 +22,8 @@ constexpr std::size_t kMaxNoteBytes = 200;
 
 // Of a long record only what an executor is given is parsed. A name that is there twice counts as
 // it does to nlohmann: the last one.
-Result<Task> to_task(exec::Attempt&& attempt) {
-  Task task{std::move(attempt.task_id),
-            std::move(attempt.task_key),
-            std::move(attempt.task_type),
-            std::move(attempt.queue),
-            {},
+Result<Task> to_task(const exec::Attempt& attempt) {
+  Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
             *attempt.record};
   std::string_view parameters;
   for (const wire::Member& member : wire::split_valid_object(task.record)) {
@@ -41,6 +39,11 @@ Result<Task> to_task(exec::Attempt&& attempt) {
   task.parameters = *std::move(parsed);
   return task;
 }
+
+// What Context::task() throws when the record cannot be had as a Task: trying again cannot help.
+struct Unreadable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 std::string to_progress(double fraction, const std::string& note) {
   const double within = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0.0;
@@ -104,16 +107,15 @@ Result<void> hand_over(const Context& context, const JobResult& result, exec::Ex
 
 }  // namespace
 
-exec::Exit run_in_process(Executor& executor, exec::Attempt attempt, const exec::JobTools& tools) {
+exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
+                          const exec::JobTools& tools) {
   exec::Exit exit{};
   exit.attempt = attempt.id;
-  auto task = to_task(std::move(attempt));
-  if (!task) {
-    exit.ending = exec::Ending::kPermanent;
-    exit.error = std::move(task.error().message);
-    return exit;
-  }
-  const Context context{*std::move(task),
+  const Context context{[&attempt] {
+                          auto task = to_task(attempt);
+                          if (!task) throw Unreadable{task.error().message};
+                          return *std::move(task);
+                        },
                         attempt.number,
                         attempt.fencing_token,
                         tools.deadline,
@@ -121,7 +123,13 @@ exec::Exit run_in_process(Executor& executor, exec::Attempt attempt, const exec:
                         [&tools](double fraction, const std::string& note) {
                           tools.note_progress(to_progress(fraction, note));
                         }};
-  const JobResult result = executor.run(context);
+  std::optional<JobResult> ran;
+  try {
+    ran = executor.run(context);
+  } catch (const Unreadable& unreadable) {
+    ran = JobResult::permanent(unreadable.what());
+  }
+  const JobResult& result = *ran;
   exit.error = result.error();
   switch (result.status()) {
     case JobResult::Status::kDone:

@@ -42,9 +42,31 @@ TEST_SUITE_BEGIN("app");
 
 TEST_CASE("parameters that are nested without end are kept from an executor") {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  const Run run{[](const Context&) { return JobResult::done(); }, R"({"taskPara": )" + deep + "}"};
+  const std::string record = R"({"taskPara": )" + deep + "}";
+  const Run run{[](const Context& context) { static_cast<void>(context.task()); }, record};
   CHECK(run.exit.ending == exec::Ending::kPermanent);
   CHECK(run.exit.error.find("nested") != std::string::npos);
+
+  // One that asks again is told again; one that does not ask has nothing to do with it.
+  const Run stubborn{[](const Context& context) {
+                       CHECK_THROWS(static_cast<void>(context.task()));
+                       CHECK_THROWS(static_cast<void>(context.task()));
+                     },
+                     record};
+  CHECK(stubborn.exit.ending == exec::Ending::kDone);
+  CHECK(Run{[](const Context&) {}, record}.exit.ending == exec::Ending::kDone);
+}
+
+TEST_CASE("the task is one, whichever of a job's threads asks first") {
+  const Run run{[](const Context& context) {
+    std::vector<const Task*> seen(4);
+    std::vector<std::jthread> threads;
+    for (const Task*& each : seen) threads.emplace_back([&] { each = &context.task(); });
+    threads.clear();
+    for (const Task* each : seen) CHECK(each == &context.task());
+    CHECK(context.task().parameters == json{{"a", 1}});
+  }};
+  CHECK(run.exit.ending == exec::Ending::kDone);
 }
 
 TEST_CASE("an executor gets its task, and its answer is the exit") {
