@@ -18,6 +18,17 @@ namespace lictor::runtime {
 namespace {
 
 constexpr int kMostLent = 4;  // turns; then the loop's thread goes on
+// A longer wait is timed by a timer of its own: the kernel lets a timeout of poll be late by a
+// thousandth of it (fs/select.c, select_estimate_accuracy()), so that what is due after a quiet
+// minute would start 60 ms late.
+constexpr Duration kLongWait = std::chrono::milliseconds{20};
+
+timespec to_timespec(Duration duration) {
+  timespec spec{};
+  spec.tv_sec = static_cast<time_t>(duration.count() / 1'000'000'000);
+  spec.tv_nsec = static_cast<long>(duration.count() % 1'000'000'000);
+  return spec;
+}
 
 thread_local const Loop* turning = nullptr;  // whose turn this thread makes
 
@@ -32,7 +43,8 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   loop->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   loop->signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   loop->clock_fd_ = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (loop->wake_fd_ < 0 || loop->signal_fd_ < 0 || loop->clock_fd_ < 0) {
+  loop->timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (loop->wake_fd_ < 0 || loop->signal_fd_ < 0 || loop->clock_fd_ < 0 || loop->timer_fd_ < 0) {
     return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
                                         std::strerror(errno) + "; raise the limit of open files");
   }
@@ -41,7 +53,7 @@ Result<std::unique_ptr<Loop>> Loop::create() {
 }
 
 Loop::~Loop() {
-  for (const int fd : {wake_fd_, signal_fd_, clock_fd_}) {
+  for (const int fd : {wake_fd_, signal_fd_, clock_fd_, timer_fd_}) {
     if (fd >= 0) close(fd);
   }
 }
@@ -133,21 +145,28 @@ void Loop::wait(Instant deadline) {
   const Instant now = boot_now();
   const Duration left =
       deadline <= now ? Duration::zero() : std::min<Duration>(deadline - now, turn_interval_);
-  timespec timeout{};
-  timeout.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
-  timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
+  const bool is_long = left > kLongWait;
+  if (is_long) {
+    const itimerspec once{{}, to_timespec(left)};
+    timerfd_settime(timer_fd_, 0, &once, nullptr);
+  }
+  const timespec timeout = to_timespec(left);
   polled_.clear();
-  for (const int fd : {wake_fd_, signal_fd_, clock_fd_}) polled_.push_back({fd, POLLIN, 0});
+  for (const int fd : {wake_fd_, signal_fd_, clock_fd_, timer_fd_})
+    polled_.push_back({fd, POLLIN, 0});
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
-  const bool ready = ppoll(polled_.data(), polled_.size(), &timeout, nullptr) > 0;
+  const bool ready =
+      ppoll(polled_.data(), polled_.size(), is_long ? nullptr : &timeout, nullptr) > 0;
   acquire();
   if (ready) read_polled();
 }
 
 void Loop::read_polled() {
-  if (polled_[0].revents != 0) {
+  for (const pollfd* counted :
+       {&polled_[0], &polled_[3]}) {  // a wake-up; a timer's, or a late one's
     std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
+    if (counted->revents == 0) continue;
+    [[maybe_unused]] const auto got = read(counted->fd, &count, sizeof count);
   }
   signalfd_siginfo info{};
   while (polled_[1].revents != 0 && read(signal_fd_, &info, sizeof info) == sizeof info) {

@@ -83,7 +83,7 @@ class Loop {
 
   std::vector<Task*> tasks_;
   std::vector<int> watched_;
-  std::vector<pollfd> polled_;  // our own three, then what is watched
+  std::vector<pollfd> polled_;  // our own four, then what is watched
   std::function<void(int)> on_signal_;
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;
@@ -91,6 +91,7 @@ class Loop {
   int wake_fd_ = -1;
   int signal_fd_ = -1;
   int clock_fd_ = -1;
+  int timer_fd_ = -1;
   bool stopped_ = false;
   std::thread::id own_thread_;
 
