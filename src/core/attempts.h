@@ -82,6 +82,8 @@ class Attempts {
   }
   /// Claimed, due, and not started yet.
   [[nodiscard]] std::size_t ready_size() const { return held_.size() + many_due_count_; }
+  /// Of those, what came due together with many others.
+  [[nodiscard]] std::size_t many_due() const { return many_due_count_; }
   [[nodiscard]] std::size_t size() const { return by_key_.size(); }
   [[nodiscard]] bool empty() const { return by_key_.empty(); }
   [[nodiscard]] bool has_last_chance() const { return last_chances_ != 0; }

@@ -87,9 +87,12 @@ std::optional<Instant> Commits::wants_proof_since() const {
 
 bool Commits::may_send(Instant now) const {
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
+  if (urgency_ == Urgency::kLater) return false;
   if (is_full(1)) return true;
   if (now < gather_until_) return false;
   switch (urgency_) {
+    case Urgency::kLater:
+      return false;
     case Urgency::kNone:
       return in_flight_.empty() && now >= waiting_since_ + kPatience;
     case Urgency::kUsual:

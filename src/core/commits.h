@@ -73,6 +73,7 @@ class Commits {
   /// More is about to come: until then a transaction that is not full waits for it.
   void gather_until(Instant until) { gather_until_ = until; }
   enum class Urgency {
+    kLater,     // nothing goes: what is done meanwhile wants the processor, and does not take long
     kNone,      // there is enough to do without what waits: a little waits for more
     kUsual,     // a little goes when no other transaction is under way
     kStarving,  // nothing runs: claims go beside another transaction

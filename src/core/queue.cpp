@@ -6,6 +6,11 @@
 #include "core/mutant.h"
 
 namespace lictor::core {
+namespace {
+
+constexpr Duration kBurst = 100ms;
+
+}  // namespace
 
 Queue::Queue(QueueOptions options, std::uint64_t seed)
     : options_(std::move(options)),
@@ -41,7 +46,9 @@ void Queue::pump(Instant now, Effects& out) {
   }
   if (lease_.holding()) {
     schedule_.advance(wall(now));
+    const bool was_burst = attempts_.many_due() > 0;
     attempts_.advance(wall(now));
+    watch_burst(now, was_burst);
     bury_expired(now, out);
     // A pause may come while a claim is on its way: what it brings is given back, too.
     if (paused_ && lease_.trusted(now) && !mutant(Mutant::kIgnorePause)) give_back_held(now, out);
@@ -51,7 +58,7 @@ void Queue::pump(Instant now, Effects& out) {
       adaptive_.give_up();
       give_back_held(now, out);
     }
-    commits_.set_urgency(urgency());
+    commits_.set_urgency(urgency(now));
     const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;
     do {  // what was sent makes room for more, while transactions in flight are allowed
@@ -69,6 +76,17 @@ void Queue::pump(Instant now, Effects& out) {
   leave_if_done(out);
 }
 
+// Of many that are due at one instant the last is to start before the ends of the first are
+// written, which takes Consul more of the processor than starting them takes us. Not for long: what
+// was started and is not finished in Consul would run again, were we to die.
+void Queue::watch_burst(Instant now, bool was_burst) {
+  const bool is_burst = attempts_.many_due() > 0;
+  if (is_burst && !was_burst) burst_until_ = now + kBurst;
+  const bool is_over = !is_burst || now >= burst_until_ ||
+                       attempts_.count(Attempt::State::kSettling) >= options_.max_unacked;
+  if (is_over) burst_until_ = Instant::min();
+}
+
 // More is ready, or waits to be finished, than the next transaction takes.
 bool Queue::busy() const {
   return schedule_.offered_size() + attempts_.ready_size() +
@@ -76,8 +94,9 @@ bool Queue::busy() const {
          options_.max_operations;
 }
 
-Commits::Urgency Queue::urgency() const {
+Commits::Urgency Queue::urgency(Instant now) const {
   constexpr std::size_t kStock = 8;
+  if (now < burst_until_) return Commits::Urgency::kLater;
   const std::size_t ready = attempts_.ready_size();
   if (ready == 0 && running() == 0) return Commits::Urgency::kStarving;
   const bool stocked =
@@ -99,6 +118,7 @@ Instant Queue::next_deadline() const {
   }
   if (!control_) next = std::min(next, control_at_);
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
+  if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
   if (const auto due = attempts_.next_due()) next = std::min(next, instant_of(*due));
   if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
   // What expires while we may not write stays in the schedule, and is no reason to look.

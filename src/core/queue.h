@@ -92,8 +92,9 @@ class Queue {
   template <class LeaseEvent>
   void on(Instant now, const LeaseEvent& event, Effects& out);
   void pump(Instant now, Effects& out);
+  void watch_burst(Instant now, bool was_burst);
   [[nodiscard]] bool busy() const;
-  [[nodiscard]] Commits::Urgency urgency() const;
+  [[nodiscard]] Commits::Urgency urgency(Instant now) const;
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_change(Instant now, Lease::Change change, Effects& out);
@@ -175,8 +176,9 @@ class Queue {
   History history_;
   AdaptivePrefetch adaptive_;
   RateLimit rate_;
-  Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
-  Instant ahead_at_ = Instant::max();  // when the next delayed task may be claimed ahead
+  Instant rate_at_ = Instant::max();      // when the rate allows the claim that waits for it
+  Instant ahead_at_ = Instant::max();     // when the next delayed task may be claimed ahead
+  Instant burst_until_ = Instant::min();  // many that are due together are being started
 
   WallTime wall_base_{};
   Instant wall_base_at_{};
