@@ -22,6 +22,9 @@ constexpr int kLongBusyPause = 300;
 constexpr Duration kLongEnough = 1s;
 // What was rewritten in a long list is looked for in a twentieth of the time at most.
 constexpr int kPartPause = 19;
+// And not while what is new is fetched and claimed: the whole's names would take Consul's
+// processor.
+constexpr Duration kPartDelay = 50ms;
 // Tasks that come faster than they are read one by one are read several at a time: each reading has
 // a claim and a finish come after it, which cost Consul more than the tasks in them.
 constexpr std::size_t kSeveral = 2;
@@ -126,7 +129,10 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   choose_mode(reply);
   // Names do not show what was rewritten, and nothing else that moved the index proves that nothing
   // was: not a new name, not a write of our own.
-  if (!reply.full && reply.consul_index > sweep_.seen() && !sweep_.running()) sweep_.start();
+  if (!reply.full && reply.consul_index > sweep_.seen() && !sweep_.running()) {
+    sweep_.start();
+    part_at_ = std::max(part_at_, now + kPartDelay);
+  }
   // The whole of a long list was read this once; what is asked for from now on is its names, and
   // those are not to wait for ten times what the whole cost.
   const Duration cost = reply.full && by_name_ ? Duration::zero() : reply.cost;

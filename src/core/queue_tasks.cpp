@@ -185,8 +185,9 @@ bool Queue::leave_if_unnameable(const std::string& key, std::uint64_t index, Eff
   return true;
 }
 
-// Of a hundred thousand names all but a few are known: the names, what waits and what is ours are
-// walked together, in order.
+// Of a hundred thousand names all but a few are of what waits: those are told by their hashes, and
+// if they are as many as wait, none is gone. Else the names, what waits and what is ours are walked
+// together, in order.
 //
 // A key that we know from before the listing and that the listing does not show is gone. One whose
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
@@ -210,33 +211,37 @@ void Queue::compare(Instant now, const Names& listed, const TasksListed& event, 
       if (!settled_by_us && is_old(*(*attempt)->task)) withdrawn.push_back(*attempt);
     }
   };
-  auto name = listed.begin();
-  const auto pass_name = [&] {  // that does not wait
-    pass_mine_before(*name);
-    if (attempt != mine.end() && (*attempt)->task->key == *name) {
+  const auto pass_name = [&](std::string_view name) {  // that does not wait
+    pass_mine_before(name);
+    if (attempt != mine.end() && (*attempt)->task->key == name) {
       // Our delete may be under way; a task written anew under this name would not show.
       if (!event.full && (*attempt)->state == Attempt::State::kSettling) {
-        listing_.doubt(now, *name);
+        listing_.doubt(now, name);
       }
       ++attempt;
-    } else if (!event.full && tombstones_.has(*name)) {
-      listing_.doubt(now, *name);  // the same
-    } else if (!event.full && !burying_.contains(*name) && !left_alone_.contains(*name)) {
+    } else if (!event.full && tombstones_.has(name)) {
+      listing_.doubt(now, name);  // the same
+    } else if (!event.full && !burying_.contains(name) && !left_alone_.contains(name)) {
       ++new_tasks_;
-      listing_.fetch(std::string{*name});
+      listing_.fetch(std::string{name});
     }
-    ++name;
   };
-  schedule_.for_each([&](const Task& task) {
-    int order = 1;
-    while (name != listed.end() && (order = name->compare(task.key)) < 0) pass_name();
-    if (order == 0) {
-      ++name;
-    } else if (is_old(task)) {
-      gone.push_back(task.key);
-    }
-  });
-  while (name != listed.end()) pass_name();
+  const Names others = schedule_.others(listed);
+  if (listed.size() - others.size() == schedule_.size()) {
+    for (const std::string_view name : others) pass_name(name);
+  } else {
+    auto name = listed.begin();
+    schedule_.for_each([&](const Task& task) {
+      int order = 1;
+      while (name != listed.end() && (order = name->compare(task.key)) < 0) pass_name(*name++);
+      if (order == 0) {
+        ++name;
+      } else if (is_old(task)) {
+        gone.push_back(task.key);
+      }
+    });
+    while (name != listed.end()) pass_name(*name++);
+  }
   pass_mine_before(kAfterAll);
   for (const std::string& key : gone) {
     forget(key);

@@ -32,6 +32,7 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
   const Task* raw = task.get();
   // As they are listed each is the last by its key, and often by its time.
   const auto it = tasks_.emplace_hint(tasks_.end(), raw->key, Waiting{std::move(task), startable});
+  hashes_.insert(raw->key);
   // Begun, by whomever, and not ended: the others of its serialKey come after it.
   const bool begun = raw->stamp.taken || (holds_lane && raw->stamp.attempt != 0);
   if (startable && !raw->serial_key.empty() && begun) {
@@ -97,6 +98,7 @@ void Schedule::unpark(const std::string& serial_key) {
 void Schedule::erase(Tasks::iterator it) {
   const auto task = it->second.task;  // keeps the key's bytes alive until the map lets it go
   drop_from_orders(it);
+  hashes_.erase(task->key);
   tasks_.erase(it);
 }
 
@@ -125,6 +127,7 @@ void Schedule::clear() {
   expiring_.clear();
   lanes_.clear();
   parked_ = 0;
+  hashes_.clear();
   tasks_.clear();
 }
 

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/key_hashes.h"
 #include "core/task.h"
 
 namespace lictor::core {
@@ -49,6 +50,12 @@ class Schedule {
   void clear();
 
   [[nodiscard]] std::shared_ptr<const Task> find(std::string_view key) const;
+  /// Those of `keys`, in their order, of which nothing waits; but for a chance of 2^-64 for each
+  /// other one.
+  [[nodiscard]] std::vector<std::string_view> others(
+      const std::vector<std::string_view>& keys) const {
+    return hashes_.others(keys);
+  }
   [[nodiscard]] bool startable(std::string_view key) const;
   /// Who holds the lane of `task`, if it is another task; else empty.
   [[nodiscard]] std::string lane_holder(const Task& task) const;
@@ -111,7 +118,8 @@ class Schedule {
   void drop_from_orders(Tasks::iterator it);
   void unpark(const std::string& serial_key);
 
-  Tasks tasks_;  // the key's bytes are the task's
+  Tasks tasks_;       // the key's bytes are the task's
+  KeyHashes hashes_;  // of their keys
   std::set<Tasks::iterator, ByOrder> ready_;
   std::set<const Task*, ByDue> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;
