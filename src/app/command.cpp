@@ -22,6 +22,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
+#include "cli/patience.h"
 #include "client/client.h"
 #include "net/environment.h"
 #include "net/transport.h"
@@ -253,11 +254,13 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   for (const std::string& warning : config->warnings) console.complain(warning);
   const auto target = target_of(*config, invocation.queue);
   if (!target) return tl::unexpected(target.error());
-  const auto transport = net::Transport::open(config->consul.options);
-  if (!transport) return tl::unexpected(transport.error());
+  auto opened = net::Transport::open(config->consul.options);
+  if (!opened) return tl::unexpected(opened.error());
+  const auto transport =
+      cli::patient(std::move(*opened), config->consul.options.addresses, console);
   lictor::Client api{
-      std::make_unique<lictor::Client::Impl>(**transport, target->queue, target->layout)};
-  client::Store store{**transport};
+      std::make_unique<lictor::Client::Impl>(*transport, target->queue, target->layout)};
+  client::Store store{*transport};
   return call(cli::Client{console, api, store, target->queue, target->layout, invocation.json},
               completed(options, *config));
 }

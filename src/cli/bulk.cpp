@@ -1,5 +1,7 @@
 #include "cli/bulk.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -15,8 +17,22 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxShown = 100;  // refusals; the summary counts them all
+constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
+                                                   "unreadable", "stopped",   "owner lost"};
 
 }  // namespace
+
+void note_odd_reason(const Client& client, const std::string& reason) {
+  if (reason.empty() || std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end()) {
+    return;
+  }
+  std::string known;
+  for (const std::string_view each : kReasons) {
+    known += (known.empty() ? "" : ", ") + std::string{each};
+  }
+  client.console.complain("--reason: \"" + printable(reason) +
+                          "\" is none that this version gives; those are " + known);
+}
 
 int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
               const std::function<std::string(const TaskInfo&)>& line) {

@@ -26,6 +26,9 @@ namespace lictor::cli {
 [[nodiscard]] Result<bool> confirmed(const Client& client, const std::string& question,
                                      bool must_ask);
 
+/// Says so where `reason` is none that a dead letter of this version has; empty: there is no need.
+void note_odd_reason(const Client& client, const std::string& reason);
+
 /// A line on a terminal: "1000 of 5000 tasks".
 [[nodiscard]] Progress progress_of(const Client& client);
 

@@ -7,6 +7,7 @@
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/patience.h"
 
 namespace lictor::cli {
 namespace {
@@ -42,18 +43,19 @@ void check_configuration(const CheckOptions& options, Report& report) {
 
 // One address after the other, each through a transport of its own, since one for all of them
 // would hide an address that is down behind one that is up.
-Reached check_addresses(const net::Options& consul, Report& report) {
+Reached check_addresses(const net::Options& consul, const Console& console, Report& report) {
   Reached reached;
   std::vector<std::pair<std::string, Error>> down;
   for (const std::string& address : consul.addresses) {
     net::Options alone = consul;
     alone.addresses = {address};
-    auto transport = net::Transport::open(std::move(alone));
-    if (!transport) {
-      down.emplace_back(address, transport.error());
+    auto opened = net::Transport::open(std::move(alone));
+    if (!opened) {
+      down.emplace_back(address, opened.error());
       continue;
     }
-    Store store{**transport};
+    auto transport = patient(std::move(*opened), {address}, console);
+    Store store{*transport};
     const auto leader = store.cluster_leader();
     if (!leader) {
       down.emplace_back(address, leader.error());
@@ -82,7 +84,7 @@ Reached check_addresses(const net::Options& consul, Report& report) {
       report.fail("token", agent.error());
     }
     if (!reached.transport) {
-      reached.transport = std::move(*transport);
+      reached.transport = std::move(transport);
       reached.node = agent ? agent->node : std::string{};
     }
   }
@@ -113,7 +115,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
   check_configuration(options, report);
   if (!options.error) {
     console.progress("asking Consul...");
-    const Reached reached = check_addresses(options.consul, report);
+    const Reached reached = check_addresses(options.consul, console, report);
     if (reached.transport) {
       Store store{*reached.transport};
       if (options.serves && options.registers) check_service(store, report);

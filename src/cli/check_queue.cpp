@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "cli/admin_client.h"
 #include "cli/check_report.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
@@ -162,6 +164,18 @@ class QueueCheck {
     report_.fail(name("session"), detail, remedy, ErrorCode::kPermissionDenied);
   }
 
+  // Asks its admin face, if it can be reached from here: it refuses long before a dead daemon's
+  // session ends. Empty: it answers, or cannot be asked.
+  [[nodiscard]] static std::string silence_of(const Member& member) {
+    const Reach reach = reach_of(member, own_host_name());
+    if (reach.addresses.empty()) return {};
+    auto face = AdminClient::open(reach.addresses);
+    if (!face) return {};
+    const auto healthy = face->get("/healthz");
+    if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {};
+    return "its daemon does not answer: " + healthy.error().message;
+  }
+
   client::Leader check_leader() {
     const auto lock = store_.get(queue_.layout.leader_key);
     if (!lock) return {};  // told by the rights
@@ -175,16 +189,24 @@ class QueueCheck {
     if (value && value->is_object() && value->contains("node") && (*value)["node"].is_string()) {
       who = (*value)["node"].get<std::string>();
     }
-    const auto seen = parse_rfc3339(last_seen(store_, queue_.layout, who));
+    const auto member = read_member(store_, queue_.layout, who);
+    const auto seen = parse_rfc3339(member ? member->seen : std::string{});
     const WallTime now = wall_now();
-    if (seen && now - *seen > kSilent) {
+    const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
+    const std::string silent = member ? silence_of(*member) : std::string{};
+    if (!silent.empty() || (seen && now - *seen > kSilent)) {
+      const bool both = !silent.empty() && !last.empty();
       report_.warn(
-          name("leader"), who + " leads, but was last seen " + relative_time(*seen, now),
+          name("leader"),
+          who + " leads, but " + silent +
+              (both             ? "; "
+               : silent.empty() ? "was "
+                                : "") +
+              last,
           "it may be dead, frozen or cut off; when its session has ended and the lock-delay "
           "is over, another takes the lead");
     } else {
-      report_.ok(name("leader"),
-                 who + " leads" + (seen ? ", last seen " + relative_time(*seen, now) : ""));
+      report_.ok(name("leader"), who + " leads" + (last.empty() ? "" : ", " + last));
     }
     return client::leader_of(*lock);
   }
@@ -212,6 +234,13 @@ class QueueCheck {
     return !entry || *entry;
   }
 
+  [[nodiscard]] bool nothing_runs(const TaskInfo& task) const {
+    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
+                       task.state == TaskState::kOrphan;
+    const core::QueueOptions& options = queue_.options;
+    return serves_ && waits && !options.any_type && !options.types.contains(task.type);
+  }
+
   void check_tasks(const client::Leader& leader) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
@@ -219,6 +248,7 @@ class QueueCheck {
     std::array<std::size_t, 8> counts{};
     std::vector<std::string> unreadable;
     std::vector<std::string> large;
+    std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
     std::size_t bytes = 0;
     std::size_t total = 0;
     const WallTime now = wall_now();
@@ -236,6 +266,7 @@ class QueueCheck {
       ++counts[static_cast<std::size_t>(view.state)];
       if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);
+      if (nothing_runs(view)) ++idle_types[view.type];
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
     const std::array<TaskState, 4> shown{TaskState::kRunning, TaskState::kOrphan,
@@ -251,6 +282,16 @@ class QueueCheck {
                    "each change of leader reads them all; a second queue shares the load");
     } else {
       report_.ok(name("tasks"), detail);
+    }
+    if (!idle_types.empty()) {
+      std::vector<std::string> types;
+      for (const auto& [type, count] : idle_types) {
+        types.push_back('"' + excerpt(type) + "\" (" + std::to_string(count) + ")");
+      }
+      report_.warn(name("tasks"),
+                   "they wait for want of an executor for their type: " + some(types),
+                   "give it one in the configuration, or one for \"*\"; nothing is wrong if the "
+                   "daemons are programs of your own that register it");
     }
     if (!folders.empty()) {
       report_.warn(

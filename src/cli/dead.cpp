@@ -22,12 +22,14 @@ TaskFilter filter_of(const std::string& type, const std::string& reason,
 }  // namespace
 
 Result<int> dead_list(const Client& client, const DeadListOptions& options) {
+  note_odd_reason(client, options.reason);
   return print_list(client, filter_of(options.type, options.reason, options.older_than),
                     options.limit);
 }
 
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   const TaskFilter filter = filter_of(options.type, options.reason, options.older_than);
+  note_odd_reason(client, options.reason);
   if (!options.yes) {
     std::size_t count = options.ids.size();
     if (options.all) {

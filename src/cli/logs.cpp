@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kStartWait = 2s;
 
 // What Consul says of the task.
 struct Whereabouts {
+  bool known = true;           // there is such a task, or a dead letter of it, or we may not look
   bool waits_or_runs = false;  // its key is there
   bool claimed = false;
   std::uint32_t attempt = 0;
@@ -36,6 +37,7 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   // Who may not look is still helped by asking everybody.
   if (!found && (found.error().code == ErrorCode::kNotFound ||
                  found.error().code == ErrorCode::kPermissionDenied)) {
+    where.known = found.error().code != ErrorCode::kNotFound;
     return where;
   }
   if (!found) return tl::unexpected(found.error());
@@ -281,13 +283,26 @@ ordered_json json_of(const Search& search) {
 }
 
 tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
-                                    const Search& search) {
+                                    const Whereabouts& where, const Search& search) {
+  const std::string task = "task " + printable(options.id);
+  if (where.waits_or_runs && where.attempt == 0) {
+    return fail(ErrorCode::kNotFound, task + " in queue \"" + client.queue +
+                                          "\" was never started; \"lictor why " +
+                                          printable(options.id) + "\" says what it waits for");
+  }
+  if (!where.known && !options.attempt && options.node.empty()) {
+    return fail(ErrorCode::kNotFound,
+                "queue \"" + client.queue + "\" has no " + task +
+                    ", and no output of one was found (tried " + printable(search.tried()) +
+                    "); what is done leaves the queue, and its log is removed in time (\"logs\" in "
+                    "the configuration)");
+  }
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
   return fail(
       ErrorCode::kNotFound,
-      what + "task " + printable(options.id) + " in queue \"" + client.queue +
-          "\" was found (tried " + printable(search.tried()) +
+      what + task + " in queue \"" + client.queue + "\" was found (tried " +
+          printable(search.tried()) +
           "); it has printed nothing, its log was removed (\"logs\" in the configuration), or it "
           "is no program: only these have logs");
 }
@@ -308,13 +323,14 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
       client.console.print(
           json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
       return log != nullptr ? Result<int>{kDone}
-                            : Result<int>{nothing_found(client, options, search)};
+                            : Result<int>{nothing_found(client, options, *where, search)};
     }
     if (log != nullptr) {
       client.console.end_progress();
       return Show{client, options, *place, *log}.run();
     }
-    if (!options.follow || !where->waits_or_runs) return nothing_found(client, options, search);
+    if (!options.follow || !where->waits_or_runs)
+      return nothing_found(client, options, *where, search);
     client.console.progress(printable(options.id) + " has printed nothing yet");
     if (auto watched =
             client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);

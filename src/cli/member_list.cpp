@@ -65,10 +65,17 @@ Result<std::vector<Member>> read_members(const Client& client) {
   return members;
 }
 
-std::string last_seen(Store& store, const wire::Layout& layout, const std::string& node) {
-  if (node.empty()) return {};
+std::optional<Member> read_member(Store& store, const wire::Layout& layout,
+                                  const std::string& node) {
+  if (node.empty()) return std::nullopt;
   const auto entry = store.get(layout.members_prefix + node);
-  return entry && *entry ? member_of(node, (*entry)->value).seen : std::string{};
+  if (!entry || !*entry) return std::nullopt;
+  return member_of(node, (*entry)->value);
+}
+
+std::string last_seen(Store& store, const wire::Layout& layout, const std::string& node) {
+  const auto member = read_member(store, layout, node);
+  return member ? member->seen : std::string{};
 }
 
 Reach reach_of(const Member& member, std::string_view own_host) {

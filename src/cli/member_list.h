@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,11 @@ struct Member {
 
 /// In the order of their keys. Errors: those of Store::list().
 [[nodiscard]] Result<std::vector<Member>> read_members(const Client& client);
+
+/// What `node` says of itself among the members; nothing: there is no such entry, or it may not be
+/// read.
+[[nodiscard]] std::optional<Member> read_member(Store& store, const wire::Layout& layout,
+                                                const std::string& node);
 
 /// When `node` last wrote its entry among the members: each 10s while it lives. Empty: not known.
 [[nodiscard]] std::string last_seen(Store& store, const wire::Layout& layout,

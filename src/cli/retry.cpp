@@ -12,6 +12,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
       return "dead letter " + printable(letter.id) + " is a waiting task again";
     });
   }
+  note_odd_reason(client, options.reason);
   TaskFilter filter;
   filter.type = options.type;
   filter.reason = options.reason;

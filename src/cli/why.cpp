@@ -31,6 +31,13 @@ bool expired(const TaskInfo& task, WallTime now) {
   return false;
 }
 
+// More than what it waits for, and the leader says only that.
+std::string orphan_text(const TaskInfo& task) {
+  return "its owner" + (task.node.empty() ? std::string{} : ", " + task.node + ",") +
+         " died or leads no more: whoever leads runs it again, with one lost owner more (" +
+         std::to_string(task.lost) + " so far); after max_losses it is a dead letter";
+}
+
 // What keeps a waiting task from being started, as far as Consul holds it.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
@@ -116,6 +123,9 @@ Result<int> why(const Client& client, const std::string& id) {
   if (!told) {
     told = json::array();
     for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
+  }
+  if (task.state == TaskState::kOrphan) {
+    told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
   }
   if (client.json) {
     client.console.print(json_document({{"queue", client.queue},

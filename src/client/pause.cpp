@@ -2,6 +2,8 @@
 // was read.
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -51,7 +53,9 @@ Result<bool> pause_queue(const Queue& queue, const std::string& reason, const st
 
 Result<bool> resume_queue(const Queue& queue, const std::string& by) {
   return change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
-    if (!read_pause(control).paused) return std::nullopt;
+    // Where the leader cannot act on it, "not paused" would be half the truth.
+    const bool is_good = control.empty() || control_fault(control).empty();
+    if (is_good && !read_pause(control).paused) return std::nullopt;
     return some(with_resume(control, whoever(by), wall_now()));
   });
 }
@@ -65,9 +69,15 @@ Result<PauseState> pause_state(const Queue& queue) {
 Result<void> ask_to_step_down(const Queue& queue) {
   Random random{random_seed()};
   const std::string id = random.hex();
-  const auto asked = change_control(queue, [&](std::string_view control) {
-    return some(with_step_down(control, id, who_asks(), wall_now()));
-  });
+  const auto asked =
+      change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
+        if (const std::string fault = control.empty() ? std::string{} : control_fault(control);
+            !fault.empty()) {
+          return fail(ErrorCode::kInvalid,
+                      fault + "; the leader does not act on it: correct it, or delete the key");
+        }
+        return some(with_step_down(control, id, who_asks(), wall_now()));
+      });
   if (!asked) return tl::unexpected(asked.error());
   return {};
 }

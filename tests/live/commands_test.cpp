@@ -1,5 +1,9 @@
 // The commands of producers and operators, against a real Consul and a real daemon.
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -345,6 +349,24 @@ TEST_CASE("exit codes: bad usage, Consul unreachable") {
   }
 }
 
+TEST_CASE("who waits for a Consul that does not answer is told so") {
+  World world;
+  // Somebody who accepts and says nothing.
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(listener, 16) == 0);
+  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const std::string mute = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const Output list = run(command_line(world, {"list"}, mute));
+  says(list, "Consul at " + mute + " has not answered for 3 s; waiting on");
+  CHECK(list.exit_code == 4);
+  close(listener);
+}
+
 TEST_CASE("only a variable that is set is said to lie over the configuration") {
   World world;
   const std::string config = world.folder.file("client.json");
@@ -361,7 +383,9 @@ TEST_CASE("only a variable that is set is said to lie over the configuration") {
 
 TEST_CASE("what was claimed when the leader was killed is no longer told as running") {
   World world;
-  const auto daemon = world.daemon("a", {{"prefetch", 1}});
+  DaemonSettings settings = world.settings("a", {{"prefetch", 1}});
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon daemon{settings};
   world.submit("1", 1, {{"sleep", "600000"}});
   world.submit("2", 2, {{"sleep", "600000"}});
   const auto told = [&](const std::string& id) {
@@ -371,14 +395,18 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   };
   REQUIRE(eventually([&] { return told("1") == "running, 1" && told("2") == "running, 1"; }));
   const std::string session = world.leader_session();
-  daemon->kill();
+  daemon.kill();
   // Nobody can be asked, and its session lives on.
   says(lictor(world, {"why", "2"}), "it is claimed, and runs or is about to: running on ");
-  daemon->start();
+  says(lictor(world, {"check"}), " leads, but its daemon does not answer: ");
+  daemon.start();
   // The same session leads again, and it has one slot.
   REQUIRE(eventually([&] { return told("1") == "running, 2"; }));
   CHECK(world.leader_session() == session);
   CHECK(told("2") == "running (orphan), 1");
+  const Output orphan = lictor(world, {"why", "2"});
+  says(orphan, "its owner, ");
+  says(orphan, "died or leads no more: whoever leads runs it again, with one lost owner more (0");
 }
 
 TEST_SUITE_END();

@@ -1,8 +1,11 @@
+#include <map>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include "cli/check_report.h"
+#include "cli/member_list.h"
 #include "harness.h"
 
 namespace lictor::cli {
@@ -17,6 +20,10 @@ constexpr const char* kAllDenied =
     R"({"OpIndex":2,"What":"Permission denied"},{"OpIndex":3,"What":"Permission denied"},)"
     R"({"OpIndex":4,"What":"Permission denied"},{"OpIndex":5,"What":"Permission denied"},)"
     R"({"OpIndex":6,"What":"Permission denied"}]})";
+
+// The answer to what asks for the rights to write without writing, where all may be written.
+constexpr const char* kNoneKeeps =
+    R"({"Results":null,"Errors":[{"OpIndex":0,"What":"key \"\" doesn't exist"}]})";
 
 CheckOptions::Queue queue() {
   return {"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}};
@@ -51,6 +58,61 @@ TEST_CASE("a token that may do nothing is told so, and nothing else is asked") {
   check_queue(store, queue(), "node", false, report);
   CHECK(report.first_failure() == ErrorCode::kPermissionDenied);
   CHECK(contains(report.text({}), "reads nothing; writes nothing"));
+}
+
+// A Consul that holds so much, by the targets of the requests, and lets all be written.
+class Holding : public net::Transport {
+ public:
+  explicit Holding(std::map<std::string, std::string> held) : held_(std::move(held)) {}
+
+  RequestId send(net::Request request, net::Callback done) override {
+    const auto it = held_.find(request.target.substr(0, request.target.find('?')));
+    if (request.target.starts_with("/v1/txn")) {
+      done(reply(409, kNoneKeeps));
+    } else {
+      done(it == held_.end() ? reply(404, "", 9) : reply(200, it->second, 9));
+    }
+    return RequestId{1};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+
+ private:
+  std::map<std::string, std::string> held_;
+};
+
+std::string text_of(const CheckOptions::Queue& checked, bool serves,
+                    std::map<std::string, std::string> held) {
+  Holding consul{std::move(held)};
+  Store store{consul};
+  Report report;
+  check_queue(store, checked, "node", serves, report);
+  return report.text({});
+}
+
+TEST_CASE("a leader whose daemon does not answer is told before its session ends") {
+  // Nobody listens on port 1.
+  const std::string text = text_of(
+      queue(), false,
+      {{"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
+       {"/v1/kv/lictor/q/members/a",
+        test::entry("lictor/q/members/a", R"({"node":"a","host":")" + own_host_name() +
+                                              R"(","admin":["http://127.0.0.1:1"]})")}});
+  CHECK(contains(text, "a leads, but its daemon does not answer: "));
+}
+
+TEST_CASE("tasks that wait for want of an executor are told by their types") {
+  const std::string odd = test::entry("lictor/q/tasks/1", R"({"taskType":"Odd"})");
+  const std::string usual = test::entry("lictor/q/tasks/2", R"({"taskType":"T"})");
+  const std::map<std::string, std::string> held{
+      {"/v1/kv/lictor/q/tasks/", odd.substr(0, odd.size() - 1) + "," + usual.substr(1)}};
+  CheckOptions::Queue checked = queue();
+  checked.options.types.emplace("T", core::TypePolicy{});
+  CHECK(contains(text_of(checked, true, held),
+                 R"(for want of an executor for their type: "Odd" (1))"));
+  CHECK_FALSE(contains(text_of(checked, false, held), "for want of"));  // no daemon's configuration
+  checked.options.any_type = core::TypePolicy{};
+  CHECK_FALSE(contains(text_of(checked, true, held), "for want of"));
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {

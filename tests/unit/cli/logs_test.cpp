@@ -90,13 +90,27 @@ TEST_CASE("with --json it is told which logs there are") {
   CHECK(told["logs"][0]["size"] == 6);
 }
 
-TEST_CASE("where nothing is found, it is told what was tried") {
+TEST_CASE("where nothing is found, it is told what was tried, and what the queue knows of it") {
   const State state;
-  Scene scene{nothing_known()};
-  const auto code = logs(scene.client, state.options());
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kNotFound);
-  CHECK(contains(code.error().message, "a: has none in "));
+  const auto error_of = [&](std::deque<http::Response> replies) {
+    Scene scene{std::move(replies)};
+    const auto code = logs(scene.client, state.options());
+    REQUIRE_FALSE(code);
+    CHECK(code.error().code == ErrorCode::kNotFound);
+    return code.error().message;
+  };
+  const std::string unknown = error_of(nothing_known());
+  CHECK(contains(unknown, "queue \"q\" has no task 7, and no output of one was found"));
+  CHECK(contains(unknown, "a: has none in "));
+
+  const auto known = [](const std::string& record) {
+    std::deque<http::Response> replies(9, reply(404, "", 9));
+    replies.push_front(reply(200, entry("lictor/q/tasks/7", record), 9));
+    return replies;
+  };
+  CHECK(contains(error_of(known(R"({"taskType":"T"})")), "was never started; \"lictor why 7\""));
+  CHECK(contains(error_of(known(R"({"taskType":"T","taskAttempt":1})")),
+                 "it has printed nothing, its log was removed"));
 
   Scene other{nothing_known()};
   LogsOptions options = state.options();

@@ -1,6 +1,12 @@
 #include "client/control.h"
 
+#include <string>
+#include <utility>
+
 #include <doctest/doctest.h>
+
+#include "client/queue.h"
+#include "fake_consul.h"
 
 namespace lictor::client {
 namespace {
@@ -21,6 +27,28 @@ TEST_CASE("a request to step down leaves the other switches as they are") {
 
 TEST_CASE("a control key that somebody has spoilt is not overwritten") {
   CHECK(with_step_down("[]", "id", "me@h", kAt).error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("what a leader cannot act on is said, and put right where it can be") {
+  const auto nonsense = [](const std::string& control, auto call) {
+    test::FakeConsul consul{
+        {test::reply(200, test::entry("k", control)), test::reply(200, "true")}};
+    Store store{consul};
+    const auto result = call(Queue{store, "q", wire::Layout::under("lictor/", "q")});
+    return std::pair{result.has_value() ? std::string{} : result.error().message,
+                     consul.asked.size() > 1 ? consul.asked.back().body : std::string{}};
+  };
+  const auto resume = [](const Queue& queue) { return resume_queue(queue, "me@h"); };
+  const auto step_down = [](const Queue& queue) { return ask_to_step_down(queue); };
+  CHECK(nonsense("[]", resume).first.find("holds no JSON object") != std::string::npos);
+  CHECK(nonsense(R"({"paused":17})", resume).second.starts_with(R"({"resumed":{)"));
+  CHECK(nonsense("{}", resume).second.empty());  // nothing to do
+  for (const char* control : {"[]", R"({"paused":17})"}) {
+    const auto [error, written] = nonsense(control, step_down);
+    CHECK(error.find("the leader does not act on it") != std::string::npos);
+    CHECK(written.empty());
+  }
+  CHECK(nonsense(R"({"other":1})", step_down).second.find("step_down") != std::string::npos);
 }
 
 TEST_CASE("pausing and resuming leave a trace, and the other switches as they are") {

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "net/transport.h"
+
+namespace lictor::net {
+
+/// Another transport, and somebody who is told once that an answer is long in coming, so that who
+/// sits before a silent command knows what it waits for. Thread safe.
+class PatientTransport : public Transport {
+ public:
+  /// `tell` is called at most once, from a thread of ours, when a request that is no blocking query
+  /// has waited for `after`.
+  PatientTransport(std::unique_ptr<Transport> transport, Duration after,
+                   std::function<void()> tell);
+  ~PatientTransport() override;
+  PatientTransport(const PatientTransport&) = delete;
+  PatientTransport& operator=(const PatientTransport&) = delete;
+
+  RequestId send(Request request, Callback done) override;
+  void cancel(RequestId request) override { transport_->cancel(request); }
+  void set_token(std::string token) override { transport_->set_token(std::move(token)); }
+
+ private:
+  void watch();
+
+  std::unique_ptr<Transport> transport_;
+  const Duration after_;
+  const std::function<void()> tell_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Instant> waiting_;  // in the order of sending
+  std::uint64_t last_ = 0;
+  bool ended_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace lictor::net
