@@ -95,7 +95,8 @@ class Context {
                 std::move(on_progress)) {
     task_.emplace(std::move(task));
   }
-  /// `read_task` is called once, when task() is; what it throws, task() throws, each time.
+  /// `read_task` is called when task() is, until it has returned once; what it throws, task()
+  /// throws.
   Context(ReadTask read_task, std::uint32_t attempt, std::uint64_t fencing_token, Instant deadline,
           std::stop_token stop, OnProgress on_progress = {})
       : read_task_(std::move(read_task)),
@@ -107,9 +108,8 @@ class Context {
 
   /// The record is taken apart when this is first called: a job that does not ask does not pay.
   [[nodiscard]] const Task& task() const {
-    std::call_once(task_read_, [this] {
-      if (!task_) task_.emplace(read_task_());
-    });
+    const std::lock_guard lock{mutex_};
+    if (!task_) task_.emplace(read_task_());
     return *task_;
   }
 
@@ -165,14 +165,13 @@ class Context {
   }
 
   ReadTask read_task_;
-  mutable std::once_flag task_read_;
-  mutable std::optional<Task> task_;
   std::uint32_t attempt_;
   std::uint64_t fencing_token_;
   Instant deadline_;
   std::stop_token stop_;
   OnProgress on_progress_;
   mutable std::mutex mutex_;
+  mutable std::optional<Task> task_;
   mutable std::vector<KvWrite> writes_;
 };
 
