@@ -79,9 +79,13 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
   }
   part_at_ = now + (busy_ ? busy_pause(reply.cost)
                           : std::clamp(reply.cost * kPartPause, kLeastPause, kLongestPause));
+  look_for_rewritten(reply);
+  return Use::kPart;
+}
+
+void Listing::look_for_rewritten(const TasksListed& reply) {
   const double tasks_in_part = static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
   for (std::string& key : sweep_.accept(reply, tasks_in_part)) wanted_.insert(std::move(key));
-  return Use::kPart;
 }
 
 Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emitted,
@@ -131,6 +135,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   // was: not a new name, not a write of our own.
   if (!reply.full && reply.consul_index > sweep_.seen() && !sweep_.running()) {
     sweep_.start();
+    look_for_rewritten(reply);  // its first step is to read the names of the whole: these are they
     part_at_ = std::max(part_at_, now + kPartDelay);
   }
   // The whole of a long list was read this once; what is asked for from now on is its names, and

@@ -84,6 +84,7 @@ class Listing {
   void choose_mode(const TasksListed& reply);
   [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply);
   [[nodiscard]] Instant next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
+  void look_for_rewritten(const TasksListed& reply);
   [[nodiscard]] bool wants_part() const;
   void send_fetch(Instant now, Effects& out);
 
