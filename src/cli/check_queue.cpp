@@ -216,9 +216,10 @@ class QueueCheck {
     const auto control = store_.get(queue_.layout.control_key);
     if (!control || !*control) return;
     if (const std::string fault = client::control_fault((*control)->value); !fault.empty()) {
-      report_.warn(name("control"),
-                   "the leader does not act on " + queue_.layout.control_key + ": " + fault,
-                   "correct it, or delete it: what was paused goes on then");
+      report_.warn(
+          name("control"),
+          "nothing is started, since " + queue_.layout.control_key + " cannot be read: " + fault,
+          "\"lictor resume\" or \"lictor pause\" puts it right");
       return;
     }
     const PauseState state = client::read_pause((*control)->value);

@@ -136,8 +136,13 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     const Lock now = watched ? lock_of(watched->entry) : before;
     index = watched ? watched->index : 0;
     if (!now.session.empty() && now.session != before.session) {
-      client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
-                           " leads\n");
+      if (client.json) {
+        client.console.print(json_document(
+            {{"queue", client.queue}, {"stepped_down", before.name()}, {"leader", now.name()}}));
+      } else {
+        client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
+                             " leads\n");
+      }
       return kDone;
     }
     if (now.session.empty()) {
@@ -182,7 +187,11 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
   }
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (!options.wait) {
-    client.console.print(printable(lock->name()) + " is asked to step down\n");
+    if (client.json) {
+      client.console.print(json_document({{"queue", client.queue}, {"asked", lock->name()}}));
+    } else {
+      client.console.print(printable(lock->name()) + " is asked to step down\n");
+    }
     return kDone;
   }
   auto code = wait_for_change(client, *lock, options.timeout);

@@ -299,12 +299,11 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
   }
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
-  return fail(
-      ErrorCode::kNotFound,
-      what + task + " in queue \"" + client.queue + "\" was found (tried " +
-          printable(search.tried()) +
-          "); it has printed nothing, its log was removed (\"logs\" in the configuration), or it "
-          "is no program: only these have logs");
+  return fail(ErrorCode::kNotFound, what + task + " in queue \"" + client.queue +
+                                        "\" was found (tried " + printable(search.tried()) +
+                                        "); it was not begun yet, it has printed nothing, its log "
+                                        "was removed (\"logs\" in the configuration), or it "
+                                        "is no program: only these have logs");
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ ordered_json result_of(const TaskInfo& done) {
 Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {
   const TaskInfo& info = ending.task;
   if (ending.how == Ending::How::kTimedOut) {
+    if (client.json) {  // its id is not to be lost: it was written
+      ordered_json told = document(client, task);
+      told["state"] = info.id.empty() ? ordered_json{} : client::state_name(info.state);
+      client.console.print(json_document(told));
+    }
     std::string text = "task " + printable(task.id) + " has not ended within --wait-timeout";
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
     return fail(ErrorCode::kFailed,

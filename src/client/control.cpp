@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
+#include "wire/consul.h"
 #include "wire/json_text.h"
 
 namespace lictor::client {
@@ -20,23 +21,18 @@ using wire::json_quoted;
 namespace {
 
 // `control` without `replaced`, and with `added` at its end.
-Result<std::string> changed(std::string_view control,
-                            std::initializer_list<std::string_view> replaced,
-                            const std::string& added) {
+std::string changed(std::string_view control, std::initializer_list<std::string_view> replaced,
+                    const std::string& added) {
   std::string text{'{'};
-  if (!control.empty()) {
-    const auto members = wire::split_object(control);
-    if (!members) {
-      return fail(ErrorCode::kInvalid, "the control key holds no JSON object (" +
-                                           members.error().message + "); delete or correct it");
-    }
-    for (const wire::Member& member : *members) {
-      if (std::find(replaced.begin(), replaced.end(), member.name) != replaced.end()) continue;
-      text += text.size() > 1 ? "," : "";
-      text += member.name_text;
-      text += ':';
-      text += member.value_text;
-    }
+  // What the leader cannot read as an object has no switches that could be kept: it is replaced.
+  const bool readable = wire::parse_json(control).has_value();
+  const auto members = wire::split_object(readable ? control : "{}");
+  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+    if (std::find(replaced.begin(), replaced.end(), member.name) != replaced.end()) continue;
+    text += text.size() > 1 ? "," : "";
+    text += member.name_text;
+    text += ':';
+    text += member.value_text;
   }
   text += text.size() > 1 ? "," : "";
   return text + added + '}';
@@ -53,24 +49,25 @@ std::string text_of(const nlohmann::json& object, const char* name) {
 
 }  // namespace
 
-Result<std::string> with_step_down(std::string_view control, std::string_view id,
-                                   std::string_view by, WallTime at) {
+std::string with_step_down(std::string_view control, std::string_view id, std::string_view by,
+                           WallTime at) {
   return changed(control, {"step_down"},
                  R"("step_down":{"id":)" + json_quoted(id) + ',' + who_and_when(by, at) + '}');
 }
 
-Result<std::string> with_pause(std::string_view control, std::string_view by, WallTime at,
-                               std::string_view reason) {
+std::string with_pause(std::string_view control, std::string_view by, WallTime at,
+                       std::string_view reason) {
   std::string pause = R"("paused":{)" + who_and_when(by, at);
   if (!reason.empty()) pause += R"(,"reason":)" + json_quoted(reason);
   return changed(control, {"paused", "resumed"}, pause + '}');
 }
 
-Result<std::string> with_resume(std::string_view control, std::string_view by, WallTime at) {
+std::string with_resume(std::string_view control, std::string_view by, WallTime at) {
   return changed(control, {"paused", "resumed"}, R"("resumed":{)" + who_and_when(by, at) + '}');
 }
 
 std::string control_fault(std::string_view control) {
+  if (control.empty()) return {};
   const auto value = wire::parse_json(control);
   if (!value || !value->is_object()) return "expected a JSON object, got " + excerpt(control);
   const nlohmann::json paused = value->value("paused", nlohmann::json{});
@@ -80,6 +77,11 @@ std::string control_fault(std::string_view control) {
 
 PauseState read_pause(std::string_view control) {
   PauseState state;
+  if (const std::string fault = control_fault(control); !fault.empty()) {
+    state.paused = true;
+    state.by = wire::unreadable_control(fault);
+    return state;
+  }
   const auto value = wire::parse_json(control);
   if (!value || !value->is_object() || !value->contains("paused")) return state;
   const nlohmann::json& paused = (*value)["paused"];

@@ -10,20 +10,21 @@
 namespace lictor::client {
 
 /// The value of the control key with a request to step down in it, its other fields as they are.
-/// `control` is what it holds now; empty: nothing. Errors: kInvalid, when that is not an object.
-[[nodiscard]] Result<std::string> with_step_down(std::string_view control, std::string_view id,
-                                                 std::string_view by, WallTime at);
+/// `control` is what it holds now; empty: nothing. What is no JSON object is replaced.
+[[nodiscard]] std::string with_step_down(std::string_view control, std::string_view id,
+                                         std::string_view by, WallTime at);
 
-/// The same with the queue paused. Errors as above.
-[[nodiscard]] Result<std::string> with_pause(std::string_view control, std::string_view by,
-                                             WallTime at, std::string_view reason);
+/// The same with the queue paused.
+[[nodiscard]] std::string with_pause(std::string_view control, std::string_view by, WallTime at,
+                                     std::string_view reason);
 /// The same without the pause, and with a trace of who ended it.
-[[nodiscard]] Result<std::string> with_resume(std::string_view control, std::string_view by,
-                                              WallTime at);
-/// What keeps a leader from acting on the control key; empty: nothing.
+[[nodiscard]] std::string with_resume(std::string_view control, std::string_view by, WallTime at);
+
+/// What keeps a leader from reading the switches in the control key; empty: nothing.
 [[nodiscard]] std::string control_fault(std::string_view control);
 
-/// What the value says of a pause; what is not an object says nothing.
+/// What the value says of a pause. What cannot be read is one: a leader starts nothing until it is
+/// put right.
 [[nodiscard]] PauseState read_pause(std::string_view control);
 
 /// "user@host", for the trace that an operator's request leaves.

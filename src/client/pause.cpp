@@ -35,28 +35,21 @@ Result<bool> change_control(
                                         " times in a row; try again");
 }
 
-Result<std::optional<std::string>> some(Result<std::string> text) {
-  if (!text) return tl::unexpected(std::move(text.error()));
-  return std::optional{std::move(*text)};
-}
-
 std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }
 
 }  // namespace
 
 Result<bool> pause_queue(const Queue& queue, const std::string& reason, const std::string& by) {
-  return change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
-    if (read_pause(control).paused) return std::nullopt;
-    return some(with_pause(control, whoever(by), wall_now(), reason));
+  return change_control(queue, [&](std::string_view control) -> std::optional<std::string> {
+    if (control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
+    return with_pause(control, whoever(by), wall_now(), reason);
   });
 }
 
 Result<bool> resume_queue(const Queue& queue, const std::string& by) {
-  return change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
-    // Where the leader cannot act on it, "not paused" would be half the truth.
-    const bool is_good = control.empty() || control_fault(control).empty();
-    if (is_good && !read_pause(control).paused) return std::nullopt;
-    return some(with_resume(control, whoever(by), wall_now()));
+  return change_control(queue, [&](std::string_view control) -> std::optional<std::string> {
+    if (!read_pause(control).paused) return std::nullopt;
+    return with_resume(control, whoever(by), wall_now());
   });
 }
 
@@ -71,12 +64,12 @@ Result<void> ask_to_step_down(const Queue& queue) {
   const std::string id = random.hex();
   const auto asked =
       change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
-        if (const std::string fault = control.empty() ? std::string{} : control_fault(control);
-            !fault.empty()) {
-          return fail(ErrorCode::kInvalid,
-                      fault + "; the leader does not act on it: correct it, or delete the key");
+        if (const std::string fault = control_fault(control); !fault.empty()) {
+          return fail(ErrorCode::kInvalid, fault +
+                                               "; the leader reads no request in it: \"lictor "
+                                               "resume\" or \"lictor pause\" puts it right");
         }
-        return some(with_step_down(control, id, who_asks(), wall_now()));
+        return with_step_down(control, id, who_asks(), wall_now());
       });
   if (!asked) return tl::unexpected(asked.error());
   return {};

@@ -247,6 +247,7 @@ struct Fact {
     kDenied,
     kStoreTrouble,
     kPaused,
+    kControlUnreadable,  // what an operator wrote; paused until it is put right
     kResumed,
     kNoExecutor,
     kResultLeftOut,

@@ -98,10 +98,10 @@ struct ControlRead {
   RequestId request;
   bool ok = false;
   bool found = false;
-  bool unreadable = false;  // it holds nonsense: then not ok either
   bool paused = false;
-  std::string step_down;  // id of the last step-down that was asked for; empty: none
-  std::string by;         // who asked
+  bool unreadable = false;  // it holds nonsense: paused, then, and `by` says so
+  std::string step_down;    // id of the last step-down that was asked for; empty: none
+  std::string by;           // who asked
   std::uint64_t consul_index = 0;
   std::string error;
   bool denied = false;  // the token may not read it

@@ -98,25 +98,13 @@ void Queue::watch_control(Instant now, Effects& out) {
 void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   if (event.request != control_ || !control_) return;
   control_ = {};
-  // What may not be read, or is nonsense, pauses nothing; what was not answered may.
-  if (event.ok || event.denied || event.unreadable) control_known_ = true;
+  // What may not be read pauses nothing; what was not answered may. Nonsense does: somebody wanted
+  // something, most likely to pause.
+  if (event.ok || event.denied) control_known_ = true;
   if (!event.ok) {
-    if (event.unreadable && !std::exchange(told_control_, true)) {
-      out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
-                            {},
-                            0,
-                            0,
-                            "the control key is not acted on: " + event.error,
-                            {}});
-    }
     if (event.denied && !std::exchange(told_control_, true)) {
       out.emplace_back(
           Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + event.error, {}});
-    }
-    // Nonsense is watched like anything else: what comes after it is to be heard at once.
-    if (event.unreadable && event.consul_index > control_index_) {
-      control_index_ = event.consul_index;
-      return watch_control(now, out);
     }
     control_index_ = 0;
     control_at_ = now + kControlRetry;
@@ -132,7 +120,10 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
     if (!seen_step_down_) seen_step_down_ = "";
     return;
   }
-  if (std::exchange(paused_, event.paused) != event.paused) {
+  const bool was_paused = std::exchange(paused_, event.paused);
+  if (event.unreadable && event.by != paused_by_) {
+    out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, 0, 0, event.error, {}});
+  } else if (event.paused != was_paused) {
     out.emplace_back(
         Fact{event.paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, event.by, {}});
   }

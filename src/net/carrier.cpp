@@ -343,7 +343,7 @@ void Carrier::cancel(RequestId id) {
   response.sent_at = transfer.response.sent_at;
   transfer.response = std::move(response);
   transfer.add_error(transfer.tried == 0 ? "cancelled before it was sent"
-                                         : "cancelled; the request may have been carried out");
+                                         : "cancelled" + transfer.doubt());
   finish(std::move(node.mapped()));
 }
 

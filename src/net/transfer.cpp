@@ -172,6 +172,10 @@ void Transfer::set_tls(const Client& client) {
 
 bool Transfer::is_read() const { return request.method == "GET" || request.method == "HEAD"; }
 
+std::string Transfer::doubt() const {
+  return is_read() ? std::string{} : "; the request may have been carried out";
+}
+
 void Transfer::set_method() {
   if (request.method == "HEAD") {
     set(CURLOPT_NOBODY, 1L);
@@ -327,14 +331,13 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
     detail = excerpt(error_text_.data(), 200);
   }
   if (repeat_refused_) {
-    return "connection closed before a reply; the request may have been carried out";
+    return "connection closed before a reply" + doubt();
   }
   if (too_large_) {
     return "expected a reply of at most " + std::to_string(kMaxBodyBytes) + " bytes, got more";
   }
   if (handed_over_) {
-    const std::string text =
-        "no whole reply: " + detail + "; the request may have been carried out";
+    const std::string text = "no whole reply: " + detail + doubt();
     // The connection may be gone before the alert is read.
     return url_.starts_with("https:") && !head_complete_
                ? text + "; if this goes on, the server refuses our certificate: see client_cert"

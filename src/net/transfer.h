@@ -59,6 +59,9 @@ class Transfer {
 
   /// Adds a reason to response.error, after those of earlier addresses.
   void add_error(const std::string& reason);
+  /// What an error is to add of a request that was sent and not answered; nothing for one that
+  /// only reads.
+  [[nodiscard]] std::string doubt() const;
 
   /// Forgets the request, keeps the handle and its buffers.
   void reset();

@@ -64,6 +64,9 @@ Wording wording_of(Kind kind) {
       return {Level::kWarn, "trouble with Consul; trying again"};
     case Kind::kPaused:
       return {Level::kInfo, "paused"};
+    case Kind::kControlUnreadable:
+      return {Level::kWarn,
+              "the control key cannot be read; paused until it is put right (\"lictor resume\")"};
     case Kind::kResumed:
       return {Level::kInfo, "resumed"};
     case Kind::kUnnameable:
@@ -107,7 +110,9 @@ const char* text_name(Kind kind) {
 }  // namespace
 
 void log_fact(const std::string& queue, const core::Fact& fact) {
-  const Wording wording = wording_of(fact.kind);
+  Wording wording = wording_of(fact.kind);
+  // What was never begun is the business of who withdrew it: a hundred thousand by one command.
+  if (fact.kind == Kind::kWithdrawn && fact.attempt == 0) wording.level = Level::kDebug;
   if (!logs(wording.level)) return;
   const bool failed = fact.kind == Kind::kFailed;
   log(wording.level, wording.message,

@@ -52,7 +52,10 @@ struct Binding {
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
+/// A value that cannot be read pauses the queue, by unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
+/// By whom, then, in words; `fault` says what was expected.
+[[nodiscard]] std::string unreadable_control(std::string_view fault);
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&,
                                        const http::Response&);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,

@@ -249,17 +249,25 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   return event;
 }
 
+std::string unreadable_control(std::string_view fault) {
+  return "a control key that cannot be read (" + std::string{fault} + ")";
+}
+
 core::ControlRead decode(const core::WatchControl& effect, const http::Response& response) {
   core::ControlRead event;
   const auto entry = only_entry(effect, response, event);
   event.denied = replied(response, 403);
   if (!entry) return event;
-  const auto control = parse_json(entry->value);
-  if (!control || !control->is_object()) {
-    // Nonsense switches nothing: what was paused stays paused until it can be read again.
-    event.unreadable = true;
-    event.error = "expected a JSON object, got " + excerpt(entry->value);
+  event.ok = event.found = true;
+  const auto unreadable = [&](std::string fault) {
+    event.unreadable = event.paused = true;
+    event.by = unreadable_control(fault);
+    event.error = std::move(fault);
     return event;
+  };
+  const auto control = parse_json(entry->value.empty() ? "{}" : std::string_view{entry->value});
+  if (!control || !control->is_object()) {
+    return unreadable("expected a JSON object, got " + excerpt(entry->value));
   }
   const auto part = [&](const char* name) -> std::optional<json> {
     const auto it = control->find(name);
@@ -267,11 +275,8 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
   };
   const auto paused = part("paused");
   if (paused && !paused->is_object() && !paused->is_boolean()) {
-    event.unreadable = true;
-    event.error = "paused: expected true, false or an object, got " + excerpt(paused->dump());
-    return event;
+    return unreadable("paused: expected true, false or an object, got " + excerpt(paused->dump()));
   }
-  event.ok = event.found = true;
   event.paused = paused && (paused->is_object() || *paused == json(true));
   const auto step_down = part("step_down");
   event.step_down = field(step_down, "id");

@@ -367,6 +367,31 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   close(listener);
 }
 
+TEST_CASE("with --json a hand-over and a task that is not waited for to its end are documents") {
+  World world;
+  const auto document = [](const Output& output) {  // without what goes to standard error
+    const std::size_t begin = output.out.find('{');
+    return json::parse(output.out.substr(begin, output.out.rfind('}') + 1 - begin));
+  };
+  const Output waited =
+      lictor(world, {"submit", "Record", "--wait", "--wait-timeout", "10ms", "--json"});
+  CHECK(waited.exit_code == 1);
+  const json task = document(waited);
+  CHECK(task.at("state") == "waiting");
+  CHECK(world.kv.has(world.task_key(task.at("id"))));
+
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const json asked = document(lictor(world, {"leader", "--step-down", "--no-wait", "--json"}));
+  CHECK(asked.at("asked") == daemon->node());
+  const auto other = world.daemon("b");
+  REQUIRE(eventually([&] { return world.leads(*other); }));
+  // The other way round, and waited for.
+  const json done = document(lictor(world, {"leader", "--step-down", "--json"}));
+  CHECK(done.at("stepped_down") == other->node());
+  CHECK(done.at("leader") == daemon->node());
+}
+
 TEST_CASE("only a variable that is set is said to lie over the configuration") {
   World world;
   const std::string config = world.folder.file("client.json");

@@ -158,7 +158,12 @@ TEST_CASE("a command shows what is nested without end, and a daemon outlives suc
   CHECK(json::accept(shown.out));
   CHECK(lictor(world, {"show", "x"}).exit_code == 0);
   CHECK(lictor(world, {"dead", "list"}).exit_code == 0);
+  // What cannot be read is taken for a pause, until somebody puts it right.
   world.submit("2", 2);
+  REQUIRE(eventually([&] { return daemon->logged("the control key cannot be read"); }));
+  CHECK(says(lictor(world, {"check"}), "nothing is started, since "));
+  CHECK(says(lictor(world, {"list"}), "paused by a control key that cannot be read ("));
+  CHECK(lictor(world, {"resume"}).exit_code == 0);
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(daemon->runs());
 }

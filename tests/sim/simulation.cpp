@@ -238,7 +238,7 @@ void Simulation::strangers() {
   }
   if (strikes(Misfortune::kOverwriteControl)) {
     cluster_.store.overwrite_control();
-    oracle_.control(false);
+    oracle_.control(true);
   }
   if (strikes(Misfortune::kDeleteControl)) {
     cluster_.store.remove_control();

@@ -110,7 +110,7 @@ TEST_CASE("where nothing is found, it is told what was tried, and what the queue
   };
   CHECK(contains(error_of(known(R"({"taskType":"T"})")), "was never started; \"lictor why 7\""));
   CHECK(contains(error_of(known(R"({"taskType":"T","taskAttempt":1})")),
-                 "it has printed nothing, its log was removed"));
+                 "it was not begun yet, it has printed nothing, its log was removed"));
 
   Scene other{nothing_known()};
   LogsOptions options = state.options();

@@ -45,14 +45,25 @@ TEST_CASE("a new leader starts nothing before it knows whether the queue is paus
   }
 }
 
-TEST_CASE("a control key that may not be read, or holds nonsense, holds up no task") {
-  Cluster cluster;
-  cluster.store.overwrite_control();
-  Daemon& a = cluster.add(options_of("a"));
-  cluster.put("1");
-  cluster.run_for(1s);
-  CHECK(cluster.started == Keys{"tasks/1"});
-  CHECK(count(a, Fact::Kind::kStoreTrouble) == 1);
+TEST_CASE(
+    "a control key that holds nonsense holds the queue, whoever leads, until it is put right") {
+  Two two;
+  two.cluster.store.control(true, "");
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.store.overwrite_control();
+  two.cluster.run_for(1s);
+  two.cluster.tell(two.a, StopRequested{});
+  CHECK(two.until_leader(*two.b) < 100ms);
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.started.empty());
+  CHECK(two.b->queue->why(two.cluster.now, "tasks/1").front().kind == Reason::Kind::kPaused);
+  CHECK(count(two.a, Fact::Kind::kControlUnreadable) == 1);
+  CHECK(count(*two.b, Fact::Kind::kControlUnreadable) == 1);
+  two.cluster.store.control(false, "");
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.started == Keys{"tasks/1"});
+  CHECK(count(*two.b, Fact::Kind::kResumed) == 1);
 }
 
 TEST_CASE("who leads again reads again whether the queue is paused") {

@@ -121,10 +121,11 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
   ControlRead reply;
   reply.request = effect.request;
-  reply.ok = !control_unreadable_;
+  reply.ok = true;
   reply.unreadable = control_unreadable_;
   reply.found = control_.exists;
-  reply.paused = paused_;
+  reply.paused = paused_ || control_unreadable_;
+  if (control_unreadable_) reply.by = "nonsense";
   reply.step_down = step_down_;
   reply.consul_index = control_index();
   return spoiled(std::move(reply), control_reads_);

@@ -141,7 +141,8 @@ TEST_CASE("a reply that does not come in time is lost") {
     CHECK(response.delivery == Delivery::kLost);
     CHECK(boot_now() - before >= 50ms);
     CHECK(response.sent_at >= before);
-    CHECK(contains(response.error, "may have been carried out"));
+    const bool is_write = std::string_view{method} != "GET";
+    CHECK(contains(response.error, "may have been carried out") == is_write);
   }
 }
 

@@ -200,7 +200,7 @@ TEST_CASE("the operator's switches") {
   CHECK(control(R"({"paused":{"by":"ann"}})").by == "ann");
   CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").step_down == "x1");
   CHECK(control(R"({"step_down":{"id":"x1","by":"ann"}})").by == "ann");
-  CHECK_FALSE(control("nonsense").ok);  // so that what was paused stays paused
+  CHECK(control("nonsense").unreadable);  // so that what was paused stays paused
   CHECK(control("nonsense").error == "expected a JSON object, got nonsense");
   CHECK(decode(effect, reply(404, "", 9)).ok);
   CHECK_FALSE(decode(effect, reply(404, "", 9)).found);
@@ -308,6 +308,26 @@ TEST_CASE("a history takes in no keys from elsewhere") {
   REQUIRE(listed.ok);
   REQUIRE(listed.entries.size() == 1);
   CHECK(listed.entries.front().key == "l/q/tasks/1");
+}
+
+TEST_CASE("an operator's switches that cannot be read pause the queue, an empty value none") {
+  const auto read = [](const std::string& value) {
+    return decode(WatchControl{RequestId{1}, 0},
+                  reply(200, "[" + entry("l/q/control", value, 3) + "]", 9));
+  };
+  for (const char* value : {"nonsense", "[]", R"({"paused": treu})", R"({"paused": "yes"})"}) {
+    CAPTURE(value);
+    const auto control = read(value);
+    CHECK(control.ok);
+    CHECK(control.unreadable);
+    CHECK(control.paused);
+    CHECK(control.by.starts_with("a control key that cannot be read (expected") !=
+          control.by.starts_with("a control key that cannot be read (paused: expected"));
+  }
+  const auto empty = read("");
+  CHECK(empty.ok);
+  CHECK_FALSE(empty.unreadable);
+  CHECK_FALSE(empty.paused);
 }
 
 TEST_CASE("an operator's switch that is nested without end is unreadable, and harms nobody") {
