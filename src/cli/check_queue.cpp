@@ -176,12 +176,29 @@ class QueueCheck {
     return "its daemon does not answer: " + healthy.error().message;
   }
 
+  // Nobody leads.
+  void check_who_waits() {
+    std::vector<std::string> up;
+    const auto members = read_members(store_, queue_.layout);
+    for (const Member& member : members.value_or(std::vector<Member>{})) {
+      const auto seen = parse_rfc3339(member.seen);
+      if (seen && wall_now() - *seen <= kSilent) up.push_back(member.node);
+    }
+    if (up.empty()) {
+      return report_.warn(name("leader"), "nobody leads: no task is carried out",
+                          "start a daemon (\"lictor run\"); if one is up, its log says what it "
+                          "waits for");
+    }
+    report_.warn(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
+                 "after a crash of the last leader they wait out its lock-delay, who stepped down "
+                 "stands back for 10s: their logs say which");
+  }
+
   client::Leader check_leader() {
     const auto lock = store_.get(queue_.layout.leader_key);
     if (!lock) return {};  // told by the rights
     if (!*lock || (*lock)->session.empty()) {
-      report_.warn(name("leader"), "nobody leads: no task is carried out",
-                   "start a daemon (\"lictor run\"); if one is up, its log says what it waits for");
+      check_who_waits();
       return {};
     }
     const auto value = wire::parse_json((*lock)->value);
@@ -221,6 +238,11 @@ class QueueCheck {
           "nothing is started, since " + queue_.layout.control_key + " cannot be read: " + fault,
           "\"lictor resume\" or \"lictor pause\" puts it right");
       return;
+    }
+    if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
+      report_.warn(name("control"), queue_.layout.control_key + ": " + printable(odd),
+                   "nothing acts on it; \"lictor pause\" and \"lictor leader --step-down\" write "
+                   "what is acted on");
     }
     const PauseState state = client::read_pause((*control)->value);
     if (!state.paused) return;

@@ -45,11 +45,11 @@ Member member_of(std::string name, const std::string& value) {
 
 }  // namespace
 
-Result<std::vector<Member>> read_members(const Client& client) {
-  const std::string& prefix = client.layout.members_prefix;
-  auto listed = client.store.list(prefix);
+Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout) {
+  const std::string& prefix = layout.members_prefix;
+  auto listed = store.list(prefix);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  const auto lock = client.store.get(client.layout.leader_key);
+  const auto lock = store.get(layout.leader_key);
   std::string leader;
   if (lock && *lock && !(*lock)->session.empty()) {
     const auto value = wire::parse_json((*lock)->value);

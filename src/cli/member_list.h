@@ -23,7 +23,10 @@ struct Member {
 };
 
 /// In the order of their keys. Errors: those of Store::list().
-[[nodiscard]] Result<std::vector<Member>> read_members(const Client& client);
+[[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout);
+[[nodiscard]] inline Result<std::vector<Member>> read_members(const Client& client) {
+  return read_members(client.store, client.layout);
+}
 
 /// What `node` says of itself among the members; nothing: there is no such entry, or it may not be
 /// read.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -73,6 +74,24 @@ std::string control_fault(std::string_view control) {
   const nlohmann::json paused = value->value("paused", nlohmann::json{});
   if (paused.is_null() || paused.is_boolean() || paused.is_object()) return {};
   return "paused: expected true, false or an object, got " + excerpt(paused.dump());
+}
+
+std::string odd_switches(std::string_view control) {
+  static const std::vector<std::string_view> kSwitches{"paused", "resumed", "step_down"};
+  const auto value = wire::parse_json(control);
+  if (!value || !value->is_object()) return {};
+  for (const auto& [name, content] : value->items()) {
+    if (std::find(kSwitches.begin(), kSwitches.end(), name) == kSwitches.end()) {
+      const std::string near = nearest(name, kSwitches);
+      return '"' + excerpt(name) + "\" is no switch" +
+             (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+    }
+  }
+  const nlohmann::json step_down = value->value("step_down", nlohmann::json{});
+  if (step_down.is_null() || (step_down.is_object() && !text_of(step_down, "id").empty()))
+    return {};
+  return "step_down: expected an object with an \"id\", a new one for each request, got " +
+         excerpt(step_down.dump());
 }
 
 PauseState read_pause(std::string_view control) {

@@ -23,6 +23,10 @@ namespace lictor::client {
 /// What keeps a leader from reading the switches in the control key; empty: nothing.
 [[nodiscard]] std::string control_fault(std::string_view control);
 
+/// What in a control key that can be read is no switch, or has a form that nothing acts on, in
+/// words; empty: nothing.
+[[nodiscard]] std::string odd_switches(std::string_view control);
+
 /// What the value says of a pause. What cannot be read is one: a leader starts nothing until it is
 /// put right.
 [[nodiscard]] PauseState read_pause(std::string_view control);

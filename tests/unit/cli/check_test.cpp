@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/clock.h"
+#include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/member_list.h"
 #include "harness.h"
@@ -99,6 +101,23 @@ TEST_CASE("a leader whose daemon does not answer is told before its session ends
         test::entry("lictor/q/members/a", R"({"node":"a","host":")" + own_host_name() +
                                               R"(","admin":["http://127.0.0.1:1"]})")}});
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
+}
+
+TEST_CASE("where nobody leads it is told who is up, and of switches that nothing acts on") {
+  const auto member = [](const std::string& seen) {
+    return std::pair<std::string, std::string>{
+        "/v1/kv/lictor/q/members/",
+        test::entry("lictor/q/members/a", R"({"node":"a","seen":")" + seen + R"("})", 7, "s1")};
+  };
+  const std::string now = format_rfc3339(wall_now());
+  const std::string text =
+      text_of(queue(), false,
+              {member(now),
+               {"/v1/kv/lictor/q/control", test::entry("lictor/q/control", R"({"pause":true})")}});
+  CHECK(contains(text, "nobody leads now; up and waiting for the lead: a"));
+  CHECK(contains(text, R"("pause" is no switch; did you mean "paused"?)"));
+  const std::string long_ago = text_of(queue(), false, {member("2020-01-01T00:00:00Z")});
+  CHECK(contains(long_ago, "nobody leads: no task is carried out"));
 }
 
 TEST_CASE("tasks that wait for want of an executor are told by their types") {

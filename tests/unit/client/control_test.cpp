@@ -63,6 +63,20 @@ TEST_CASE("pausing and resuming leave a trace, and the other switches as they ar
   CHECK_FALSE(read_pause(resumed).paused);
 }
 
+TEST_CASE("what in the control key nothing acts on is told") {
+  for (const char* fine : {"", "{}", "nonsense", R"({"paused":true,"resumed":{"by":"x"}})",
+                           R"({"step_down":null})", R"({"step_down":{"id":"1"}})"}) {
+    CAPTURE(fine);
+    CHECK(odd_switches(fine).empty());
+  }
+  CHECK(odd_switches(R"({"pause":true})") == R"("pause" is no switch; did you mean "paused"?)");
+  CHECK(odd_switches(R"({"other":true})") == R"("other" is no switch)");
+  for (const char* odd :
+       {R"({"step_down":"yes"})", R"({"step_down":{}})", R"({"step_down":{"id":1}})"}) {
+    CHECK(odd_switches(odd).starts_with("step_down: expected an object with an \"id\""));
+  }
+}
+
 TEST_CASE("a pause is read as the daemon reads it") {
   CHECK(read_pause(R"({"paused":true})").paused);
   CHECK_FALSE(read_pause(R"({"paused":false})").paused);
