@@ -9,7 +9,6 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/admin_client.h"
 #include "cli/check_report.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
@@ -162,18 +161,6 @@ class QueueCheck {
     const std::string detail = "the token may not hold sessions of node " + agent_node_;
     if (!serves_) return report_.ok(name("session"), detail + "; only a daemon needs it");
     report_.fail(name("session"), detail, remedy, ErrorCode::kPermissionDenied);
-  }
-
-  // Asks its admin face, if it can be reached from here: it refuses long before a dead daemon's
-  // session ends. Empty: it answers, or cannot be asked.
-  [[nodiscard]] static std::string silence_of(const Member& member) {
-    const Reach reach = reach_of(member, own_host_name());
-    if (reach.addresses.empty()) return {};
-    auto face = AdminClient::open(reach.addresses);
-    if (!face) return {};
-    const auto healthy = face->get("/healthz");
-    if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {};
-    return "its daemon does not answer: " + healthy.error().message;
   }
 
   // Nobody leads.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -122,6 +123,17 @@ void tell(const Client& client, const Lock& lock) {
   line("session", holder);
 }
 
+// Who steps down stands back for a while, and leads again if nobody else wants to.
+void note_if_alone(const Client& client, const std::string& leader) {
+  const auto members = read_members(client);
+  if (!members || members->empty()) return;  // not known
+  const bool alone = std::all_of(members->begin(), members->end(),
+                                 [&](const Member& member) { return member.node == leader; });
+  if (alone) {
+    client.console.complain("no other daemon is up to take the lead from " + printable(leader));
+  }
+}
+
 // Waits until another session holds the lock than `before`'s.
 Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
@@ -145,6 +157,11 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
       }
       return kDone;
     }
+    if (released && !now.session.empty()) {
+      return fail(ErrorCode::kFailed, before.name() +
+                                          " stepped down, and leads again, since nobody else took "
+                                          "the lead; is another daemon up?");
+    }
     if (now.session.empty()) {
       if (!std::exchange(released, true)) {
         client.console.progress(printable(before.name()) + " stepped down; nobody leads yet");
@@ -159,6 +176,13 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
   if (released) {
     return fail(ErrorCode::kFailed, before.name() + " stepped down, but nobody has taken the lead" +
                                         within + "; is another daemon up?");
+  }
+  const auto member = read_member(client.store, client.layout, before.name());
+  if (const std::string silent = member ? silence_of(*member) : std::string{}; !silent.empty()) {
+    return fail(ErrorCode::kFailed, before.name() + " has not stepped down" + within + ": " +
+                                        silent +
+                                        "; if it is dead, another takes the lead when its session "
+                                        "has ended and the lock-delay is over");
   }
   return fail(ErrorCode::kFailed,
               before.name() + " has not stepped down" + within +
@@ -185,6 +209,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
     tell(client, *lock);
     return kDone;
   }
+  note_if_alone(client, lock->name());
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (!options.wait) {
     if (client.json) {

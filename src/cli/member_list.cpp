@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/admin_client.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -92,6 +93,16 @@ Reach reach_of(const Member& member, std::string_view own_host) {
                       : "its admin face listens on its own host's loopback only; set admin.listen "
                         "there to an address that can be reached from here, or ask on that host";
   return reach;
+}
+
+std::string silence_of(const Member& member) {
+  const Reach reach = reach_of(member, own_host_name());
+  if (reach.addresses.empty()) return {};
+  auto face = AdminClient::open(reach.addresses);
+  if (!face) return {};
+  const auto healthy = face->get("/healthz");
+  if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {};
+  return "its daemon does not answer: " + healthy.error().message;
 }
 
 std::string own_host_name() {

@@ -44,6 +44,10 @@ struct Reach {
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
 
+/// Asks its admin face, if it can be reached from here: it refuses long before a dead daemon's
+/// session ends. Empty: it answers, or cannot be asked. Blocks, 5 s at most.
+[[nodiscard]] std::string silence_of(const Member& member);
+
 [[nodiscard]] std::string own_host_name();
 
 }  // namespace lictor::cli

@@ -424,6 +424,10 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   // Nobody can be asked, and its session lives on.
   says(lictor(world, {"why", "2"}), "it is claimed, and runs or is about to: running on ");
   says(lictor(world, {"check"}), " leads, but its daemon does not answer: ");
+  const Output asked = lictor(world, {"leader", "--step-down", "--timeout", "100ms"});
+  CHECK(asked.exit_code == 1);
+  says(asked, "no other daemon is up to take the lead");
+  says(asked, " has not stepped down within 100ms: its daemon does not answer: ");
   daemon.start();
   // The same session leads again, and it has one slot.
   REQUIRE(eventually([&] { return told("1") == "running, 2"; }));
