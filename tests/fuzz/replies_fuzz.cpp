@@ -138,8 +138,8 @@ void check_single_keys(const http::Response& response) {
   FUZZ_REQUIRE(leader.ok == leader.error.empty());
   FUZZ_REQUIRE(leader.session.empty() || !leader.holder.empty());
   const auto control = wire::decode(WatchControl{kRequest, 0}, response);
-  FUZZ_REQUIRE(control.ok == control.error.empty());
-  FUZZ_REQUIRE(!control.unreadable || !control.ok);
+  FUZZ_REQUIRE((control.ok && !control.unreadable) == control.error.empty());
+  FUZZ_REQUIRE(!control.unreadable || (control.ok && control.paused && !control.by.empty()));
   const auto history = wire::decode(layout(), ListHistory{kRequest}, response);
   FUZZ_REQUIRE(history.ok == history.error.empty());
 }
