@@ -14,6 +14,7 @@
 #include "cli/member_list.h"
 #include "client/control.h"
 #include "client/task_info.h"
+#include "wire/consul.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -219,7 +220,7 @@ class QueueCheck {
     if (!tasks_readable_) return;
     const auto control = store_.get(queue_.layout.control_key);
     if (!control || !*control) return;
-    if (const std::string fault = client::control_fault((*control)->value); !fault.empty()) {
+    if (const std::string fault = wire::control_fault((*control)->value); !fault.empty()) {
       report_.warn(
           name("control"),
           "nothing is started, since " + queue_.layout.control_key + " cannot be read: " + fault,

@@ -67,15 +67,6 @@ std::string with_resume(std::string_view control, std::string_view by, WallTime 
   return changed(control, {"paused", "resumed"}, R"("resumed":{)" + who_and_when(by, at) + '}');
 }
 
-std::string control_fault(std::string_view control) {
-  if (control.empty()) return {};
-  const auto value = wire::parse_json(control);
-  if (!value || !value->is_object()) return "expected a JSON object, got " + excerpt(control);
-  const nlohmann::json paused = value->value("paused", nlohmann::json{});
-  if (paused.is_null() || paused.is_boolean() || paused.is_object()) return {};
-  return "paused: expected true, false or an object, got " + excerpt(paused.dump());
-}
-
 std::string odd_switches(std::string_view control) {
   static const std::vector<std::string_view> kSwitches{"paused", "resumed", "step_down"};
   const auto value = wire::parse_json(control);
@@ -96,7 +87,7 @@ std::string odd_switches(std::string_view control) {
 
 PauseState read_pause(std::string_view control) {
   PauseState state;
-  if (const std::string fault = control_fault(control); !fault.empty()) {
+  if (const std::string fault = wire::control_fault(control); !fault.empty()) {
     state.paused = true;
     state.by = wire::unreadable_control(fault);
     return state;

@@ -20,9 +20,6 @@ namespace lictor::client {
 /// The same without the pause, and with a trace of who ended it.
 [[nodiscard]] std::string with_resume(std::string_view control, std::string_view by, WallTime at);
 
-/// What keeps a leader from reading the switches in the control key; empty: nothing.
-[[nodiscard]] std::string control_fault(std::string_view control);
-
 /// What in a control key that can be read is no switch, or has a form that nothing acts on, in
 /// words; empty: nothing.
 [[nodiscard]] std::string odd_switches(std::string_view control);

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "client/control.h"
 #include "client/queue.h"
+#include "wire/consul.h"
 
 namespace lictor::client {
 namespace {
@@ -41,7 +42,7 @@ std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by
 
 Result<bool> pause_queue(const Queue& queue, const std::string& reason, const std::string& by) {
   return change_control(queue, [&](std::string_view control) -> std::optional<std::string> {
-    if (control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
+    if (wire::control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
     return with_pause(control, whoever(by), wall_now(), reason);
   });
 }
@@ -64,7 +65,7 @@ Result<void> ask_to_step_down(const Queue& queue) {
   const std::string id = random.hex();
   const auto asked =
       change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
-        if (const std::string fault = control_fault(control); !fault.empty()) {
+        if (const std::string fault = wire::control_fault(control); !fault.empty()) {
           return fail(ErrorCode::kInvalid, fault +
                                                "; the leader reads no request in it: \"lictor "
                                                "resume\" or \"lictor pause\" puts it right");

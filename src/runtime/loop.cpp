@@ -162,8 +162,8 @@ void Loop::wait(Instant deadline) {
 }
 
 void Loop::read_polled() {
-  for (const pollfd* counted :
-       {&polled_[0], &polled_[3]}) {  // a wake-up; a timer's, or a late one's
+  // A wake-up, and the timer's, which may be that of an earlier wait.
+  for (const pollfd* counted : {&polled_[0], &polled_[3]}) {
     std::uint64_t count = 0;
     if (counted->revents == 0) continue;
     [[maybe_unused]] const auto got = read(counted->fd, &count, sizeof count);

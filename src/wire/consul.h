@@ -54,7 +54,9 @@ struct Binding {
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
 /// A value that cannot be read pauses the queue, by unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
-/// By whom, then, in words; `fault` says what was expected.
+/// What keeps the switches in the control key's value from being read; empty: nothing.
+[[nodiscard]] std::string control_fault(std::string_view value);
+/// By whom the queue is paused, then, in words.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&,
                                        const http::Response&);

@@ -249,6 +249,15 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   return event;
 }
 
+std::string control_fault(std::string_view value) {
+  if (value.empty()) return {};
+  const auto control = parse_json(value);
+  if (!control || !control->is_object()) return "expected a JSON object, got " + excerpt(value);
+  const json paused = control->value("paused", json{});
+  if (paused.is_null() || paused.is_boolean() || paused.is_object()) return {};
+  return "paused: expected true, false or an object, got " + excerpt(paused.dump());
+}
+
 std::string unreadable_control(std::string_view fault) {
   return "a control key that cannot be read (" + std::string{fault} + ")";
 }
@@ -259,24 +268,18 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
   event.denied = replied(response, 403);
   if (!entry) return event;
   event.ok = event.found = true;
-  const auto unreadable = [&](std::string fault) {
+  if (std::string fault = control_fault(entry->value); !fault.empty()) {
     event.unreadable = event.paused = true;
     event.by = unreadable_control(fault);
     event.error = std::move(fault);
     return event;
-  };
-  const auto control = parse_json(entry->value.empty() ? "{}" : std::string_view{entry->value});
-  if (!control || !control->is_object()) {
-    return unreadable("expected a JSON object, got " + excerpt(entry->value));
   }
+  const auto control = parse_json(entry->value.empty() ? "{}" : std::string_view{entry->value});
   const auto part = [&](const char* name) -> std::optional<json> {
     const auto it = control->find(name);
     return it == control->end() || it->is_null() ? std::optional<json>{} : std::optional{*it};
   };
   const auto paused = part("paused");
-  if (paused && !paused->is_object() && !paused->is_boolean()) {
-    return unreadable("paused: expected true, false or an object, got " + excerpt(paused->dump()));
-  }
   event.paused = paused && (paused->is_object() || *paused == json(true));
   const auto step_down = part("step_down");
   event.step_down = field(step_down, "id");

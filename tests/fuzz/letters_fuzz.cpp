@@ -6,6 +6,7 @@
 #include "client/dead_letters.h"
 #include "client/task_info.h"
 #include "fuzz.h"
+#include "wire/consul.h"
 #include "wire/record.h"
 
 namespace lictor::fuzz {
@@ -46,15 +47,15 @@ void check_task(const std::string& text) {
 
 void check_control(const std::string& text) {
   const WallTime at{std::chrono::seconds{1'700'000'000}};
-  static_cast<void>(client::control_fault(text));
+  static_cast<void>(wire::control_fault(text));
   static_cast<void>(client::read_pause(text));
   const std::string paused = client::with_pause(text, "me", at, "a reason");
-  FUZZ_REQUIRE(client::control_fault(paused).empty());
+  FUZZ_REQUIRE(wire::control_fault(paused).empty());
   const PauseState state = client::read_pause(paused);
   FUZZ_REQUIRE(state.paused && state.by == "me" && state.reason == "a reason" && state.at == at);
   const std::string resumed = client::with_resume(paused, "me", at);
   FUZZ_REQUIRE(!client::read_pause(resumed).paused);
-  FUZZ_REQUIRE(client::control_fault(client::with_step_down(resumed, "id", "me", at)).empty());
+  FUZZ_REQUIRE(wire::control_fault(client::with_step_down(resumed, "id", "me", at)).empty());
 }
 
 }  // namespace
