@@ -151,6 +151,13 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   return Use::kAll;
 }
 
+void Listing::ask_anew(Instant now, What what, Effects& out) {
+  if (watch_) out.emplace_back(CancelRequest{std::exchange(watch_, {})});
+  index_ = 0;
+  if (what == What::kWhole) by_name_ = false;
+  watch_at_ = slow_watch_at_ = now;
+}
+
 void Listing::brought(Instant now, std::size_t tasks) {
   streaming_ = tasks < kSeveral ? 0 : std::min(streaming_ + 1, kStream);
   if (streaming_ < kStream || watch_) return;

@@ -51,6 +51,11 @@ class Listing {
   /// Something of ours was written below the prefix, with this ModifyIndex.
   void wrote(std::uint64_t index) { wrote_ = std::max(wrote_, index); }
 
+  enum class What { kAsBefore, kWhole };
+  /// Reads the names, or if the list is short everything, without waiting for a change; or
+  /// everything in any case.
+  void ask_anew(Instant now, What what, Effects& out);
+
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
 
@@ -65,6 +70,12 @@ class Listing {
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
   [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
+  /// The list is long: watched by name.
+  [[nodiscard]] bool by_name() const { return by_name_; }
+  /// There are tasks that were listed, or will be at once, and are not read yet.
+  [[nodiscard]] bool behind() const {
+    return !complete_ || index_ == 0 || !wanted_.empty() || !fetching_.empty();
+  }
 
  private:
   // The least of the last few times: one that something else has delayed says nothing.

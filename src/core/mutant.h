@@ -24,6 +24,7 @@ namespace lictor::core {
   X(FinishTwice, "a finish that was applied is sent again")                              \
   X(LoseRequeued, "what shared a transaction with a refused operation is dropped")       \
   X(IgnoreLane, "serialKey is ignored")                                                  \
+  X(ForgetDistant, "a task of much later is not read again when it is near")             \
   X(OrderByKey, "tasks start in the order of their keys")                                \
   X(IgnoreExecuteAt, "a task starts before its executeAt")                               \
   X(IgnorePause, "tasks are claimed and started although the queue is paused")           \

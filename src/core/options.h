@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -104,6 +105,9 @@ struct QueueOptions {
   // Full ones. What is not full goes beside one other at most: with more of them each would carry
   // less, and Consul's cost is by the transaction.
   std::size_t transactions_in_flight = 16;
+  // A task of a list that is watched by name is read again so long before it may be claimed, or up
+  // to twice as long, and is not kept in memory until then.
+  Duration distance = 1min;
   // A longer list is watched by name: below this a reading with values costs Consul no more than
   // one with names (CONSUL-FACTS.md 11).
   std::size_t whole_list_bytes = 64 * 1024;
@@ -128,6 +132,13 @@ struct QueueOptions {
     drain_timeout = other.drain_timeout;
     types = other.types;
     any_type = other.any_type;
+  }
+
+  /// Whether each type that has an executor in `other` has one here.
+  [[nodiscard]] bool runs_all_of(const QueueOptions& other) const {
+    if (any_type || other.any_type) return any_type.has_value();
+    return std::all_of(other.types.begin(), other.types.end(),
+                       [this](const auto& type) { return types.contains(type.first); });
   }
 
   /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span().

@@ -38,6 +38,7 @@ void Queue::pump(Instant now, Effects& out) {
   if (lease_.holding()) {
     if (!control_ && now >= control_at_) watch_control(now, out);
     commits_.on_time(now, out);
+    read_distant(now, out);
     listing_.on_time(now, busy(), out);
     history_.on_time(now, out);
     stop_timed_out(now, out);
@@ -121,6 +122,9 @@ Instant Queue::next_deadline() const {
   if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
   if (const auto due = attempts_.next_due()) next = std::min(next, instant_of(*due));
   if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
+  if (const auto due = schedule_.next_distant()) {
+    next = std::min(next, instant_of(*due - distance(1)));
+  }
   // What expires while we may not write stays in the schedule, and is no reason to look.
   if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
     if (const auto expiry = schedule_.next_expiry()) next = std::min(next, instant_of(*expiry));
@@ -135,7 +139,8 @@ bool Queue::drained() const {
 
 Queue::Held Queue::held() const {
   Held held;
-  held.tasks = schedule_.size();
+  held.distant = schedule_.distant_size();
+  held.tasks = schedule_.size() - held.distant;
   held.unacked = attempts_.count(Attempt::State::kSettling);
   held.claimed = attempts_.size() - held.unacked;
   held.writes = commits_.writes();
@@ -192,6 +197,7 @@ void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
 void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   const bool had_history = options_.history.has_value();
   const bool followed_jobs = adaptive_.enabled();
+  const bool loses_executor = !event.options->runs_all_of(options_);
   options_.take_limits(*event.options);
   rate_.set(options_.rate_limit);
   told_no_executor_.clear();
@@ -205,6 +211,11 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   };
   schedule_.refresh(is_startable, options_.serialize_retries);
   if (!lease_.holding()) return;
+  if (schedule_.next_distant() && loses_executor) {
+    // Whose executor is gone the distant tasks do not tell.
+    schedule_.doubt_distant();
+    listing_.ask_anew(now, Listing::What::kWhole, out);
+  }
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);
   // What was held by the jobs' time, and would have gone back by it, too.

@@ -61,7 +61,8 @@ class Queue {
 
   /// What it holds in memory, for who checks that it stays bounded.
   struct Held {
-    std::size_t tasks = 0;      ///< that wait
+    std::size_t tasks = 0;      ///< that wait, but the distant ones
+    std::size_t distant = 0;    ///< of which a name's hash and a time are held
     std::size_t claimed = 0;    ///< or being claimed; with those that run
     std::size_t unacked = 0;    ///< ended, but not yet in Consul
     std::size_t writes = 0;     ///< on their way, those in flight included
@@ -110,6 +111,9 @@ class Queue {
   void take_in(Instant now, const StoredRecord& record, Effects& out);
   void take_in(Instant now, const Task& task, Effects& out);
   void take_in(Instant now, const BadRecord& record, Effects& out);
+  [[nodiscard]] bool is_distant(Instant now, const Task& task) const;
+  [[nodiscard]] std::chrono::milliseconds distance(int times) const;
+  void read_distant(Instant now, Effects& out);
   void forget(const std::string& key);
   using Names = std::vector<std::string_view>;  // in order
   void compare(Instant now, const Names& listed, const TasksListed& event, Effects& out);
@@ -158,6 +162,7 @@ class Queue {
 
   // queue_why.cpp
   void why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>& reasons) const;
+  void why_none(std::vector<Reason>& reasons) const;
   void why_waiting(Instant now, const Task& task, std::vector<Reason>& reasons) const;
   void why_busy(Instant now, const Task& task, std::vector<Reason>& reasons) const;
   [[nodiscard]] std::string any_running() const;

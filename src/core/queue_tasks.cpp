@@ -58,8 +58,8 @@ void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
 
 void Queue::take_in(Instant now, const Task& task, Effects& out) {
   if (mutant(Mutant::kForgetOrphan) && task.stamp.taken) return;
-  const auto known = schedule_.find(task.key);
-  if (known && known->modify_index >= task.modify_index) return;
+  const auto known = schedule_.version(task.key);
+  if (known && *known >= task.modify_index) return;
   if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
     left_alone_[task.key] = {task.modify_index};
     forget(task.key);
@@ -73,14 +73,38 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
     told_no_executor_.insert(task.type);
     out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
   }
-  if (known && task.modify_index > known->modify_index) {
+  if (known.value_or(0) != 0) {
     out.emplace_back(Fact{Fact::Kind::kChanged, task.key, 0, 0, {}, {}});
   }
   if (!known) ++new_tasks_;
   refused_.erase(task.key);  // what it is now was not refused yet
+  if (is_distant(now, task)) {
+    schedule_.put_distant(task, *due_of(task));
+    return;
+  }
   auto taken = std::make_shared<Task>(task);
   correct_retry(now, *taken);
   put(std::move(taken));
+}
+
+// Of a hundred thousand tasks for tomorrow each would take a kilobyte.
+bool Queue::is_distant(Instant now, const Task& task) const {
+  const auto due = due_of(task);
+  if (!due || !listing_.by_name() || policy_of(task) == nullptr) return false;
+  const bool expires_first = task.expire_at && *task.expire_at < *due;
+  return !expires_first && task.stamp == Stamp{} && *due > wall(now) + distance(2);
+}
+
+std::chrono::milliseconds Queue::distance(int times) const {
+  return std::chrono::ceil<std::chrono::milliseconds>(options_.preload + times * options_.distance);
+}
+
+// Many at once: each time takes a reading of all the names.
+void Queue::read_distant(Instant now, Effects& out) {
+  const auto next = schedule_.next_distant();
+  if (!next || *next > wall(now) + distance(1)) return;
+  if (!schedule_.forget_distant(wall(now) + distance(2))) return;
+  listing_.ask_anew(now, Listing::What::kAsBefore, out);
 }
 
 // A retry further ahead than any that lictor sets was set by a clock that went wrong, and has been
@@ -118,8 +142,8 @@ void Queue::put(std::shared_ptr<const Task> task) {
 }
 
 void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
-  const auto known = schedule_.find(record.key);
-  if (known && known->modify_index >= record.modify_index) return;  // an answer that came late
+  const auto known = schedule_.version(record.key);
+  if (known && *known >= record.modify_index) return;  // an answer that came late
   forget(record.key);
   // In a dead letter its bytes stand in base64 at worst.
   if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
@@ -186,8 +210,8 @@ bool Queue::leave_if_unnameable(const std::string& key, std::uint64_t index, Eff
 }
 
 // Of a hundred thousand names all but a few are of what waits: those are told by their hashes, and
-// if they are as many as wait, none is gone. Else the names, what waits and what is ours are walked
-// together, in order.
+// if they are as many as wait, none is gone. Else the names and what waits are walked together, in
+// order; nobody is told of the distant tasks that are gone, of which not even the keys are known.
 //
 // A key that we know from before the listing and that the listing does not show is gone. One whose
 // ModifyIndex is above the listing's index is newer than the listing, and says nothing. Nor does a
@@ -227,22 +251,17 @@ void Queue::compare(Instant now, const Names& listed, const TasksListed& event, 
     }
   };
   const Names others = schedule_.others(listed);
-  if (listed.size() - others.size() == schedule_.size()) {
-    for (const std::string_view name : others) pass_name(name);
-  } else {
+  for (const std::string_view name : others) pass_name(name);
+  pass_mine_before(kAfterAll);
+  if (listed.size() - others.size() != schedule_.size()) {
     auto name = listed.begin();
     schedule_.for_each([&](const Task& task) {
-      int order = 1;
-      while (name != listed.end() && (order = name->compare(task.key)) < 0) pass_name(*name++);
-      if (order == 0) {
-        ++name;
-      } else if (is_old(task)) {
-        gone.push_back(task.key);
-      }
+      while (name != listed.end() && *name < task.key) ++name;
+      if (name != listed.end() && *name == task.key) return;
+      if (is_old(task)) gone.push_back(task.key);
     });
-    while (name != listed.end()) pass_name(*name++);
+    if (event.marker) schedule_.forget_distant_others(listed, event.consul_index);
   }
-  pass_mine_before(kAfterAll);
   for (const std::string& key : gone) {
     forget(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});

@@ -22,8 +22,11 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
     reasons.push_back({Kind::kBurying});
   } else if (const auto task = schedule_.find(key)) {
     why_waiting(now, *task, reasons);
+  } else if (const auto due = schedule_.distant_due(key)) {
+    why_none(reasons);
+    reasons.push_back({.kind = Kind::kNotDue, .until = due});
   } else {
-    reasons.push_back({listing_.complete() ? Kind::kUnknownTask : Kind::kReading});
+    reasons.push_back({listing_.behind() ? Kind::kReading : Kind::kUnknownTask});
   }
   return reasons;
 }
@@ -61,11 +64,16 @@ void Queue::why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>
   }
 }
 
-void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reasons) const {
-  const std::size_t before = reasons.size();
+// What holds whatever waits.
+void Queue::why_none(std::vector<Reason>& reasons) const {
   if (drain_ != Drain::kNone) reasons.push_back({Kind::kDraining});
   if (paused_) reasons.push_back({.kind = Kind::kPaused, .text = paused_by_});
   if (!listing_.complete() || !control_known_) reasons.push_back({Kind::kReading});
+}
+
+void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reasons) const {
+  const std::size_t before = reasons.size();
+  why_none(reasons);
   if (!schedule_.startable(task.key)) {
     reasons.push_back({.kind = Kind::kNoExecutor, .text = task.type});
     return;

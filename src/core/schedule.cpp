@@ -24,15 +24,17 @@ bool Schedule::ByDue::operator()(const Task* a, const Task* b) const {
 }
 
 void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_lane) {
-  if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
-    const auto known = it->second.task;
-    erase(it);
-    if (known->serial_key != task->serial_key) release(*known);
+  if (known_.find(task->key) != nullptr && !erase_distant(task->key)) {
+    if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
+      const auto known = it->second.task;
+      erase(it);
+      if (known->serial_key != task->serial_key) release(*known);
+    }
   }
   const Task* raw = task.get();
   // As they are listed each is the last by its key, and often by its time.
   const auto it = tasks_.emplace_hint(tasks_.end(), raw->key, Waiting{std::move(task), startable});
-  hashes_.insert(raw->key);
+  known_.insert(raw->key);
   // Begun, by whomever, and not ended: the others of its serialKey come after it.
   const bool begun = raw->stamp.taken || (holds_lane && raw->stamp.attempt != 0);
   if (startable && !raw->serial_key.empty() && begun) {
@@ -51,7 +53,15 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
   if (can_expire(*raw)) expiring_.emplace(*raw->expire_at, raw->key);
 }
 
+void Schedule::put_distant(const Task& task, WallTime due) {
+  remove(task.key);
+  known_.insert(task.key, task.modify_index, due);
+  ++distant_;
+  next_distant_ = std::min(next_distant_, due);
+}
+
 bool Schedule::remove(std::string_view key) {
+  if (erase_distant(key)) return true;
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return false;
   const auto task = it->second.task;
@@ -98,8 +108,47 @@ void Schedule::unpark(const std::string& serial_key) {
 void Schedule::erase(Tasks::iterator it) {
   const auto task = it->second.task;  // keeps the key's bytes alive until the map lets it go
   drop_from_orders(it);
-  hashes_.erase(task->key);
+  known_.erase(task->key);
   tasks_.erase(it);
+}
+
+bool Schedule::erase_distant(std::string_view key) {
+  if (distant_ == 0) return false;
+  const KeyTable::Entry* known = known_.find(key);
+  if (known == nullptr || !known->distant()) return false;
+  known_.erase(key);
+  --distant_;
+  return true;
+}
+
+std::optional<WallTime> Schedule::next_distant() const {
+  if (distant_ == 0 || mutant(Mutant::kForgetDistant)) return std::nullopt;
+  return next_distant_;
+}
+
+bool Schedule::forget_distant(WallTime until) {
+  next_distant_ = WallTime::max();
+  const std::size_t forgotten = known_.erase_if([&](const KeyTable::Entry& known) {
+    if (!known.distant()) return false;
+    if (known.due <= until) return true;
+    next_distant_ = std::min(next_distant_, known.due);
+    return false;
+  });
+  distant_ -= forgotten;
+  return forgotten != 0;
+}
+
+void Schedule::forget_distant_others(const std::vector<std::string_view>& keys,
+                                     std::uint64_t version) {
+  distant_ -= known_.erase_others(keys, [version](const KeyTable::Entry& known) {
+    return known.distant() && known.version <= version;
+  });
+}
+
+void Schedule::doubt_distant() {
+  known_.for_each([](KeyTable::Entry& known) {
+    if (known.distant()) known.version = 0;
+  });
 }
 
 void Schedule::drop_from_orders(Tasks::iterator it) {
@@ -126,14 +175,28 @@ void Schedule::clear() {
   delayed_.clear();
   expiring_.clear();
   lanes_.clear();
-  parked_ = 0;
-  hashes_.clear();
+  parked_ = distant_ = 0;
+  next_distant_ = WallTime::max();
+  known_.clear();
   tasks_.clear();
 }
 
 std::shared_ptr<const Task> Schedule::find(std::string_view key) const {
   const auto it = tasks_.find(key);
   return it == tasks_.end() ? nullptr : it->second.task;
+}
+
+std::optional<std::uint64_t> Schedule::version(std::string_view key) const {
+  const KeyTable::Entry* known = known_.find(key);
+  if (known == nullptr) return std::nullopt;
+  if (known->distant()) return known->version;
+  const auto task = tasks_.find(key);
+  return task == tasks_.end() ? std::nullopt : std::optional{task->second.task->modify_index};
+}
+
+std::optional<WallTime> Schedule::distant_due(std::string_view key) const {
+  const KeyTable::Entry* known = known_.find(key);
+  return known == nullptr || !known->distant() ? std::nullopt : std::optional{known->due};
 }
 
 void Schedule::advance(WallTime wall) {

@@ -6,7 +6,9 @@
 //        |                             |
 //        +--- expiring, by expireAt ---+--take_expired()--> a dead letter
 //
-// What has no executor here stays known and is not offered.
+// What has no executor here stays known and is not offered. A distant task is due so much later
+// that it need not be in memory: that it is there, its version and when it is due are all that is
+// known of it, and not even its key, until it is forgotten in order to be read again.
 //
 // Tasks of one serialKey share a lane, which one task at a time holds: from its claim to its end,
 // over retries too, so that order is kept. Ready tasks of a held lane are parked, and come back to
@@ -21,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/key_hashes.h"
+#include "core/key_table.h"
 #include "core/task.h"
 
 namespace lictor::core {
@@ -31,7 +33,9 @@ class Schedule {
   /// Takes in `task` in place of what was known of its key. `startable`: it has an executor.
   /// `holds_lane`: once begun it holds back the others of its serialKey, also while it waits.
   void put(std::shared_ptr<const Task> task, bool startable, bool holds_lane = true);
-  /// Says anew of every task whether it has an executor.
+  /// The same, of a distant task: one that has an executor and holds no lane.
+  void put_distant(const Task& task, WallTime due);
+  /// Says anew of every task but the distant ones whether it has an executor.
   template <class IsStartable>
   void refresh(IsStartable is_startable, bool holds_lane) {
     std::vector<std::shared_ptr<const Task>> changed;
@@ -49,13 +53,27 @@ class Schedule {
   void release(const Task& task);
   void clear();
 
+  /// Nothing for a distant task.
   [[nodiscard]] std::shared_ptr<const Task> find(std::string_view key) const;
+  /// The ModifyIndex of what waits under `key`.
+  [[nodiscard]] std::optional<std::uint64_t> version(std::string_view key) const;
+  /// When the task is due, if it is a distant one.
+  [[nodiscard]] std::optional<WallTime> distant_due(std::string_view key) const;
   /// Those of `keys`, in their order, of which nothing waits; but for a chance of 2^-64 for each
   /// other one.
   [[nodiscard]] std::vector<std::string_view> others(
       const std::vector<std::string_view>& keys) const {
-    return hashes_.others(keys);
+    return known_.others(keys);
   }
+
+  /// Not after this the next distant task is due.
+  [[nodiscard]] std::optional<WallTime> next_distant() const;
+  /// Forgets the distant tasks that are due until `until`. Returns whether there were any.
+  bool forget_distant(WallTime until);
+  /// Forgets the distant tasks of versions up to `version` that are not among `keys`.
+  void forget_distant_others(const std::vector<std::string_view>& keys, std::uint64_t version);
+  /// Of each distant task any version that is read from now on is news.
+  void doubt_distant();
   [[nodiscard]] bool startable(std::string_view key) const;
   /// Who holds the lane of `task`, if it is another task; else empty.
   [[nodiscard]] std::string lane_holder(const Task& task) const;
@@ -79,14 +97,15 @@ class Schedule {
   /// When the next task expires.
   [[nodiscard]] std::optional<WallTime> next_expiry() const;
 
-  [[nodiscard]] std::size_t size() const { return tasks_.size(); }
+  [[nodiscard]] std::size_t size() const { return tasks_.size() + distant_; }
+  [[nodiscard]] std::size_t distant_size() const { return distant_; }
   /// Of what is due, what waits for its lane included.
   [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_; }
 
   /// Of what is due, what is not known to wait for its lane.
   [[nodiscard]] std::size_t offered_size() const { return ready_.size(); }
 
-  /// Calls `visit(task)` for every task, in the order of their keys.
+  /// Calls `visit(task)` for every task but the distant ones, in the order of their keys.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [key, waiting] : tasks_) visit(*waiting.task);
@@ -115,11 +134,14 @@ class Schedule {
   };
 
   void erase(Tasks::iterator it);
+  bool erase_distant(std::string_view key);
   void drop_from_orders(Tasks::iterator it);
   void unpark(const std::string& serial_key);
 
-  Tasks tasks_;       // the key's bytes are the task's
-  KeyHashes hashes_;  // of their keys
+  Tasks tasks_;     // the key's bytes are the task's
+  KeyTable known_;  // of these and of the distant tasks
+  std::size_t distant_ = 0;
+  WallTime next_distant_ = WallTime::max();  // of some that are gone, too
   std::set<Tasks::iterator, ByOrder> ready_;
   std::set<const Task*, ByDue> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;

@@ -105,6 +105,7 @@ QueueOptions Simulation::draw_options() {
   if (chance(0.3)) {  // watched by name, and looked through in parts
     options.whole_list_bytes = 200;
     options.list_part_bytes = 100;
+    options.distance = between(100ms, 8s);
   }
   if (large_) options.max_transaction_bytes = 8'000;
   // Short, so that leadership is lost and taken over many times within a run; in the relations

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,16 @@
 #include "cluster.h"
 
 namespace lictor::core::test {
+
+/// So many tasks of a kilobyte, named by numbers from `first` on: a long list.
+inline void put_for_tomorrow(Cluster& cluster, int first, int count) {
+  for (int i = 0; i < count; ++i) {
+    Task& task = cluster.make(std::to_string(first + i));
+    task.execute_at = cluster.wall() + 24h;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
+    cluster.store.put(task);
+  }
+}
 
 /// One daemon that leads; jobs run until the test ends them.
 struct Alone {

@@ -12,16 +12,6 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-// So many tasks of a kilobyte, named by numbers from `first` on: a long list.
-void put_for_tomorrow(Cluster& cluster, int first, int count) {
-  for (int i = 0; i < count; ++i) {
-    Task& task = cluster.make(std::to_string(first + i));
-    task.execute_at = cluster.wall() + 24h;
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
-    cluster.store.put(task);
-  }
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("core");

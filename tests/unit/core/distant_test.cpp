@@ -1,0 +1,255 @@
+// Of a long list, what is due much later is not kept in memory, and starts in time all the same.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+using Kind = Reason::Kind;
+
+constexpr int kList = 200;
+
+// At work on a long list, all of it for tomorrow.
+struct Distant : Alone {
+  explicit Distant(QueueOptions options = options_of("a")) : Alone(std::move(options)) {
+    all_end_after(1ms);
+    put_for_tomorrow(cluster, 1'000, kList);
+    cluster.run_for(1s);
+  }
+  Task& later(const std::string& id, std::chrono::milliseconds in) {
+    Task& task = cluster.make(id);
+    task.execute_at = cluster.wall() + in;
+    return task;
+  }
+  void put(const std::string& id, std::chrono::milliseconds in) {
+    cluster.store.put(later(id, in));
+    cluster.run_for(1s);
+  }
+  Queue::Held held() { return daemon.queue->held(); }
+  std::vector<Reason> why(const std::string& id) {
+    return daemon.queue->why(cluster.now, "tasks/" + id);
+  }
+  // When the job of the only task that was started was started.
+  std::optional<Instant> started_at() {
+    for (const auto& logged : daemon.log) {
+      if (std::holds_alternative<StartJob>(logged.effect)) return logged.at;
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("of a long list a task of much later is not held, and starts in time") {
+  Distant a;
+  // Some of the first were read while the list was short.
+  CHECK(a.held().distant > kList / 2);
+  CHECK(a.held().tasks + a.held().distant == kList);
+  const Instant due = a.cluster.now + 1h;
+  a.put("1", 1h);
+  const auto before = a.held();
+  CHECK(before.tasks + before.distant == kList + 1);
+  CHECK(a.daemon.queue->waiting() == kList + 1);
+
+  a.cluster.run_for(57min);
+  CHECK(a.held().distant == before.distant);
+  a.cluster.run_for(2min + 10s);
+  CHECK(a.held().distant == before.distant - 1);
+  CHECK(a.held().tasks == before.tasks + 1);
+  CHECK(a.cluster.started.empty());
+  a.cluster.run_for(1min);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+  CHECK(*a.started_at() - due < 10ms);
+  // And the next day.
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 25h));
+  CHECK(a.held().distant == 0);
+}
+
+TEST_CASE("what waits for later is read once a minute at most, many at a time") {
+  Distant a;
+  for (int i = 0; i < 120; ++i) {
+    a.cluster.store.put(a.later("s" + std::to_string(i), 1h + std::chrono::seconds{i}));
+  }
+  a.cluster.run_for(57min);
+  a.daemon.log.clear();
+  a.cluster.run_for(2min);
+  std::size_t names = 0;
+  for (const ListTasks& list : all<ListTasks>(a.daemon)) names += list.index == 0 ? 1 : 0;
+  CHECK(names >= 1);
+  CHECK(names <= 2);
+  a.cluster.run_for(4min);
+  CHECK(a.cluster.started.size() == 120);
+}
+
+TEST_CASE("a short list is held whole") {
+  Alone a;
+  Task& later = a.cluster.make("1");
+  later.execute_at = a.cluster.wall() + 24h;
+  a.cluster.store.put(later);
+  a.cluster.run_for(1s);
+  CHECK(a.daemon.queue->held().tasks == 1);
+  CHECK(a.daemon.queue->held().distant == 0);
+}
+
+TEST_CASE("a task of much later that is rewritten is due as it says then") {
+  Distant a;
+  a.put("1", 1h);
+  SUBCASE("now") {
+    a.put("1", 0ms);
+    CHECK(a.cluster.started == Keys{"tasks/1"});
+  }
+  SUBCASE("sooner") {
+    a.put("1", 10min);
+    CHECK(a.cluster.started.empty());
+    a.cluster.run_for(10min);
+    CHECK(a.cluster.started == Keys{"tasks/1"});
+  }
+  SUBCASE("later") {
+    a.put("1", 2h);
+    a.cluster.run_for(1h + 59min);
+    CHECK(a.cluster.started.empty());
+    a.cluster.run_for(2min);
+    CHECK(a.cluster.started == Keys{"tasks/1"});
+  }
+  SUBCASE("later, while it was about to be read") {
+    a.cluster.run_for(59min);
+    const auto before = a.held();
+    a.put("1", 2h);
+    CHECK(a.held().distant == before.distant + 1);
+    a.cluster.run_for(1h + 55min);
+    CHECK(a.cluster.started.empty());
+    a.cluster.run_for(10min);
+    CHECK(a.cluster.started == Keys{"tasks/1"});
+  }
+  SUBCASE("with what cannot be read") {
+    a.cluster.store.put_bad("tasks/1", "{", "not JSON");
+    a.cluster.run_for(1s);
+    CHECK(a.cluster.store.dead.size() == 1);
+    CHECK(a.why("1")[0].kind == Kind::kUnknownTask);
+  }
+}
+
+TEST_CASE("a task of much later that is withdrawn is forgotten") {
+  Distant a;
+  a.put("1", 1h);
+  const auto before = a.held();
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(1s);
+  CHECK(a.held().distant == before.distant - 1);
+  a.put("1", 1h);  // and may come back
+  CHECK(a.held().distant == before.distant);
+  for (int i = 0; i < kList; ++i) a.cluster.store.remove("tasks/" + std::to_string(1'000 + i));
+  a.cluster.run_for(2s);
+  CHECK(a.held().tasks + a.held().distant == 1);
+  a.cluster.run_for(1h);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a token that sees no task says nothing of those of much later") {
+  Distant a;
+  const auto before = a.held();
+  a.cluster.store.unreadable = true;
+  a.cluster.put("0");
+  a.cluster.run_for(10s);
+  CHECK(a.held().distant == before.distant);
+}
+
+TEST_CASE("why: a task of much later") {
+  Distant a;
+  Task& task = a.later("1", 1h);
+  a.cluster.store.put(task);
+  a.cluster.run_for(1s);
+  REQUIRE(a.why("1").size() == 1);
+  CHECK(a.why("1")[0].kind == Kind::kNotDue);
+  CHECK(a.why("1")[0].until == task.execute_at);
+  a.cluster.store.control(true, {});
+  a.cluster.run_for(1s);
+  REQUIRE(a.why("1").size() == 2);
+  CHECK(a.why("1")[0].kind == Kind::kPaused);
+}
+
+TEST_CASE("what loses its executor by a reload is told, though it is for much later") {
+  QueueOptions options = options_of("a");
+  options.types["T"] = *options.any_type;
+  options.types["U"] = *options.any_type;
+  Distant a{options};
+  Task& task = a.later("1", 1h);
+  task.type = "T";
+  a.cluster.store.put(task);
+  a.cluster.run_for(1s);
+  REQUIRE(a.why("1")[0].kind == Kind::kNotDue);
+  const auto before = a.held();
+  const auto reconfigure = [&] {
+    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+    a.cluster.run_for(1s);
+  };
+  options.types.erase("T");
+  SUBCASE("and has another") {
+    reconfigure();
+    CHECK(a.held().distant == before.distant);
+    CHECK(a.why("1")[0].kind == Kind::kNotDue);
+  }
+  SUBCASE("and has none") {
+    options.types["db"] = *options.any_type;
+    options.any_type.reset();
+    reconfigure();
+    CHECK(a.why("1")[0].kind == Kind::kNoExecutor);
+    CHECK(count(a.daemon, Fact::Kind::kNoExecutor) >= 1);
+    CHECK(count(a.daemon, Fact::Kind::kChanged) == 0);
+    options.types["T"] = options.types["U"];
+    reconfigure();
+    CHECK(a.why("1")[0].kind == Kind::kNotDue);
+  }
+  a.cluster.run_for(1h);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a wall clock that is set forward makes what is for much later due") {
+  Distant a;
+  a.put("1", 1h);
+  a.cluster.step_clock(a.daemon, 2h);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("what is tried again, or expires first, is held") {
+  Distant a;
+  a.cluster.plan = [](const Task& task) {
+    return JobPlan{1ms, task.stamp.attempt == 1 ? JobEnding::kRetry : JobEnding::kDone, "no luck"};
+  };
+  const auto before = a.held();
+  Task& slow = a.cluster.make("slow");
+  slow.backoff = Backoff{1h, 1h, 1, 0};
+  a.cluster.store.put(slow);
+  Task& stale = a.later("stale", 2h);
+  stale.expire_at = a.cluster.wall() + 1h;
+  a.cluster.store.put(stale);
+  a.cluster.run_for(1s);
+  CHECK(a.held().distant == before.distant);
+  CHECK(a.held().tasks == before.tasks + 2);
+  a.cluster.run_for(1h);
+  CHECK(a.cluster.started == Keys{"tasks/slow", "tasks/slow"});
+  CHECK(a.dead("dead/stale").reason == "expired");
+}
+
+TEST_CASE("what is for much later is read although Consul does not answer at first") {
+  Distant a;
+  a.put("1", 1h);
+  a.cluster.run_for(57min);
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    return Fault{.refused = std::holds_alternative<ListTasks>(effect) ||
+                            std::holds_alternative<FetchTasks>(effect)};
+  };
+  a.cluster.run_for(90s);
+  a.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  a.cluster.run_for(5min);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
