@@ -31,6 +31,7 @@
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
+#include "runtime/memory.h"
 #include "runtime/queue_driver.h"
 #include "runtime/registration.h"
 
@@ -186,6 +187,7 @@ class Daemon {
     loop_.on_turn(interval, [this] { on_turn(); });
     for (auto& queue : queues_) queue->start();
     sd_notify(0, "READY=1");
+    runtime::give_back_start_pages();
     loop_.run();
     sd_notify(0, "STOPPING=1");
     membership_.withdraw();
@@ -361,6 +363,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   runtime::set_up_log(to_style(config.log.format), to_level(config.log.level));
   for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
   signal(SIGPIPE, SIG_IGN);
+  runtime::give_back_large_blocks();
 
   auto lock =
       lock_state_dir(config.state_dir, longest_kill_grace(config) + std::chrono::seconds{5});

@@ -1,7 +1,5 @@
 #include "runtime/queue_driver.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <iterator>
 #include <type_traits>
@@ -11,6 +9,7 @@
 #include "base/random.h"
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
+#include "runtime/memory.h"
 #include "wire/commit.h"
 #include "wire/reason_text.h"
 
@@ -158,17 +157,17 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
 }
 
-// What is free again glibc keeps for itself, and scattered as it is would never give back: what a
-// long list was read into, as much again as the tasks take, and what a backlog took that is done or
-// that the next leader works off.
+// What a long list was read into, as much again as the tasks take, and what a backlog took that is
+// done or that the next leader works off. While jobs run, names are not worth it.
 void QueueDriver::release_memory() {
-  constexpr std::size_t kMuch = 4 * 1024 * 1024;
-  const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
+  constexpr std::size_t kMuch = 1024 * 1024;
+  const bool idle = core_.running() == 0;
+  const bool much = std::any_of(events_.begin(), events_.end(), [&](const core::Event& event) {
     const auto* listed = std::get_if<core::TasksListed>(&event);
-    return listed != nullptr && listed->full && listed->bytes > kMuch;
+    return listed != nullptr && listed->bytes > kMuch && (listed->full || idle);
   });
   events_.clear();
-  if (backlog_.fell_to(core_.waiting()) || much) malloc_trim(0);
+  if (backlog_.fell_to(core_.waiting()) || much) give_back_free_memory();
 }
 
 void QueueDriver::step(Instant now) {

@@ -1,0 +1,45 @@
+#include "runtime/memory.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace lictor::runtime {
+
+void give_back_large_blocks() {
+  constexpr int kLarge = 1024 * 1024;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLarge);  // else the setting above leaves it at 128 kB
+}
+
+void give_back_free_memory() { malloc_trim(0); }
+
+// Of each mapping proc(5) shows in smaps first where it is, with its rights and its file's inode,
+// and further down how much of it is no longer as it is in the file: where that is anything, a
+// relocation or a debugger's breakpoint, nothing is let go.
+void give_back_start_pages() {
+  std::ifstream mappings{"/proc/self/smaps"};
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  for (std::string line; std::getline(mappings, line);) {
+    unsigned long from = 0, to = 0, inode = 0, changed_kb = 0;
+    char writable = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx r%c%*2c %*x %*x:%*x %lu", &from, &to, &writable,
+                    &inode) == 4) {
+      begin = from;
+      end = writable == '-' && inode != 0 ? to : from;
+    } else if (std::sscanf(line.c_str(), "Anonymous: %lu kB", &changed_kb) == 1) {
+      // Best effort: where it fails the pages stay.
+      if (changed_kb == 0 && begin != end) {
+        (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+      }
+      begin = end;
+    }
+  }
+}
+
+}  // namespace lictor::runtime

@@ -1,0 +1,20 @@
+#pragma once
+
+// What an idle daemon keeps of the machine's memory.
+
+namespace lictor::runtime {
+
+/// What is large is given back when it is freed, whatever the sizes of before: from the second such
+/// block on glibc would keep up to 64 MB for itself. Process-wide, and for good; before there are
+/// threads.
+void give_back_large_blocks();
+
+/// Gives back what is free, scattered as it may be, which glibc never does by itself. Takes a
+/// millisecond or more a hundred thousand small blocks.
+void give_back_free_memory();
+
+/// Of the program and its libraries what only the start needed: their pages are let go, and those
+/// that are used again come back from the page cache at once.
+void give_back_start_pages();
+
+}  // namespace lictor::runtime
