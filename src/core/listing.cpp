@@ -25,6 +25,8 @@ constexpr int kPartPause = 19;
 // And not while what is new is fetched and claimed: the whole's names would take Consul's
 // processor.
 constexpr Duration kPartDelay = 50ms;
+// The first reading of a long list is not paced, and its parts are larger.
+constexpr int kFirstParts = 4;
 // Tasks that come faster than they are read one by one are read several at a time: each reading has
 // a claim and a finish come after it, which cost Consul more than the tasks in them.
 constexpr std::size_t kSeveral = 2;
@@ -48,9 +50,37 @@ Duration busy_pause(Duration cost) {
 void Listing::start(Instant now, Effects& out) {
   stop(out);
   running_ = true;
-  watch_emitted_ = now;
-  watch_ = requests_.next();
-  out.emplace_back(ListTasks{watch_, true, true, 0, {}});
+  begin_anew(now);
+  on_time(now, busy_, out);
+}
+
+// Anything may have happened since the last reading, if there was one.
+void Listing::begin_anew(Instant at) {
+  first_ = First::kChoosing;
+  index_ = 0;
+  sweep_.stop();
+  watch_at_ = slow_watch_at_ = at;
+}
+
+// How everything is to be read.
+void Listing::choose_first(Instant now, const TasksListed& names) {
+  by_name_ = is_long(names.keys.size());
+  watch_at_ = slow_watch_at_ = by_name_ ? Instant::max() : now;
+  first_ = by_name_ ? First::kInParts : First::kDone;
+  if (!by_name_) return;
+  sweep_.seen(0);
+  sweep_.start();
+  look_for_rewritten(names);  // its first step is to read the names of the whole: these are they
+  part_at_ = fetch_at_ = now;
+  end_first(now);
+}
+
+// What is gone since, the next names tell.
+void Listing::end_first(Instant now) {
+  if (first_ != First::kInParts || sweep_.running() || !wanted_.empty() || fetch_) return;
+  first_ = First::kDone;
+  complete_ = true;
+  watch_at_ = slow_watch_at_ = now;
 }
 
 void Listing::stop(Effects& out) {
@@ -59,6 +89,7 @@ void Listing::stop(Effects& out) {
     *request = {};
   }
   running_ = complete_ = by_name_ = busy_ = false;
+  first_ = First::kDone;
   index_ = wrote_ = prompt_from_ = 0;
   prompt_times_ = {};
   streaming_ = 0;
@@ -71,47 +102,61 @@ void Listing::stop(Effects& out) {
 }
 
 // A part tells what is there and nothing of what is gone: the watch does.
-Listing::Use Listing::accept_part(Instant now, const TasksListed& reply) {
+Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects& out) {
   part_ = {};
   if (!reply.ok) {
     part_at_ = now + kRetry;
+    tell_trouble(reply, out);
     return Use::kNone;
   }
+  in_trouble_ = false;
   part_at_ = now + (busy_ ? busy_pause(reply.cost)
                           : std::clamp(reply.cost * kPartPause, kLeastPause, kLongestPause));
+  if (first_ == First::kInParts) part_at_ = now;
+  learn_size(reply);
   look_for_rewritten(reply);
+  end_first(now);
   return Use::kPart;
 }
 
 void Listing::look_for_rewritten(const TasksListed& reply) {
-  const double tasks_in_part = static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
+  const int parts = first_ == First::kInParts ? kFirstParts : 1;
+  const double tasks_in_part =
+      parts * static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
   for (std::string& key : sweep_.accept(reply, tasks_in_part)) wanted_.insert(std::move(key));
+}
+
+// One line an outage, not one a try.
+void Listing::tell_trouble(const TasksListed& reply, Effects& out) {
+  if (std::exchange(in_trouble_, true)) return;
+  out.emplace_back(Fact{reply.denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble,
+                        {},
+                        0,
+                        0,
+                        "listing the tasks: " + reply.error,
+                        {}});
 }
 
 Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emitted,
                              Effects& out) {
   if (reply.request == part_ && part_) {
     emitted = part_emitted_;
-    return accept_part(now, reply);
+    return accept_part(now, reply, out);
   }
   if (reply.request != watch_ || !watch_) return Use::kNone;
   watch_ = {};
   emitted = watch_emitted_;
   if (!reply.ok) {
-    // Anything may have happened meanwhile: begin with a whole reading.
-    index_ = 0;
-    by_name_ = false;
-    watch_at_ = slow_watch_at_ = now + (reply.denied ? kDeniedRetry : kRetry);
-    if (std::exchange(in_trouble_, true)) return Use::kNone;  // one line an outage, not one a try
-    out.emplace_back(Fact{reply.denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble,
-                          {},
-                          0,
-                          0,
-                          "listing the tasks: " + reply.error,
-                          {}});
+    begin_anew(now + (reply.denied ? kDeniedRetry : kRetry));
+    if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
+    tell_trouble(reply, out);
     return Use::kNone;
   }
   in_trouble_ = false;
+  if (first_ == First::kChoosing) {
+    choose_first(now, reply);
+    return Use::kNone;
+  }
   doubted_.clear();
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
@@ -151,11 +196,18 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   return Use::kAll;
 }
 
-void Listing::ask_anew(Instant now, What what, Effects& out) {
+void Listing::ask_anew(Instant now, Effects& out) {
+  if (first_ != First::kDone) return;  // it will
   if (watch_) out.emplace_back(CancelRequest{std::exchange(watch_, {})});
   index_ = 0;
-  if (what == What::kWhole) by_name_ = false;
   watch_at_ = slow_watch_at_ = now;
+}
+
+void Listing::ask_all_anew(Instant now, Effects& out) {
+  for (RequestId* request : {&watch_, &part_}) {
+    if (*request) out.emplace_back(CancelRequest{std::exchange(*request, {})});
+  }
+  begin_anew(now);
 }
 
 void Listing::brought(Instant now, std::size_t tasks) {
@@ -170,10 +222,19 @@ void Listing::doubt(Instant now, std::string_view key) {
   doubted_until_ = now + kDoubt;
 }
 
+bool Listing::is_long(std::size_t tasks) const {
+  return static_cast<double>(tasks) * bytes_per_task_ >
+         static_cast<double>(options_.whole_list_bytes);
+}
+
+void Listing::learn_size(const TasksListed& reply) {
+  if (!reply.full || reply.records.empty()) return;
+  bytes_per_task_ = static_cast<double>(reply.bytes) / static_cast<double>(reply.records.size());
+}
+
 void Listing::choose_mode(const TasksListed& reply) {
-  const auto count = static_cast<double>(reply.full ? reply.records.size() : reply.keys.size());
-  if (reply.full && count > 0) bytes_per_task_ = static_cast<double>(reply.bytes) / count;
-  const bool by_name = count * bytes_per_task_ > static_cast<double>(options_.whole_list_bytes);
+  learn_size(reply);
+  const bool by_name = is_long(reply.full ? reply.records.size() : reply.keys.size());
   if (by_name_ && !by_name) index_ = 0;  // what was rewritten meanwhile is to be seen, too
   by_name_ = by_name;
 }
@@ -196,6 +257,7 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
     if (!read.contains(key)) wanted_.insert(std::move(key));
   }
   send_fetch(now, out);
+  end_first(now);
   return true;
 }
 
@@ -221,12 +283,13 @@ void Listing::on_time(Instant now, bool busy, Effects& out) {
     watch_emitted_ = now;
     watch_ = requests_.next();
     prompt_from_ = index_ != 0 && wrote_ > index_ ? wrote_ : 0;
-    out.emplace_back(ListTasks{watch_, !by_name_, false, index_, {}});
+    const bool full = first_ != First::kChoosing && !by_name_;
+    out.emplace_back(ListTasks{watch_, full, !complete_, index_, {}});
   }
   if (wants_part() && now >= part_at_) {
     part_emitted_ = now;
     part_ = requests_.next();
-    out.emplace_back(ListTasks{part_, sweep_.step().full, false, 0, sweep_.step().below});
+    out.emplace_back(ListTasks{part_, sweep_.step().full, !complete_, 0, sweep_.step().below});
   }
   if (!doubted_.empty() && now >= doubted_until_) {
     wanted_.insert(doubted_.begin(), doubted_.end());

@@ -2,7 +2,12 @@
 
 // How the queue learns of tasks. A short list is watched whole: one blocking query with values. A
 // long one is watched by name, new names are fetched in batches, and what was rewritten is looked
-// for part by part (core/sweep.h).
+// for part by part (core/sweep.h). The first names tell which it is, and a long list is read part
+// by part, so that nothing takes the memory or the time of all of it at once:
+//
+//   names --short--> everything, again and again
+//     |
+//     +----long----> every part, once --> names, again and again; parts, when something moved on
 //
 // Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: they may cost a
 // set share of the time and no more, and less while there is more to do than can be done.
@@ -34,7 +39,7 @@ class Listing {
   Listing(const QueueOptions& options, Requests& requests)
       : options_(options), requests_(requests) {}
 
-  /// Leadership was won: reads everything, by a quorum.
+  /// Leadership was won: reads everything, by quorums.
   void start(Instant now, Effects& out);
   void stop(Effects& out);
 
@@ -51,10 +56,10 @@ class Listing {
   /// Something of ours was written below the prefix, with this ModifyIndex.
   void wrote(std::uint64_t index) { wrote_ = std::max(wrote_, index); }
 
-  enum class What { kAsBefore, kWhole };
-  /// Reads the names, or if the list is short everything, without waiting for a change; or
-  /// everything in any case.
-  void ask_anew(Instant now, What what, Effects& out);
+  /// Reads the names, or if the list is short everything, without waiting for a change.
+  void ask_anew(Instant now, Effects& out);
+  /// Reads everything once more.
+  void ask_all_anew(Instant now, Effects& out);
 
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
@@ -93,9 +98,15 @@ class Listing {
   };
 
   void choose_mode(const TasksListed& reply);
-  [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply);
+  void choose_first(Instant now, const TasksListed& names);
+  void begin_anew(Instant at);
+  void end_first(Instant now);
+  [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply, Effects& out);
   [[nodiscard]] Instant next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
   void look_for_rewritten(const TasksListed& reply);
+  void learn_size(const TasksListed& reply);
+  void tell_trouble(const TasksListed& reply, Effects& out);
+  [[nodiscard]] bool is_long(std::size_t tasks) const;
   [[nodiscard]] bool wants_part() const;
   void send_fetch(Instant now, Effects& out);
 
@@ -105,6 +116,8 @@ class Listing {
   bool running_ = false;
   bool complete_ = false;
   bool by_name_ = false;
+  enum class First { kChoosing, kInParts, kDone };  // reading of everything
+  First first_ = First::kDone;
   std::uint64_t index_ = 0;
   double bytes_per_task_ = 500;
 

@@ -214,7 +214,7 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   if (schedule_.next_distant() && loses_executor) {
     // Whose executor is gone the distant tasks do not tell.
     schedule_.doubt_distant();
-    listing_.ask_anew(now, Listing::What::kWhole, out);
+    listing_.ask_all_anew(now, out);
   }
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);

@@ -104,7 +104,7 @@ void Queue::read_distant(Instant now, Effects& out) {
   const auto next = schedule_.next_distant();
   if (!next || *next > wall(now) + distance(1)) return;
   if (!schedule_.forget_distant(wall(now) + distance(2))) return;
-  listing_.ask_anew(now, Listing::What::kAsBefore, out);
+  listing_.ask_anew(now, out);
 }
 
 // A retry further ahead than any that lictor sets was set by a clock that went wrong, and has been
@@ -173,6 +173,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   tombstones_.forget_before(oldest);
   new_tasks_ = 0;
   for (const StoredRecord& record : event.records) take_in(now, record, out);
+  if (event.full) tell_folders(event, use == Listing::Use::kAll, out);
   if (use == Listing::Use::kPart) return;
   Names names = event.keys.in_order();
   if (event.full) {
@@ -181,7 +182,6 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   }
   compare(now, names, event, out);
   listing_.brought(now, new_tasks_);
-  if (event.full) tell_folders(event, out);
   if (event.marker) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
@@ -190,14 +190,15 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
 }
 
 // A folder is left alone; who meant it for a task is to learn of it, once.
-void Queue::tell_folders(const TasksListed& listed, Effects& out) {
+void Queue::tell_folders(const TasksListed& listed, bool all, Effects& out) {
   std::set<std::string> folders{listed.folders.begin(), listed.folders.end()};
   for (const std::string& key : folders) {
     if (!told_folders_.contains(key)) {
       out.emplace_back(Fact{Fact::Kind::kInFolder, key, 0, 0, {}, {}});
     }
   }
-  told_folders_ = std::move(folders);
+  if (all) told_folders_.clear();
+  told_folders_.merge(folders);
 }
 
 // In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key:

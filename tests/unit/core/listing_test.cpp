@@ -17,17 +17,28 @@ struct Watching {
   Instant now{1s};
   std::uint64_t index = 10;
 
-  Watching() { listing.start(now, out); }
+  Watching() {
+    listing.start(now, out);
+    REQUIRE(accept(answer()) == Listing::Use::kNone);  // the names: it is short
+    pass(0ms);
+  }
 
-  void accept_list() {
+  // To the last request; nothing is there.
+  TasksListed answer() {
     TasksListed reply;
     REQUIRE(std::holds_alternative<ListTasks>(out.back()));
-    reply.request = std::get<ListTasks>(out.back()).request;
-    reply.ok = reply.full = true;
+    const auto& asked = std::get<ListTasks>(out.back());
+    reply.request = asked.request;
+    reply.ok = true;
+    reply.full = asked.full;
     reply.consul_index = ++index;
-    Instant emitted{};
-    REQUIRE(listing.accept(now, reply, emitted, out) == Listing::Use::kAll);
+    return reply;
   }
+  Listing::Use accept(const TasksListed& reply) {
+    Instant emitted{};
+    return listing.accept(now, reply, emitted, out);
+  }
+  void accept_list() { REQUIRE(accept(answer()) == Listing::Use::kAll); }
   void pass(Duration time) {
     now += time;
     listing.on_time(now, false, out);

@@ -1,0 +1,134 @@
+// A new leader reads everything before it claims anything: a long list part by part.
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+constexpr int kList = 500;
+
+// Waits for a leader, which is to read a long list in parts of less than a hundred.
+struct Long {
+  Long() {
+    cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
+    put_for_tomorrow(cluster, 1'000, kList);
+    QueueOptions options = options_of("a");
+    options.list_part_bytes = 10'000;
+    daemon = &cluster.add(options);
+  }
+  ~Long() { CHECK(cluster.violations().empty()); }
+
+  // A task that is due, the oldest first.
+  void due(const std::string& id, std::chrono::seconds age) {
+    Task& task = cluster.make(id);
+    task.execute_at = cluster.wall() - age;
+    cluster.store.put(task);
+  }
+  // Each reading takes so long.
+  void slow(Duration duration) {
+    cluster.fault = [duration](const Daemon&, const Effect& effect) {
+      return std::holds_alternative<ListTasks>(effect) ? Fault{.back = duration} : Fault{};
+    };
+  }
+  bool lead() {
+    return cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s);
+  }
+  std::vector<ListTasks> parts() {
+    auto lists = all<ListTasks>(*daemon);
+    std::erase_if(lists, [](const ListTasks& list) { return !list.full; });
+    return lists;
+  }
+  std::size_t known() {
+    const auto held = daemon->queue->held();
+    return held.tasks + held.distant;
+  }
+
+  Cluster cluster;
+  Daemon* daemon = nullptr;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a long list is read in parts, all of it before anything starts") {
+  Long l;
+  l.due("0", 1s);
+  l.due("9", 2s);  // the oldest is in the last part
+  l.slow(10ms);
+  REQUIRE(l.lead());
+  l.cluster.run_for(2s);
+  CHECK(l.cluster.started == Keys{"tasks/9", "tasks/0"});
+  CHECK(l.known() == kList);
+  CHECK(l.parts().size() > 4);
+  for (const ListTasks& part : l.parts()) {
+    CHECK(part.consistent);
+    CHECK_FALSE(part.below.empty());
+    CHECK(l.cluster.store.list(part).records.size() < 100);
+  }
+}
+
+TEST_CASE("what comes, goes or changes while a long list is read is seen") {
+  Long l;
+  l.slow(20ms);
+  REQUIRE(l.lead());
+  REQUIRE(l.cluster.run_until([&] { return l.parts().size() == 3; }, 5s));
+  REQUIRE(l.cluster.started.empty());
+  REQUIRE_FALSE(l.daemon->queue->drained());
+  l.cluster.store.remove("tasks/1001");
+  l.cluster.store.remove("tasks/1450");
+  l.due("1002", 3s);
+  l.due("1451", 2s);
+  l.due("12345", 1s);
+  CHECK(l.cluster.run_until([&] { return l.cluster.started.size() == 3; }, 5s));
+  auto started = l.cluster.started;
+  std::sort(started.begin(), started.end());
+  CHECK(started == Keys{"tasks/1002", "tasks/12345", "tasks/1451"});
+  l.cluster.run_for(1s);
+  CHECK(l.known() == kList - 4);
+}
+
+TEST_CASE("a part of a long list that is not answered is asked for again") {
+  Long l;
+  l.due("0", 1s);
+  int lost = 0;
+  l.cluster.fault = [&](const Daemon&, const Effect& effect) {
+    const auto* list = std::get_if<ListTasks>(&effect);
+    Fault fault;
+    fault.lose_reply = list != nullptr && list->full && ++lost % 3 == 1;
+    return fault;
+  };
+  REQUIRE(l.lead());
+  CHECK(l.cluster.run_until([&] { return l.cluster.started == Keys{"tasks/0"}; }, 120s));
+  l.cluster.run_for(1s);
+  CHECK(l.known() == kList);
+  CHECK(lost > 3);
+}
+
+TEST_CASE("after an outage a long list is read once more, and what went meanwhile is forgotten") {
+  Long l;
+  REQUIRE(l.lead());
+  l.cluster.run_for(2s);
+  REQUIRE(l.known() == kList);
+  l.daemon->log.clear();
+  l.cluster.fault = [](const Daemon&, const Effect& effect) {
+    return Fault{.refused = std::holds_alternative<ListTasks>(effect)};
+  };
+  for (int i = 0; i < 100; ++i) l.cluster.store.remove("tasks/" + std::to_string(1'000 + i));
+  l.due("1200", 1s);
+  l.cluster.run_for(5s);
+  l.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  l.cluster.run_for(3s);
+  CHECK(l.cluster.started == Keys{"tasks/1200"});
+  CHECK(l.known() == kList - 101);
+  CHECK(l.parts().size() > 4);
+}
