@@ -229,6 +229,7 @@ struct Fact {
     kLeaseLost,
     kLeaseExpired,
     kLeaseRegained,
+    kSteppingDown,
     kSteppedDown,
     kStopped,
     kSessionCreated,

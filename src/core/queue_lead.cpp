@@ -133,6 +133,11 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   if (!seen_step_down_) seen_step_down_ = event.step_down;
   if (!event.step_down.empty() &&
       std::exchange(seen_step_down_, event.step_down) != event.step_down) {
+    if (drain_ == Drain::kNone) {
+      // Who paused it is told in the place of who asked for this.
+      const std::string by = event.paused ? std::string{} : event.by;
+      out.emplace_back(Fact{Fact::Kind::kSteppingDown, {}, 0, 0, by, {}});
+    }
     begin_drain(now, Drain::kStepDown, out);
   }
   control_index_ = event.consul_index < control_index_ ? 0 : event.consul_index;

@@ -25,6 +25,8 @@ Wording wording_of(Kind kind) {
       return {Level::kWarn, "no proof of leadership within the lease; stopping its jobs"};
     case Kind::kLeaseRegained:
       return {Level::kInfo, "leadership is proved again"};
+    case Kind::kSteppingDown:
+      return {Level::kInfo, "asked to step down; what runs may finish, nothing more is started"};
     case Kind::kSteppedDown:
       return {Level::kInfo, "stepped down"};
     case Kind::kStopped:
@@ -101,6 +103,7 @@ const char* text_name(Kind kind) {
       return "owner";
     case Kind::kPaused:
     case Kind::kResumed:
+    case Kind::kSteppingDown:
       return "by";
     default:
       return "error";

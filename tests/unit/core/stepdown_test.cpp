@@ -25,6 +25,8 @@ TEST_CASE("a requested step-down lets running jobs finish, and the other leads a
   two.cluster.store.control(false, "please");
   two.cluster.run_for(5s);
   CHECK(two.cluster.running() == 1);
+  CHECK(count(two.a, Fact::Kind::kSteppingDown) == 1);
+  CHECK(count(two.a, Fact::Kind::kSteppedDown) == 0);
   CHECK_FALSE(two.cluster.store.task("tasks/2")->stamp.taken);  // given back
   CHECK(two.cluster.store.task("tasks/2")->stamp.attempt == 0);
   two.cluster.end_job(two.a, "tasks/1");
