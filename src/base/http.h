@@ -21,6 +21,8 @@ struct Request {
   std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::milliseconds timeout{3000};  ///< for the whole request
+  /// Without a byte for so long, in whole seconds, it is given up before; 0: it is not.
+  std::chrono::milliseconds silence{0};
   bool long_poll = false;  ///< a blocking query: gets a connection of its own, never waits for one
 };
 

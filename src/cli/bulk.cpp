@@ -73,7 +73,7 @@ BulkResult each_of(const std::vector<std::string>& ids,
     }
     const ErrorCode code = changed.error().code;
     result.refused.push_back({id, std::move(changed.error())});
-    if (code == ErrorCode::kUnavailable) break;
+    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) break;
   }
   return result;
 }

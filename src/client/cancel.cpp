@@ -9,12 +9,17 @@
 namespace lictor::client {
 namespace {
 
-Plan removal_plan(const Queue& queue) {
+// Errors: those of a Consul that does not answer, which need not be waited for twice.
+Result<Plan> removal_plan(const Queue& queue) {
   // Only for saying whether a claimed task runs, so that not knowing is no obstacle.
   const auto lock = queue.store.get(queue.layout.leader_key);
+  if (!lock &&
+      (lock.error().code == ErrorCode::kTimeout || lock.error().code == ErrorCode::kUnavailable)) {
+    return tl::unexpected(lock.error());
+  }
   const Leader leader = lock ? leader_of(*lock) : Leader{};
   const bool known = lock.has_value();
-  return [&queue, leader, known](wire::KvEntry entry) -> Result<PlannedChange> {
+  return Plan{[&queue, leader, known](wire::KvEntry entry) -> Result<PlannedChange> {
     PlannedChange planned;
     planned.change = removal(entry.key, entry.modify_index);
     planned.task = view_task(queue.layout, std::move(entry), leader, wall_now());
@@ -22,7 +27,7 @@ Plan removal_plan(const Queue& queue) {
       planned.task.state = TaskState::kRunning;
     }
     return planned;
-  };
+  }};
 }
 
 // What there is instead of the task.
@@ -42,7 +47,9 @@ Error not_there(const Queue& queue, const std::string& id) {
 }  // namespace
 
 Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
-  auto cancelled = change_one(queue, queue.layout.task_key(id), removal_plan(queue));
+  const auto plan = removal_plan(queue);
+  if (!plan) return tl::unexpected(plan.error());
+  auto cancelled = change_one(queue, queue.layout.task_key(id), *plan);
   if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
   return tl::unexpected(not_there(queue, id));
 }
@@ -55,7 +62,9 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   auto listed = list_tasks(queue, filter);
   if (!listed) return tl::unexpected(std::move(listed.error()));
   std::erase_if(listed->tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });
-  auto result = change_many(queue, std::move(listed->tasks), removal_plan(queue), progress);
+  const auto plan = removal_plan(queue);
+  if (!plan) return tl::unexpected(plan.error());
+  auto result = change_many(queue, std::move(listed->tasks), *plan, progress);
   // What has ended in the meantime needs no cancelling.
   std::erase_if(result.refused, [](const BulkResult::Refusal& refusal) {
     return refusal.error.code == ErrorCode::kNotFound;

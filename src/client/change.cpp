@@ -159,6 +159,11 @@ Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Pl
   int lost = 0;
   for (int i = 0; i < kTries; ++i) {
     auto entry = queue.store.get(key);
+    if (!entry && sent) {
+      entry.error().message =
+          "cannot tell whether " + printable(key) +
+          " was changed, since the reply to that was lost: " + entry.error().message;
+    }
     if (!entry) return tl::unexpected(std::move(entry.error()));
     if (!*entry) {
       if (sent) return std::move(*sent);

@@ -20,7 +20,9 @@ namespace {
 using http::Delivery;
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kListTimeout{60'000};  // 100,000 tasks take half a second
+// 100,000 tasks take half a second, over a slow line a minute. That is for what keeps coming: a
+// Consul that says nothing is waited for as long as with any other read.
+constexpr std::chrono::milliseconds kListTimeout{60'000};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -59,6 +61,19 @@ std::string unreachable(const http::Response& response) {
     }
   }
   return text;
+}
+
+// Of a request that only reads, though Consul may take it by PUT: the network layer, which goes by
+// the method, then doubts what is certain.
+Error read_error(std::string_view doing, const http::Response& response) {
+  Error error = store_error(doing, response);
+  if (response.delivery != Delivery::kLost) return error;
+  constexpr std::string_view kDoubt = "; the request may have been carried out";
+  if (const std::size_t at = error.message.find(kDoubt); at != std::string::npos) {
+    error.message.erase(at, kDoubt.size());
+  }
+  error.message += "; it was a read, so nothing was changed by it";
+  return error;
 }
 
 }  // namespace
@@ -113,6 +128,7 @@ http::Response Store::perform(std::string method, std::string target, std::strin
   request.target = std::move(target);
   request.body = std::move(body);
   request.timeout = timeout;
+  if (timeout > kStoreTimeout) request.silence = kStoreTimeout;
   return transport_.perform(std::move(request));
 }
 
@@ -127,7 +143,7 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
     }
     // 301, 400: not a key for a path. A transaction takes every key.
     if (!replied(response, 301) && !replied(response, 400)) {
-      return tl::unexpected(store_error("read " + shown(key), response));
+      return tl::unexpected(read_error("read " + shown(key), response));
     }
   }
   auto entries = get_all({key});
@@ -145,7 +161,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     const bool answered = replied(response, 200) || replied(response, 409);
     auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
     const std::string doing = "read " + shown(keys.front());
-    if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+    if (!answered || !reply) return tl::unexpected(read_error(doing, response));
     if (response.status == 200) {
       if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing));
       found = std::move(reply->results);
@@ -164,7 +180,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!missing[i]) left.push_back(keys[i]);
     }
-    if (left.size() == keys.size()) return tl::unexpected(store_error(doing, response));
+    if (left.size() == keys.size()) return tl::unexpected(read_error(doing, response));
     keys = std::move(left);
   }
   std::vector<std::optional<wire::KvEntry>> entries(wanted.size());
@@ -199,7 +215,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
     if (!entries) return tl::unexpected(std::move(entries.error()));
     listed.entries = std::move(*entries);
   } else if (!replied(response, 404) || response.consul_index == 0) {
-    return tl::unexpected(store_error(doing, response));
+    return tl::unexpected(read_error(doing, response));
   }
   const bool has_folder = std::any_of(listed.entries.begin(), listed.entries.end(),
                                       [&](const auto& entry) { return entry.key == prefix; });
@@ -207,7 +223,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
     // "Nothing there" and "nothing for you" look the same; a single key tells them apart (7.2).
     const http::Response folder = perform("GET", wire::kv_path(prefix));
     listed.hidden = replied(folder, 403);
-    if (listed.hidden && listed.entries.empty()) return tl::unexpected(store_error(doing, folder));
+    if (listed.hidden && listed.entries.empty()) return tl::unexpected(read_error(doing, folder));
   }
   return listed;
 }
@@ -233,7 +249,7 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
     if (!entries) return tl::unexpected(std::move(entries.error()));
     if (!entries->empty()) watched.entry = std::move(entries->front());
   } else if (!replied(response, 404) || response.consul_index == 0) {
-    return tl::unexpected(store_error("follow " + shown(key), response));
+    return tl::unexpected(read_error("follow " + shown(key), response));
   }
   // An index that goes backwards is not to be waited on (4.4).
   if (response.consul_index >= index) watched.index = response.consul_index;
@@ -251,7 +267,7 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
   const auto reply =
       replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!replied(response, 409) || !reply) {
-    return tl::unexpected(store_error("find out what the token may write", response));
+    return tl::unexpected(read_error("find out what the token may write", response));
   }
   std::vector<bool> may(keys.size(), true);
   for (const auto& error : reply->errors) {
@@ -284,14 +300,14 @@ Result<std::string> Store::cluster_leader() {
   const http::Response response = perform("GET", "/v1/status/leader");
   const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
   if (answer && answer->is_string()) return answer->get<std::string>();
-  return tl::unexpected(store_error("ask for the cluster's leader", response));
+  return tl::unexpected(read_error("ask for the cluster's leader", response));
 }
 
 Result<Store::Agent> Store::agent() {
   const http::Response response = perform("GET", "/v1/agent/self");
   const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
   if (!answer || !answer->is_object()) {
-    return tl::unexpected(store_error("read /v1/agent/self", response));
+    return tl::unexpected(read_error("read /v1/agent/self", response));
   }
   const json config = answer->value("Config", json::object());
   return Agent{text_at(config, "NodeName"), text_at(config, "Version")};

@@ -107,6 +107,11 @@ void Transfer::prepare(const Client& client, std::size_t to, const std::string& 
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(time_left.count()));
   set(CURLOPT_CONNECTTIMEOUT_MS,
       static_cast<long>(std::min(time_left, client.options.connect_timeout).count()));
+  if (request.silence > std::chrono::milliseconds{0}) {
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME,
+        static_cast<long>(std::chrono::ceil<std::chrono::seconds>(request.silence).count()));
+  }
   set_connection(client, client.endpoints[to]);
   set_method();
   set_headers(client.options, token);

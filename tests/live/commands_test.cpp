@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "process.h"
 #include "world.h"
 
@@ -361,8 +362,12 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   REQUIRE(listen(listener, 16) == 0);
   REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   const std::string mute = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const Instant before = boot_now();
   const Output list = run(command_line(world, {"list"}, mute));
+  CHECK(boot_now() - before < std::chrono::seconds{30});  // 10 s, on a machine that is not loaded
   says(list, "Consul at " + mute + " has not answered for 3 s; waiting on");
+  says(list, "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + ": no whole reply");
+  says(list, "nothing was changed");
   CHECK(list.exit_code == 4);
   close(listener);
 }

@@ -66,6 +66,9 @@ TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing"
                     reply(200, task_entry(7)), reply(200, kApplied)}};
   CHECK(not_landed.change());
   CHECK(not_landed.consul.all_asked());
+  Scene nobody_knows{
+      {reply(200, task_entry(7)), undelivered(Delivery::kLost), undelivered(Delivery::kLost)}};
+  CHECK(contains(nobody_knows.change().error().message, "cannot tell whether lictor/q/tasks/"));
   Scene never_there{{reply(404, "", 9)}};
   CHECK(never_there.change().error().code == ErrorCode::kNotFound);
 }

@@ -119,6 +119,29 @@ TEST_CASE("an empty listing is told from one that may not be read") {
   CHECK(Store{filtered}.list("t/")->hidden);
 }
 
+TEST_CASE("a listing may take long, but its first byte no longer than another read's") {
+  FakeConsul consul{{reply(404, "", 5), reply(404, "", 5), reply(404, "", 5)}};
+  Store store{consul};
+  CHECK(store.list("t/"));
+  CHECK(store.get("k"));
+  CHECK(consul.asked[0].timeout > kStoreTimeout);
+  CHECK(consul.asked[0].silence == kStoreTimeout);
+  CHECK(consul.asked[2].timeout == kStoreTimeout);
+}
+
+TEST_CASE("a read that is not answered is said to have changed nothing, also one that is a PUT") {
+  const std::string doubt =
+      "PUT /v1/txn: http://consul: reset; the request may have been carried out";
+  FakeConsul consul{{undelivered(Delivery::kLost, "GET /v1/kv/t/: http://consul: reset"),
+                     undelivered(Delivery::kLost, doubt)}};
+  Store store{consul};
+  const Error listed = store.list("t/").error();
+  CHECK(listed.code == ErrorCode::kTimeout);
+  CHECK(contains(listed.message, "http://consul: reset; it was a read, so nothing was changed"));
+  const Error read = store.get_all({"k"}).error();
+  CHECK(contains(read.message, "http://consul: reset; it was a read, so nothing was changed"));
+}
+
 TEST_CASE("an index that goes backwards is not waited on") {
   FakeConsul consul{{reply(200, entry("k", "v"), 30), reply(200, entry("k", "v"), 20)}};
   Store store{consul};

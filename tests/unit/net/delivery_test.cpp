@@ -160,6 +160,17 @@ TEST_CASE("a reply to a long poll that begins and stands still is lost before it
   CHECK(contains(lost.error, "too slow"));  // and not "timed out"
 }
 
+TEST_CASE("a server that is silent from the first byte on is waited for as long as was asked") {
+  TestServer server{hold_polls};
+  const auto transport = open_for({server.address()});
+  Request silent = request("GET", "/poll", "", 2min);
+  silent.silence = 1s;
+  const Response lost = transport->perform(silent);
+  CHECK(lost.delivery == Delivery::kLost);
+  CHECK(contains(lost.error, server.address()));
+  CHECK(contains(lost.error, "too slow"));  // and not "timed out"
+}
+
 TEST_CASE("a refused connection, a name that does not exist and a missing socket are not sent") {
   for (const std::string& address : {"http://127.0.0.1:" + std::to_string(closed_port()),
                                      std::string{"http://no-such-host.invalid:8500"},
