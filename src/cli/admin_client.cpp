@@ -9,8 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kRequestTime = 5s;
-
 ErrorCode code_of(int status) {
   return status == 404   ? ErrorCode::kNotFound
          : status == 403 ? ErrorCode::kPermissionDenied
@@ -19,19 +17,20 @@ ErrorCode code_of(int status) {
 
 }  // namespace
 
-Result<AdminClient> AdminClient::open(std::vector<std::string> addresses) {
+Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
+                                      std::chrono::milliseconds limit) {
   net::Options options;
   options.addresses = std::move(addresses);
   options.server = "a lictor daemon";
   auto transport = net::Transport::open(std::move(options));
   if (!transport) return tl::unexpected(std::move(transport.error()));
-  return AdminClient{std::move(*transport)};
+  return AdminClient{std::move(*transport), limit};
 }
 
 Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
   http::Request request;
   request.target = std::move(target);
-  request.timeout = kRequestTime + wait;
+  request.timeout = limit_ + wait;
   request.long_poll = wait > 0s;
   http::Response response = transport_->perform(std::move(request));
   if (response.delivery != http::Delivery::kReplied) {

@@ -23,8 +23,6 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-// A member writes its entry each 10s; one may be late or lost, and clocks differ.
-constexpr Duration kSilent = std::chrono::seconds{25};
 constexpr std::size_t kNamed = 3;  // tasks that a finding names
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
@@ -195,23 +193,14 @@ class QueueCheck {
       who = (*value)["node"].get<std::string>();
     }
     const auto member = read_member(store_, queue_.layout, who);
-    const auto seen = parse_rfc3339(member ? member->seen : std::string{});
-    const WallTime now = wall_now();
-    const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
-    const std::string silent = member ? silence_of(*member) : std::string{};
-    if (!silent.empty() || (seen && now - *seen > kSilent)) {
-      const bool both = !silent.empty() && !last.empty();
-      report_.warn(
-          name("leader"),
-          who + " leads, but " + silent +
-              (both             ? "; "
-               : silent.empty() ? "was "
-                                : "") +
-              last,
-          "it may be dead, frozen or cut off; when its session has ended and the lock-delay "
-          "is over, another takes the lead");
+    const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : std::string{};
+    if (!doubt.empty()) {
+      report_.warn(name("leader"), who + " leads, but " + doubt, std::string{kIfDead});
     } else {
-      report_.ok(name("leader"), who + " leads" + (last.empty() ? "" : ", " + last));
+      const auto seen = parse_rfc3339(member ? member->seen : std::string{});
+      report_.ok(name("leader"),
+                 who + " leads" +
+                     (seen ? ", last seen " + relative_time(*seen, wall_now()) : std::string{}));
     }
     return client::leader_of(*lock);
   }

@@ -71,8 +71,13 @@ Error nobody(const Client& client, const Lock& lock) {
 }
 
 void tell(const Client& client, const Lock& lock) {
-  const auto session = client.store.session(lock.session);
-  const std::string seen = last_seen(client.store, client.layout, lock.text("node"));
+  const auto member = read_member(client.store, client.layout, lock.text("node"));
+  const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
+  const std::string seen = member ? member->seen : std::string{};
+  if (const std::string doubt = member ? doubt_of(*member, pulse) : std::string{}; !doubt.empty()) {
+    client.console.complain(printable(lock.name() + " leads, but " + doubt) + "; " +
+                            std::string{kIfDead});
+  }
   if (client.json) {
     const auto field = [&](const char* name) {
       return lock.value.contains(name) ? ordered_json(lock.value[name]) : ordered_json{};
@@ -86,6 +91,7 @@ void tell(const Client& client, const Lock& lock) {
                       {"version", field("version")},
                       {"since", field("since")},
                       {"seen", seen.empty() ? ordered_json{} : ordered_json(seen)},
+                      {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
                       {"session", lock.session},
                       {"key", client.layout.leader_key},
                       {"modify_index", lock.index}};
@@ -110,9 +116,10 @@ void tell(const Client& client, const Lock& lock) {
   line("version", lock.text("version"));
   line("since", since);
   if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
+  if (pulse.answers) line("answers", *pulse.answers ? "yes" : "no");
   line("lock", "held (" + client.layout.leader_key + ")");
   std::string holder = lock.session;
-  if (session) {
+  if (const auto session = client.store.session(lock.session)) {
     holder += " on Consul's node " + session->node;
     if (!session->ttl.empty()) holder += ", TTL " + session->ttl;
     holder += ", lock-delay " + format_duration(session->lock_delay);
@@ -178,7 +185,8 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
                                         within + "; is another daemon up?");
   }
   const auto member = read_member(client.store, client.layout, before.name());
-  if (const std::string silent = member ? silence_of(*member) : std::string{}; !silent.empty()) {
+  if (const std::string silent = member ? pulse_of(*member).silence : std::string{};
+      !silent.empty()) {
     return fail(ErrorCode::kFailed, before.name() + " has not stepped down" + within + ": " +
                                         silent +
                                         "; if it is dead, another takes the lead when its session "

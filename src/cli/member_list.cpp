@@ -2,11 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/time_text.h"
 #include "cli/admin_client.h"
 #include "wire/json_text.h"
 
@@ -14,6 +20,8 @@ namespace lictor::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kAskedAtOnce = 16;  // a few threads each
 
 std::string text_of(const json& value, const char* name) {
   const auto it = value.find(name);
@@ -74,11 +82,6 @@ std::optional<Member> read_member(Store& store, const wire::Layout& layout,
   return member_of(node, (*entry)->value);
 }
 
-std::string last_seen(Store& store, const wire::Layout& layout, const std::string& node) {
-  const auto member = read_member(store, layout, node);
-  return member ? member->seen : std::string{};
-}
-
 Reach reach_of(const Member& member, std::string_view own_host) {
   Reach reach;
   const bool here = member.host == own_host;
@@ -95,14 +98,36 @@ Reach reach_of(const Member& member, std::string_view own_host) {
   return reach;
 }
 
-std::string silence_of(const Member& member) {
+Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {
   const Reach reach = reach_of(member, own_host_name());
   if (reach.addresses.empty()) return {};
-  auto face = AdminClient::open(reach.addresses);
+  auto face = AdminClient::open(reach.addresses, limit);
   if (!face) return {};
   const auto healthy = face->get("/healthz");
-  if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {};
-  return "its daemon does not answer: " + healthy.error().message;
+  if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {true, {}};
+  return {false, "its daemon does not answer: " + healthy.error().message};
+}
+
+std::vector<Pulse> pulses_of(const std::vector<Member>& members) {
+  std::vector<Pulse> pulses(members.size());
+  std::atomic<std::size_t> next = 0;
+  const auto ask = [&] {
+    for (std::size_t i = next++; i < members.size(); i = next++) {
+      pulses[i] = pulse_of(members[i], kGlance);
+    }
+  };
+  std::vector<std::jthread> askers;
+  while (askers.size() < std::min(members.size(), kAskedAtOnce)) askers.emplace_back(ask);
+  askers.clear();  // waits for them
+  return pulses;
+}
+
+std::string doubt_of(const Member& member, const Pulse& pulse) {
+  const auto seen = parse_rfc3339(member.seen);
+  const WallTime now = wall_now();
+  const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
+  if (!pulse.silence.empty()) return pulse.silence + (seen ? "; " + last : last);
+  return seen && now - *seen > kSilent ? "was " + last : std::string{};
 }
 
 std::string own_host_name() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,10 +34,6 @@ struct Member {
 [[nodiscard]] std::optional<Member> read_member(Store& store, const wire::Layout& layout,
                                                 const std::string& node);
 
-/// When `node` last wrote its entry among the members: each 10s while it lives. Empty: not known.
-[[nodiscard]] std::string last_seen(Store& store, const wire::Layout& layout,
-                                    const std::string& node);
-
 /// How a member's admin face can be asked from the host called `own_host`.
 struct Reach {
   std::vector<std::string> addresses;  ///< none: it cannot
@@ -44,9 +41,29 @@ struct Reach {
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
 
-/// Asks its admin face, if it can be reached from here: it refuses long before a dead daemon's
-/// session ends. Empty: it answers, or cannot be asked. Blocks, 5 s at most.
-[[nodiscard]] std::string silence_of(const Member& member);
+/// Whether a member's admin face answers: a dead daemon's refuses long before its session ends.
+struct Pulse {
+  std::optional<bool> answers;  ///< nothing: it cannot be asked from here
+  std::string silence;          ///< if it does not: "its daemon does not answer: ..."
+};
+/// Blocks, for `limit` at most.
+[[nodiscard]] Pulse pulse_of(const Member& member,
+                             std::chrono::milliseconds limit = std::chrono::seconds{5});
+/// What a command waits for where the answer is a word beside what it was asked for.
+inline constexpr std::chrono::milliseconds kGlance{1'000};
+/// Of each, several asked at once. Blocks, for kGlance at most where all answer or refuse, or are
+/// few.
+[[nodiscard]] std::vector<Pulse> pulses_of(const std::vector<Member>& members);
+
+/// A member writes its entry each 10s; one may be late or lost, and clocks differ.
+inline constexpr Duration kSilent = std::chrono::seconds{25};
+/// What speaks against its being alive: that its face is silent, and that it has not been seen for
+/// kSilent. To follow its name and "leads, but". Empty: nothing.
+[[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
+/// What becomes of a leader of whom there is doubt.
+inline constexpr std::string_view kIfDead =
+    "it may be dead, frozen or cut off; when its session has ended and the lock-delay is over, "
+    "another takes the lead";
 
 [[nodiscard]] std::string own_host_name();
 

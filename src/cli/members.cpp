@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json json_of(const Member& member) {
+ordered_json json_of(const Member& member, const Pulse& pulse) {
   const auto text = [](const std::string& value) {
     return value.empty() ? ordered_json{} : ordered_json(value);
   };
@@ -28,13 +28,17 @@ ordered_json json_of(const Member& member) {
           {"admin", member.admin},
           {"since", text(member.since)},
           {"seen", text(member.seen)},
+          {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
           {"leads", member.leads}};
 }
 
-std::string table_of(const std::vector<Member>& members, const Terminal& terminal) {
+std::string table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses,
+                     const Terminal& terminal) {
   const WallTime now = wall_now();
-  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "LEADS"}};
-  for (const Member& member : members) {
+  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "LEADS"}};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Member& member = members[i];
+    const bool silent = !pulses[i].silence.empty();
     std::string admin;
     for (const std::string& url : member.admin) admin += (admin.empty() ? "" : " ") + url;
     const auto since = parse_rfc3339(member.since);
@@ -46,6 +50,10 @@ std::string table_of(const std::vector<Member>& members, const Terminal& termina
                    {admin.empty() ? "off" : admin},
                    {since ? relative_time(*since, now) : member.since},
                    {seen ? relative_time(*seen, now) : member.seen},
+                   {silent              ? "no"
+                    : pulses[i].answers ? "yes"
+                                        : "",
+                    silent ? Style::kRed : Style::kPlain},
                    {member.leads ? "leads" : "", Style::kGreen}});
   }
   return table.render(terminal);
@@ -56,9 +64,12 @@ std::string table_of(const std::vector<Member>& members, const Terminal& termina
 Result<int> members(const Client& client) {
   const auto members = read_members(client);
   if (!members) return tl::unexpected(members.error());
+  const std::vector<Pulse> pulses = pulses_of(*members);
   if (client.json) {
     ordered_json all = ordered_json::array();
-    for (const Member& member : *members) all.push_back(json_of(member));
+    for (std::size_t i = 0; i < members->size(); ++i) {
+      all.push_back(json_of((*members)[i], pulses[i]));
+    }
     client.console.print(json_document({{"queue", client.queue}, {"members", std::move(all)}}));
     return kDone;
   }
@@ -68,7 +79,7 @@ Result<int> members(const Client& client) {
                         "); start one with \"lictor run\"");
     return kDone;
   }
-  client.console.print(table_of(*members, client.console.out_terminal()));
+  client.console.print(table_of(*members, pulses, client.console.out_terminal()));
   return kDone;
 }
 

@@ -39,7 +39,42 @@ TEST_CASE("members are shown with who leads") {
                         {"admin", {"http://127.0.0.1:8642"}},
                         {"since", "2026-11-21T02:32:30.949Z"},
                         {"seen", "2026-11-21T02:35:00Z"},
+                        {"answers", nullptr},
                         {"leads", true}});
+}
+
+TEST_CASE(
+    "a member of this host whose admin face refuses is marked, long before its session ends") {
+  const std::string value = R"({"node":"a","host":")" + own_host_name() +
+                            R"(","admin":["http://127.0.0.1:1"],"seen":"2026-11-21T02:35:00Z"})";
+  for (const bool as_json : {true, false}) {
+    Scene scene{{reply(200, listed("a", value), 9), reply(404, "", 9), reply(404, "", 9)}, as_json};
+    CHECK(members(scene.client) == 0);
+    if (as_json) {
+      CHECK(json::parse(scene.out())["members"][0]["answers"] == false);
+    } else {
+      CHECK(contains(scene.out(), "ANSWERS"));
+      CHECK(contains(scene.out(), " no"));
+    }
+  }
+}
+
+TEST_CASE("of a leader whose admin face refuses it is said so") {
+  const std::string value =
+      R"({"node":"a","host":")" + own_host_name() + R"(","admin":["http://127.0.0.1:1"]})";
+  for (const bool as_json : {true, false}) {
+    Scene scene{{reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
+                 reply(200, listed("a", value), 9), reply(200, "[]", 9)},
+                as_json};
+    CHECK(leader(scene.client, {}) == 0);
+    CHECK(contains(scene.err(), "a leads, but its daemon does not answer: "));
+    CHECK(contains(scene.err(), "another takes the lead"));
+    if (as_json) {
+      CHECK(json::parse(scene.out())["answers"] == false);
+    } else {
+      CHECK(contains(scene.out(), "answers   no"));
+    }
+  }
 }
 
 TEST_CASE(
