@@ -1,7 +1,12 @@
+#include <functional>
+#include <set>
+#include <string>
+
 #include "base/printable.h"
 #include "cli/bulk.h"
 #include "cli/exit_code.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -11,13 +16,38 @@ std::string line_of(const TaskInfo& task) {
   const std::string start = "cancelled task " + printable(task.id) + ", which was ";
   switch (task.state) {
     case TaskState::kRunning:
-      return start + "running on " + printable(task.node) + "; its job is being stopped";
+      return start + "running on " + printable(task.node) +
+             ", which stops its job when it sees this";
     case TaskState::kOrphan:
       return start + "claimed by " + (task.node.empty() ? "nobody known" : printable(task.node)) +
              ", which does not lead";
     default:
       return start + std::string{client::state_text(task.state)};
   }
+}
+
+// A job is stopped by the daemon that runs it, when Consul tells it that the task is gone.
+void complain_of_silent(const Client& client, const BulkResult& result) {
+  std::set<std::string> nodes;
+  for (const TaskInfo& task : result.tasks) {
+    if (task.state == TaskState::kRunning) nodes.insert(task.node);
+  }
+  for (const std::string& node : nodes) {
+    const auto member = read_member(client.store, client.layout, node);
+    if (!member) continue;
+    const std::string doubt = doubt_of(*member, pulse_of(*member, kGlance));
+    if (doubt.empty()) continue;
+    client.console.complain(printable(node + " is to stop what it runs of this, but " + doubt) +
+                            "; if it is dead, its programs have ended with it; if it is frozen or "
+                            "cut off, they end with its lease at the latest");
+  }
+}
+
+Result<int> told(const Client& client, const BulkResult& result,
+                 const std::function<std::string(const TaskInfo&)>& line) {
+  const int code = tell_bulk(client, result, "cancelled", line);
+  complain_of_silent(client, result);
+  return code;
 }
 
 Result<int> cancel_all(const Client& client, const CancelOptions& options) {
@@ -38,7 +68,7 @@ Result<int> cancel_all(const Client& client, const CancelOptions& options) {
   }
   const auto result = client.api.cancel_all(filter, progress_of(client));
   if (!result) return tl::unexpected(result.error());
-  return tell_bulk(client, *result, "cancelled", {});
+  return told(client, *result, {});
 }
 
 }  // namespace
@@ -47,7 +77,7 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
   if (options.all) return cancel_all(client, options);
   const auto result =
       each_of(options.ids, [&](const std::string& id) { return client.api.cancel(id); });
-  return tell_bulk(client, result, "cancelled", line_of);
+  return told(client, result, line_of);
 }
 
 }  // namespace lictor::cli

@@ -73,7 +73,7 @@ TEST_CASE("a task is cancelled in whatever state it is, and a running one's job 
   says(waits, "cancelled task later, which was scheduled");
   const Output runs = lictor(world, {"cancel", "runs"});
   CHECK(runs.exit_code == 0);
-  says(runs, "which was running on " + daemon->node() + "; its job is being stopped");
+  says(runs, "which was running on " + daemon->node() + ", which stops its job when it sees this");
   CHECK(eventually([&] { return !is_alive(job); }));
   CHECK(world.waiting() == 0);
   CHECK(world.dead() == 0);
@@ -441,6 +441,30 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   const Output orphan = lictor(world, {"why", "2"});
   says(orphan, "its owner, ");
   says(orphan, "died or leads no more: whoever leads runs it again, with one lost owner more (0");
+}
+
+TEST_CASE("of a leader that was killed leader, members and cancel say that it does not answer") {
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon daemon{settings};
+  world.submit("1", 1, {{"sleep", "600000"}});
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  const Output well = lictor(world, {"leader"});
+  says(well, "answers   yes");
+  CHECK(well.out.find("does not answer") == std::string::npos);
+  says(lictor(world, {"members"}), " yes ");
+
+  daemon.kill();
+  const Output leader = lictor(world, {"leader"});
+  CHECK(leader.exit_code == 0);
+  says(leader, daemon.node() + " leads, but its daemon does not answer: ");
+  says(leader, "answers   no");
+  says(lictor(world, {"members"}), " no ");
+  const Output cancelled = lictor(world, {"cancel", "1"});
+  CHECK(cancelled.exit_code == 0);
+  says(cancelled, "cancelled task 1, which was running on ");
+  says(cancelled, daemon.node() + " is to stop what it runs of this, but its daemon does not ");
 }
 
 TEST_SUITE_END();
