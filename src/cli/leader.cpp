@@ -141,6 +141,17 @@ void note_if_alone(const Client& client, const std::string& leader) {
   }
 }
 
+// For programs: who has stepped down, and who leads now; empty: nobody.
+void tell_handover(const Client& client, const std::string& stepped_down,
+                   const std::string& leader) {
+  const auto name = [](const std::string& text) {
+    return text.empty() ? ordered_json{} : ordered_json(text);
+  };
+  if (!client.json) return;
+  client.console.print(json_document(
+      {{"queue", client.queue}, {"stepped_down", name(stepped_down)}, {"leader", name(leader)}}));
+}
+
 // Waits until another session holds the lock than `before`'s.
 Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
@@ -155,16 +166,15 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     const Lock now = watched ? lock_of(watched->entry) : before;
     index = watched ? watched->index : 0;
     if (!now.session.empty() && now.session != before.session) {
-      if (client.json) {
-        client.console.print(json_document(
-            {{"queue", client.queue}, {"stepped_down", before.name()}, {"leader", now.name()}}));
-      } else {
+      tell_handover(client, before.name(), now.name());
+      if (!client.json) {
         client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
                              " leads\n");
       }
       return kDone;
     }
     if (released && !now.session.empty()) {
+      tell_handover(client, before.name(), now.name());
       return fail(ErrorCode::kFailed, before.name() +
                                           " stepped down, and leads again, since nobody else took "
                                           "the lead; is another daemon up?");
@@ -179,6 +189,8 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     // Without a key every write near it ends the wait (CONSUL-FACTS.md 4.2).
     if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
   }
+  tell_handover(client, released ? before.name() : std::string{},
+                released ? std::string{} : before.name());
   const std::string within = " within " + format_duration(timeout);
   if (released) {
     return fail(ErrorCode::kFailed, before.name() + " stepped down, but nobody has taken the lead" +
@@ -204,7 +216,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
   const auto lock = read_lock(client);
   if (!lock) return tl::unexpected(lock.error());
   if (lock->session.empty()) {
-    if (client.json && !options.step_down) {
+    if (client.json) {
       client.console.print(json_document({{"queue", client.queue},
                                           {"lock", "free"},
                                           {"node", nullptr},

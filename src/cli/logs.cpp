@@ -318,7 +318,8 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (log != nullptr && !search.unheard().empty()) {
       client.console.complain("there may be other attempts: " + printable(search.unheard()));
     }
-    if (client.json && (log != nullptr || !options.follow)) {
+    const bool may_come = options.follow && where->waits_or_runs;
+    if (client.json && (log != nullptr || !may_come)) {
       client.console.print(
           json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
       return log != nullptr ? Result<int>{kDone}
@@ -328,8 +329,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
       client.console.end_progress();
       return Show{client, options, *place, *log}.run();
     }
-    if (!options.follow || !where->waits_or_runs)
-      return nothing_found(client, options, *where, search);
+    if (!may_come) return nothing_found(client, options, *where, search);
     client.console.progress(printable(options.id) + " has printed nothing yet");
     if (auto watched =
             client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);

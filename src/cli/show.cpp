@@ -161,22 +161,31 @@ Result<int> print_tasks(const Client& client, const std::string& id,
   return kDone;
 }
 
+// For programs, that there is nothing is an answer too.
+Result<int> tell_none(const Client& client, const std::string& id, const Error& error) {
+  if (client.json && error.code == ErrorCode::kNotFound) {
+    static_cast<void>(print_tasks(client, id, {}));
+  }
+  return tl::unexpected(error);
+}
+
 }  // namespace
 
 Result<int> show(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
-  if (!found) return tl::unexpected(found.error());
+  if (!found) return tell_none(client, id, found.error());
   return print_tasks(client, id, *found);
 }
 
 Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
   auto found = client.api.show(options.id);
-  if (!found) return tl::unexpected(std::move(found.error()));
+  if (!found) return tell_none(client, options.id, found.error());
   std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (found->empty()) {
-    return fail(ErrorCode::kNotFound, "task " + printable(options.id) +
-                                          " is not dead; see \"lictor show " +
-                                          printable(options.id) + '"');
+    return tell_none(client, options.id,
+                     {ErrorCode::kNotFound, "task " + printable(options.id) +
+                                                " is not dead; see \"lictor show " +
+                                                printable(options.id) + '"'});
   }
   return print_tasks(client, options.id, *found);
 }

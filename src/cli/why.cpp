@@ -114,7 +114,15 @@ bool is_known(const json& reasons) {
 
 Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
-  if (!found) return tl::unexpected(found.error());
+  if (!found) {
+    if (client.json && found.error().code == ErrorCode::kNotFound) {
+      client.console.print(json_document({{"queue", client.queue},
+                                          {"id", id},
+                                          {"state", nullptr},
+                                          {"reasons", nlohmann::ordered_json::array()}}));
+    }
+    return tl::unexpected(found.error());
+  }
   const TaskInfo& task = found->front();
   std::string why_not;
   std::optional<json> told;

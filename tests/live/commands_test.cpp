@@ -433,6 +433,8 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   CHECK(asked.exit_code == 1);
   says(asked, "no other daemon is up to take the lead");
   says(asked, " has not stepped down within 100ms: its daemon does not answer: ");
+  says(lictor(world, {"leader", "--step-down", "--timeout", "100ms", "--json"}),
+       R"("stepped_down": null)");
   daemon.start();
   // The same session leads again, and it has one slot.
   REQUIRE(eventually([&] { return told("1") == "running, 2"; }));

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/exit_code.h"
+#include "harness.h"
+
 namespace lictor::cli {
 namespace {
 
@@ -29,6 +32,53 @@ TEST_CASE("JSON is indented without being changed") {
         "    }\n"
         "  ]\n"
         "}");
+}
+
+// Nothing waits, is dead, or is done.
+std::deque<http::Response> nowhere() {
+  return {test::reply(404, "", 9), test::reply(404, "", 9), test::reply(409, test::kNoLetters),
+          test::reply(404, "", 9), test::reply(404, "", 9)};
+}
+
+TEST_CASE("that there is nothing is a document too, and an error beside it") {
+  using Ask = Result<int> (*)(const Client&);
+  const std::vector<std::pair<Ask, const char*>> commands{
+      {[](const Client& client) { return show(client, "x"); }, "tasks"},
+      {[](const Client& client) { return dead_show(client, {"x"}); }, "tasks"},
+      {[](const Client& client) { return why(client, "x"); }, "reasons"}};
+  for (const auto& [ask, name] : commands) {
+    test::Scene scene{nowhere(), true};
+    const auto code = ask(scene.client);
+    REQUIRE_FALSE(code);
+    CHECK(code.error().code == ErrorCode::kNotFound);
+    const auto told = nlohmann::json::parse(scene.out());
+    CHECK(told.at("id") == "x");
+    CHECK(told.at(name) == nlohmann::json::array());
+
+    test::Scene plain{nowhere()};
+    REQUIRE_FALSE(ask(plain.client));
+    CHECK(plain.out().empty());
+  }
+}
+
+TEST_CASE("that nobody leads is a document also for whoever wants to hand over") {
+  test::Scene scene{{test::reply(404, "", 9)}, true};
+  LeaderOptions options;
+  options.step_down = true;
+  REQUIRE_FALSE(leader(scene.client, options));
+  CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
+}
+
+TEST_CASE("where Consul does not answer there is no document, and of many ids one is tried") {
+  const auto lost = test::undelivered(http::Delivery::kLost);
+  test::Scene shown{{lost}, true};
+  REQUIRE_FALSE(show(shown.client, "x"));
+  CHECK(shown.out().empty());
+  test::Scene cancelled{{lost}};
+  CancelOptions options;
+  options.ids = {"x", "y"};
+  CHECK(cancel(cancelled.client, options) == kUnreachable);
+  CHECK(cancelled.consul.asked.size() == 1);
 }
 
 }  // namespace
