@@ -187,7 +187,6 @@ class Daemon {
     loop_.on_turn(interval, [this] { on_turn(); });
     for (auto& queue : queues_) queue->start();
     sd_notify(0, "READY=1");
-    runtime::give_back_start_pages();
     loop_.run();
     sd_notify(0, "STOPPING=1");
     membership_.withdraw();
@@ -394,6 +393,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
+  runtime::give_back_start_pages();  // before there are plug-ins
   Daemon daemon{config, registry,    options,        **loop, **transport, commits.carrier(),
                 **host, warden_died, (*face)->urls()};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());

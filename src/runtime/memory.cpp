@@ -3,10 +3,15 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace lictor::runtime {
 
@@ -18,20 +23,38 @@ void give_back_large_blocks() {
 
 void give_back_free_memory() { malloc_trim(0); }
 
+namespace {
+
+bool is_hot(std::string_view file, std::string_view program) {
+  if (file == program) return true;
+  file.remove_prefix(file.rfind('/') + 1);  // of the whole where there is none
+  constexpr std::string_view kHot[] = {"ld-linux", "libc.", "libgcc_s.", "libm.", "libstdc++."};
+  return std::any_of(std::begin(kHot), std::end(kHot),
+                     [file](std::string_view name) { return file.starts_with(name); });
+}
+
+}  // namespace
+
 // Of each mapping proc(5) shows in smaps first where it is, with its rights and its file's inode,
 // and further down how much of it is no longer as it is in the file: where that is anything, a
 // relocation or a debugger's breakpoint, nothing is let go.
 void give_back_start_pages() {
+  std::error_code unknown;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
   std::ifstream mappings{"/proc/self/smaps"};
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
   for (std::string line; std::getline(mappings, line);) {
     unsigned long from = 0, to = 0, inode = 0, changed_kb = 0;
     char writable = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx r%c%*2c %*x %*x:%*x %lu", &from, &to, &writable,
-                    &inode) == 4) {
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx r%c%*2c %*x %*x:%*x %lu %n", &from, &to, &writable,
+                    &inode, &path) == 4) {
+      const bool wanted =
+          writable == '-' && inode != 0 &&
+          !is_hot(std::string_view{line}.substr(static_cast<std::size_t>(path)), program);
       begin = from;
-      end = writable == '-' && inode != 0 ? to : from;
+      end = wanted ? to : from;
     } else if (std::sscanf(line.c_str(), "Anonymous: %lu kB", &changed_kb) == 1) {
       // Best effort: where it fails the pages stay.
       if (changed_kb == 0 && begin != end) {

@@ -31,7 +31,7 @@ std::size_t resident_file_kb() {
 
 TEST_SUITE_BEGIN("runtime");
 
-TEST_CASE("the program's pages are let go, and come back") {
+TEST_CASE("the libraries' pages are let go, and come back") {
   const std::size_t before = resident_file_kb();
   give_back_start_pages();
   const std::size_t after = resident_file_kb();
