@@ -1,11 +1,14 @@
 #pragma once
 
-// Keys in one piece of memory: a hundred thousand of them come with each listing by name.
+// Keys as they were answered, in one piece of memory: a hundred thousand of them come with each
+// listing by name, and fresh memory for copies would cost more than all that is done with them.
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lictor::core {
@@ -18,28 +21,30 @@ inline void put_in_order(std::vector<std::string_view>& keys) {
 
 class KeyList {
  public:
-  void reserve(std::size_t bytes) { text_.reserve(bytes); }
-  void add(std::string_view key) {
-    text_ += key;
-    ends_.push_back(text_.size());
-  }
-  [[nodiscard]] std::size_t size() const { return ends_.size(); }
-  [[nodiscard]] std::string_view operator[](std::size_t i) const {
-    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
-    return std::string_view{text_}.substr(begin, ends_[i] - begin);
-  }
-  /// In the order of their bytes. Good as long as this list is.
-  [[nodiscard]] std::vector<std::string_view> in_order() const {
-    std::vector<std::string_view> keys;
-    keys.reserve(size());
-    for (std::size_t i = 0; i < size(); ++i) keys.push_back((*this)[i]);
-    put_in_order(keys);
-    return keys;
+  KeyList() = default;
+  /// `keys` lie in `text`.
+  KeyList(std::shared_ptr<const std::string> text, std::vector<std::string_view> keys)
+      : texts_{std::move(text)}, keys_(std::move(keys)) {
+    put_in_order(keys_);
   }
 
+  void add(std::string_view key) {
+    texts_.push_back(std::make_shared<const std::string>(key));
+    keys_.emplace_back(*texts_.back());
+    if (size() > 1 && keys_[size() - 2] > keys_.back()) put_in_order(keys_);
+  }
+  template <class Unwanted>
+  void erase_if(Unwanted unwanted) {
+    std::erase_if(keys_, unwanted);
+  }
+
+  [[nodiscard]] std::size_t size() const { return keys_.size(); }
+  /// In the order of their bytes. Good as long as this list, or a copy of it, is.
+  [[nodiscard]] const std::vector<std::string_view>& in_order() const { return keys_; }
+
  private:
-  std::string text_;
-  std::vector<std::size_t> ends_;
+  std::vector<std::shared_ptr<const std::string>> texts_;
+  std::vector<std::string_view> keys_;
 };
 
 }  // namespace lictor::core

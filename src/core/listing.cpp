@@ -112,8 +112,10 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects
   in_trouble_ = false;
   part_at_ = now + (busy_ ? busy_pause(reply.cost)
                           : std::clamp(reply.cost * kPartPause, kLeastPause, kLongestPause));
-  if (first_ == First::kInParts) part_at_ = now;
-  learn_size(reply);
+  if (first_ == First::kInParts) {
+    part_at_ = now;
+    learn_size(reply);  // later a part may be of what is unlike the rest
+  }
   look_for_rewritten(reply);
   end_first(now);
   return Use::kPart;

@@ -175,12 +175,10 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   for (const StoredRecord& record : event.records) take_in(now, record, out);
   if (event.full) tell_folders(event, use == Listing::Use::kAll, out);
   if (use == Listing::Use::kPart) return;
-  Names names = event.keys.in_order();
-  if (event.full) {
-    for (const StoredRecord& record : event.records) names.push_back(key_of_record(record));
-    put_in_order(names);
-  }
-  compare(now, names, event, out);
+  Names of_records;
+  for (const StoredRecord& record : event.records) of_records.push_back(key_of_record(record));
+  put_in_order(of_records);
+  compare(now, event.full ? of_records : event.keys.in_order(), event, out);
   listing_.brought(now, new_tasks_);
   if (event.marker) {
     marking_folder_ = false;

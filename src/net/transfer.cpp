@@ -276,7 +276,14 @@ std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t co
     transfer.too_large_ = true;
     return 0;
   }
-  transfer.response.body.append(data, bytes);
+  std::string& body = transfer.response.body;
+  // What is large is large at once: each time that it grows it is copied to fresh memory, and what
+  // it does not use of that costs nothing.
+  constexpr std::size_t kLarge = 256 * 1024;
+  if (body.size() + bytes > body.capacity() && body.capacity() >= kLarge) {
+    body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));
+  }
+  body.append(data, bytes);
   return bytes;
 }
 

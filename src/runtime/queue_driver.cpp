@@ -74,10 +74,10 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
 // Decodes and counts the parsing to the reply's cost, by which listings are paced.
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
-                         const http::Response& response) {
+                         http::Response response) {
   if constexpr (std::is_same_v<Effect, core::ListTasks>) {
     const Instant begin = boot_now();
-    core::TasksListed listed = wire::decode(binding.layout, effect, response);
+    core::TasksListed listed = wire::decode(binding.layout, effect, std::move(response));
     listed.cost += boot_now() - begin;
     return listed;
   } else if constexpr (std::is_same_v<Effect, core::FetchTasks> ||
@@ -157,17 +157,22 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
 }
 
-// What a long list was read into, as much again as the tasks take, and what a backlog took that is
-// done or that the next leader works off. While jobs run, names are not worth it.
-void QueueDriver::release_memory() {
+// What a long list was read into, as much again as the tasks take; not at once, since each new task
+// has the names read again, and would wait for fresh memory. And what a backlog took that is done
+// or that the next leader works off.
+void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kMuch = 1024 * 1024;
-  const bool idle = core_.running() == 0;
-  const bool much = std::any_of(events_.begin(), events_.end(), [&](const core::Event& event) {
+  constexpr Duration kQuiet = std::chrono::seconds{5};
+  const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
     const auto* listed = std::get_if<core::TasksListed>(&event);
-    return listed != nullptr && listed->bytes > kMuch && (listed->full || idle);
+    return listed != nullptr && listed->bytes > kMuch;
   });
   events_.clear();
-  if (backlog_.fell_to(core_.waiting()) || much) give_back_free_memory();
+  if (much) release_at_ = now + kQuiet;
+  if (backlog_.fell_to(core_.waiting())) release_at_ = now;
+  if (now < release_at_) return;
+  release_at_ = Instant::max();
+  give_back_free_memory();
 }
 
 void QueueDriver::step(Instant now) {
@@ -178,7 +183,7 @@ void QueueDriver::step(Instant now) {
   std::move(inbox_->at_hand.begin(), inbox_->at_hand.end(), std::back_inserter(events_));
   inbox_->at_hand.clear();
   if (!old_runners_.empty()) drop_old_runners();
-  if (events_.empty() && now < core_.next_deadline()) return;
+  if (events_.empty() && now < next_deadline()) return;
   for (const core::Event& event : events_) {
     std::visit(
         [&](const auto& e) {
@@ -197,7 +202,6 @@ void QueueDriver::step(Instant now) {
 void QueueDriver::deliver(Instant now) {
   effects_.clear();
   core_.step(now, events_, effects_);
-  release_memory();
   // First what jobs wait for; a request wakes others up, and they take the processor.
   for (core::Effect& effect : effects_) {
     if (is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
@@ -205,25 +209,28 @@ void QueueDriver::deliver(Instant now) {
   for (core::Effect& effect : effects_) {
     if (!is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
   }
+  release_memory(now);
 }
 
 Instant QueueDriver::next_deadline() const {
-  return inbox_->at_hand.empty() ? core_.next_deadline() : Instant::min();
+  if (!inbox_->at_hand.empty()) return Instant::min();
+  return std::min(core_.next_deadline(), release_at_);
 }
 
 void QueueDriver::dispatch(http::Request request, RequestId id,
-                           std::function<core::Event(const http::Response&)> decode) {
+                           std::function<core::Event(http::Response)> decode) {
   // Replies are decoded on the network thread: a long listing must not hold up the loop.
   in_flight_[id] = transport_.send(
-      std::move(request), [inbox = inbox_, decode = std::move(decode)](
-                              const http::Response& response) { inbox->put(decode(response)); });
+      std::move(request), [inbox = inbox_, decode = std::move(decode)](http::Response response) {
+        inbox->put(decode(std::move(response)));
+      });
 }
 
 template <class Effect>
 void QueueDriver::send(const Effect& effect) {
   dispatch(wire::encode(*binding_, effect), effect.request,
-           [binding = binding_, effect](const http::Response& response) {
-             return decode_reply(*binding, effect, response);
+           [binding = binding_, effect](http::Response response) {
+             return decode_reply(*binding, effect, std::move(response));
            });
 }
 

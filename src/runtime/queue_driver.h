@@ -93,9 +93,9 @@ class QueueDriver : public Task {
     send(effect);
   }
   void dispatch(http::Request request, RequestId id,
-                std::function<core::Event(const http::Response&)> decode);
+                std::function<core::Event(http::Response)> decode);
   void deliver(Instant now);
-  void release_memory();
+  void release_memory(Instant now);
   void drop_old_runners();
 
   core::QueueOptions options_;
@@ -114,6 +114,7 @@ class QueueDriver : public Task {
   std::vector<core::Event> events_;
   core::Effects effects_;
   Peak backlog_;
+  Instant release_at_ = Instant::max();
   // The core's ids to the transport's and the carrier's.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;

@@ -58,8 +58,7 @@ struct Binding {
 [[nodiscard]] std::string control_fault(std::string_view value);
 /// By whom the queue is paused, then, in words.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
-[[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&,
-                                       const http::Response&);
+[[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,

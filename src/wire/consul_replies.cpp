@@ -288,7 +288,7 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
 }
 
 core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
-                         const http::Response& response) {
+                         http::Response response) {
   core::TasksListed event;
   event.request = effect.request;
   event.full = effect.full;
@@ -322,15 +322,16 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
       event.records.push_back(read_record(layout, std::move(entry)));
     }
   } else {
-    event.keys.reserve(response.body.size());
-    const auto read = read_key_names(response.body, [&](std::string_view name) {
-      if (name == layout.tasks_prefix) event.marker = true;
-      if (layout.is_task(name)) event.keys.add(name);
-    });
-    if (!read) {
-      event.error = read.error().message;
+    auto names = read_key_names(std::move(response.body));
+    if (!names) {
+      event.error = names.error().message;
       return event;
     }
+    names->erase_if([&](std::string_view name) {
+      if (name == layout.tasks_prefix) event.marker = true;
+      return !layout.is_task(name);
+    });
+    event.keys = *std::move(names);
   }
   event.ok = true;
   return event;

@@ -168,6 +168,7 @@ std::optional<std::vector<std::string_view>> plain_names(std::string_view body) 
   if (body.size() < 2 || body.front() != '[' || body.back() != ']') return std::nullopt;
   std::vector<std::string_view> names;
   if (body == "[]") return names;
+  names.reserve(static_cast<std::size_t>(std::count(body.begin(), body.end(), ',')) + 1);
   for (std::size_t at = 1;;) {
     if (body[at] != '"') return std::nullopt;
     const std::size_t end = body.find('"', at + 1);
@@ -244,18 +245,16 @@ Result<std::vector<KvEntry>> read_kv_entries(std::string_view body) {
 
 Result<TxnReply> read_txn_reply(std::string_view body) { return read(body); }
 
-Result<void> read_key_names(std::string_view body,
-                            const std::function<void(std::string_view)>& take) {
-  if (const auto plain = plain_names(body)) {
-    for (const std::string_view name : *plain) take(name);
-    return {};
-  }
+Result<core::KeyList> read_key_names(std::string body) {
+  auto text = std::make_shared<const std::string>(std::move(body));
+  if (auto plain = plain_names(*text)) return core::KeyList{std::move(text), *std::move(plain)};
   NameReader reader;
-  if (!json::sax_parse(body, &reader) || !reader.array) {
-    return fail(ErrorCode::kFailed, "expected a JSON array of names, got " + excerpt(body));
+  if (!json::sax_parse(*text, &reader) || !reader.array) {
+    return fail(ErrorCode::kFailed, "expected a JSON array of names, got " + excerpt(*text));
   }
-  for (const std::string& name : reader.names) take(name);
-  return {};
+  core::KeyList names;
+  for (const std::string& name : reader.names) names.add(name);
+  return names;
 }
 
 }  // namespace lictor::wire

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/key_list.h"
 #include "lictor/result.h"
 #include "wire/record.h"
 
@@ -13,10 +13,8 @@ namespace lictor::wire {
 /// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
 [[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string_view body);
 
-/// Calls `take` with each name of the array that a `?keys` read answers; with none of them if it is
-/// not such an array.
-[[nodiscard]] Result<void> read_key_names(std::string_view body,
-                                          const std::function<void(std::string_view)>& take);
+/// The names of the array that a `?keys` read answers.
+[[nodiscard]] Result<core::KeyList> read_key_names(std::string body);
 
 /// A transaction's answer, 200 or 409. Results are not parallel to the request (CONSUL-FACTS.md
 /// 3.2): match them by key.
