@@ -186,6 +186,10 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   if (!listing_.accept(now, event, out)) return;
   // What is missing may have been made since: a listing, which has an index, tells what is gone.
   for (const StoredRecord& record : event.records) take_in(now, record, out);
+  for (const std::string& key : event.missing) {
+    const bool known = schedule_.version(key) || attempts_.find(key) || left_alone_.contains(key);
+    if (!known) static_cast<void>(leave_if_unnameable(key, 0, out));
+  }
 }
 
 void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
