@@ -157,7 +157,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   in_trouble_ = false;
   if (first_ == First::kChoosing) {
     choose_first(now, reply);
-    return Use::kNone;
+    return Use::kFirst;
   }
   doubted_.clear();
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).

@@ -43,9 +43,10 @@ class Listing {
   void start(Instant now, Effects& out);
   void stop(Effects& out);
 
-  enum class Use { kNone, kAll, kPart };
+  enum class Use { kNone, kAll, kPart, kFirst };
   /// What `reply` is good for: nothing; as a list of all that is there; as records, when it has
-  /// any. The pace of the next reading is set by it. `emitted` is when it was asked for.
+  /// any; for what it says of the folder key alone. The pace of the next reading is set by it.
+  /// `emitted` is when it was asked for.
   [[nodiscard]] Use accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
   /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);

@@ -120,6 +120,7 @@ class Queue {
   void withdraw(Attempt& attempt, Effects& out);
   bool correct_retry(Instant now, Task& task) const;
   void correct_retries(Instant now);
+  void mark_folder(Instant now, bool is_there);
   void tell_folders(const TasksListed& listed, bool all, Effects& out);
   [[nodiscard]] bool leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;

@@ -167,6 +167,7 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   Instant emitted{};
   const Listing::Use use = listing_.accept(now, event, emitted, out);
   if (use == Listing::Use::kNone) return;
+  if (use == Listing::Use::kFirst) return mark_folder(now, event.marker);
   // Answers to what was asked after a delete was acknowledged cannot show the deleted task; those
   // to what was asked before may still be on their way.
   const Instant oldest = std::min(emitted, listing_.oldest_request());
@@ -180,7 +181,11 @@ void Queue::on(Instant now, const TasksListed& event, Effects& out) {
   put_in_order(of_records);
   compare(now, event.full ? of_records : event.keys.in_order(), event, out);
   listing_.brought(now, new_tasks_);
-  if (event.marker) {
+  mark_folder(now, event.marker);
+}
+
+void Queue::mark_folder(Instant now, bool is_there) {
+  if (is_there) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
