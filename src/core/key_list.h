@@ -24,15 +24,22 @@ class KeyList {
   KeyList() = default;
   /// `keys` lie in `text`.
   KeyList(std::shared_ptr<const std::string> text, std::vector<std::string_view> keys)
-      : texts_{std::move(text)}, keys_(std::move(keys)) {
+      : text_(std::move(text)), keys_(std::move(keys)) {
     put_in_order(keys_);
   }
-
-  void add(std::string_view key) {
-    texts_.push_back(std::make_shared<const std::string>(key));
-    keys_.emplace_back(*texts_.back());
-    if (size() > 1 && keys_[size() - 2] > keys_.back()) put_in_order(keys_);
+  explicit KeyList(const std::vector<std::string>& keys) {
+    auto text = std::make_shared<std::string>();
+    for (const std::string& key : keys) *text += key;
+    std::size_t begin = 0;
+    keys_.reserve(keys.size());
+    for (const std::string& key : keys) {
+      keys_.push_back(std::string_view{*text}.substr(begin, key.size()));
+      begin += key.size();
+    }
+    put_in_order(keys_);
+    text_ = std::move(text);
   }
+
   template <class Unwanted>
   void erase_if(Unwanted unwanted) {
     std::erase_if(keys_, unwanted);
@@ -43,7 +50,7 @@ class KeyList {
   [[nodiscard]] const std::vector<std::string_view>& in_order() const { return keys_; }
 
  private:
-  std::vector<std::shared_ptr<const std::string>> texts_;
+  std::shared_ptr<const std::string> text_;
   std::vector<std::string_view> keys_;
 };
 

@@ -252,9 +252,7 @@ Result<core::KeyList> read_key_names(std::string body) {
   if (!json::sax_parse(*text, &reader) || !reader.array) {
     return fail(ErrorCode::kFailed, "expected a JSON array of names, got " + excerpt(*text));
   }
-  core::KeyList names;
-  for (const std::string& name : reader.names) names.add(name);
-  return names;
+  return core::KeyList{reader.names};
 }
 
 }  // namespace lictor::wire

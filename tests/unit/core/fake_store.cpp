@@ -140,17 +140,19 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
   reply.cost = effect.full ? full_cost : std::chrono::microseconds{100};
   if (unreadable) return reply;
   reply.marker = marker_.exists && !hide_marker;
+  std::vector<std::string> names;
   for (const auto& [key, record] : tasks_) {
     if (!key.starts_with(effect.below)) continue;
     if (effect.full) {
       reply.records.push_back(record);
     } else {
-      reply.keys.add(key);
+      names.push_back(key);
     }
     reply.bytes +=
         key.size() +
         (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
   }
+  reply.keys = KeyList{names};
   if (effect.consistent) return reply;
   return spoiled(std::move(reply), lists_[{effect.below, effect.full}]);
 }

@@ -12,7 +12,7 @@ TasksListed reply(std::uint64_t index, const Keys& keys) {
   TasksListed listed;
   listed.ok = true;
   listed.consul_index = index;
-  for (const std::string& key : keys) listed.keys.add(key);
+  listed.keys = KeyList{keys};
   return listed;
 }
 

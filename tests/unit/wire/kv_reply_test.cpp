@@ -76,6 +76,19 @@ TEST_CASE("names are read") {
   }
 }
 
+TEST_CASE("of very many names one may stand anywhere") {
+  // Consul's order is that of the bytes; what is not UTF-8 in them is listed as U+FFFD.
+  std::string body = "[\"\xef\xbf\xbd\"";
+  for (int i = 100'000; i < 200'000; ++i) body += ",\"\xc3\xa4" + std::to_string(i) + '"';
+  const auto names = names_in(body + ']');
+  REQUIRE(names);
+  CHECK(names->size() == 100'001);
+  CHECK(names->front() ==
+        "\xc3\xa4"
+        "100000");
+  CHECK(names->back() == "\xef\xbf\xbd");
+}
+
 TEST_CASE("what is not Consul's answer is an error, not an empty one") {
   CHECK(read_kv_entries("<html>proxy").error().message ==
         "expected Consul's JSON, got what is not JSON at byte 1: <html>proxy");
