@@ -23,6 +23,8 @@ struct Request {
   std::chrono::milliseconds timeout{3000};  ///< for the whole request
   /// Without a byte for so long, in whole seconds, it is given up before; 0: it is not.
   std::chrono::milliseconds silence{0};
+  /// It changes nothing, whatever the method says: it may be sent twice, as a GET may.
+  bool only_reads = false;
   bool long_poll = false;  ///< a blocking query: gets a connection of its own, never waits for one
 };
 

@@ -63,16 +63,12 @@ std::string unreachable(const http::Response& response) {
   return text;
 }
 
-// Of a request that only reads, though Consul may take it by PUT: the network layer, which goes by
-// the method, then doubts what is certain.
+// Of a request that changes nothing.
 Error read_error(std::string_view doing, const http::Response& response) {
   Error error = store_error(doing, response);
-  if (response.delivery != Delivery::kLost) return error;
-  constexpr std::string_view kDoubt = "; the request may have been carried out";
-  if (const std::size_t at = error.message.find(kDoubt); at != std::string::npos) {
-    error.message.erase(at, kDoubt.size());
+  if (response.delivery == Delivery::kLost) {
+    error.message += "; it was a read, so nothing was changed by it";
   }
-  error.message += "; it was a read, so nothing was changed by it";
   return error;
 }
 
@@ -121,20 +117,30 @@ Error store_error(std::string_view doing, const http::Response& response) {
   return {ErrorCode::kFailed, what + answer};
 }
 
-http::Response Store::perform(std::string method, std::string target, std::string body,
-                              std::chrono::milliseconds timeout) {
+http::Response Store::ask(std::string method, std::string target, std::string body,
+                          std::chrono::milliseconds timeout) {
   http::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
   request.body = std::move(body);
   request.timeout = timeout;
+  request.only_reads = true;
   if (timeout > kStoreTimeout) request.silence = kStoreTimeout;
+  return transport_.perform(std::move(request));
+}
+
+http::Response Store::put(std::string target, std::string body) {
+  http::Request request;
+  request.method = "PUT";
+  request.target = std::move(target);
+  request.body = std::move(body);
+  request.timeout = kStoreTimeout;
   return transport_.perform(std::move(request));
 }
 
 Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
   if (key_fault(key).empty()) {
-    const http::Response response = perform("GET", wire::kv_path(key) + "?consistent");
+    const http::Response response = ask("GET", wire::kv_path(key) + "?consistent");
     if (replied(response, 404) && response.consul_index != 0) return std::nullopt;
     if (replied(response, 200)) {
       auto entries = wire::read_kv_entries(response.body);
@@ -157,7 +163,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
   while (!keys.empty()) {
     wire::Txn txn;
     for (const std::string& key : keys) txn.verb("get", key);
-    const http::Response response = perform("PUT", "/v1/txn?consistent", std::move(txn).body());
+    const http::Response response = ask("PUT", "/v1/txn?consistent", std::move(txn).body());
     const bool answered = replied(response, 200) || replied(response, 409);
     auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
     const std::string doing = "read " + shown(keys.front());
@@ -207,8 +213,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
 
 Result<Store::Listed> Store::list(const std::string& prefix) {
   const std::string doing = "list " + shown(prefix);
-  const http::Response response =
-      perform("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
+  const http::Response response = ask("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
   Listed listed;
   if (replied(response, 200)) {
     auto entries = wire::read_kv_entries(response.body);
@@ -221,7 +226,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
                                       [&](const auto& entry) { return entry.key == prefix; });
   if (!has_folder) {
     // "Nothing there" and "nothing for you" look the same; a single key tells them apart (7.2).
-    const http::Response folder = perform("GET", wire::kv_path(prefix));
+    const http::Response folder = ask("GET", wire::kv_path(prefix));
     listed.hidden = replied(folder, 403);
     if (listed.hidden && listed.entries.empty()) return tl::unexpected(read_error(doing, folder));
   }
@@ -263,7 +268,7 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
   txn.verb("check-not-exists", keys.front());
   txn.verb("check-index", keys.front()).index(1);
   for (const std::string& key : keys) txn.verb("cas", key).index(0).value({});
-  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
+  const http::Response response = ask("PUT", "/v1/txn", std::move(txn).body());
   const auto reply =
       replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!replied(response, 409) || !reply) {
@@ -281,9 +286,9 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
 std::optional<bool> Store::may_write(std::string_view resource, const std::string& name) {
   // What Consul's own web page asks. No documented call tells this without writing.
   const http::Response response =
-      perform("POST", "/v1/internal/acl/authorize",
-              R"([{"Resource":)" + wire::json_quoted(resource) + R"(,"Access":"write","Segment":)" +
-                  wire::json_quoted(name) + "}]");
+      ask("POST", "/v1/internal/acl/authorize",
+          R"([{"Resource":)" + wire::json_quoted(resource) + R"(,"Access":"write","Segment":)" +
+              wire::json_quoted(name) + "}]");
   if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
     return true;
   }
@@ -297,14 +302,14 @@ std::optional<bool> Store::may_write(std::string_view resource, const std::strin
 }
 
 Result<std::string> Store::cluster_leader() {
-  const http::Response response = perform("GET", "/v1/status/leader");
+  const http::Response response = ask("GET", "/v1/status/leader");
   const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
   if (answer && answer->is_string()) return answer->get<std::string>();
   return tl::unexpected(read_error("ask for the cluster's leader", response));
 }
 
 Result<Store::Agent> Store::agent() {
-  const http::Response response = perform("GET", "/v1/agent/self");
+  const http::Response response = ask("GET", "/v1/agent/self");
   const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
   if (!answer || !answer->is_object()) {
     return tl::unexpected(read_error("read /v1/agent/self", response));
@@ -314,7 +319,7 @@ Result<Store::Agent> Store::agent() {
 }
 
 std::optional<Store::Session> Store::session(const std::string& id) {
-  const http::Response response = perform("GET", "/v1/session/info/" + wire::query_value(id));
+  const http::Response response = ask("GET", "/v1/session/info/" + wire::query_value(id));
   const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
   if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
   const json& first = answer->front();

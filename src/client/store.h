@@ -131,9 +131,10 @@ class Store {
   [[nodiscard]] std::optional<Session> session(const std::string& id);
 
  private:
-  [[nodiscard]] http::Response perform(std::string method, std::string target,
-                                       std::string body = {},
-                                       std::chrono::milliseconds timeout = kStoreTimeout);
+  /// What changes nothing, whatever the method is.
+  [[nodiscard]] http::Response ask(std::string method, std::string target, std::string body = {},
+                                   std::chrono::milliseconds timeout = kStoreTimeout);
+  [[nodiscard]] http::Response put(std::string target, std::string body);
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
   [[nodiscard]] Result<void> take_in(const http::Response& response,

@@ -146,8 +146,7 @@ Result<Store::Created> Store::create_large(const Record& record) {
     created.existing.push_back(0);
     return created;
   }
-  const http::Response response =
-      perform("PUT", wire::kv_path(record.key) + "?cas=0", record.value);
+  const http::Response response = put(wire::kv_path(record.key) + "?cas=0", record.value);
   if (replied(response, 200)) {
     if (!response.body.starts_with("true")) created.existing.push_back(0);
     return created;
@@ -203,8 +202,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
 }
 
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value) {
-  const http::Response response =
-      perform("PUT", wire::kv_path(key) + "?cas=" + std::to_string(index), value);
+  const http::Response response = put(wire::kv_path(key) + "?cas=" + std::to_string(index), value);
   if (replied(response, 200)) return response.body.starts_with("true");
   if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
   const auto now = get(key);
@@ -247,7 +245,7 @@ Result<bool> Store::apply_once(const std::vector<Change>& changes,
   if (places.empty()) return true;
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
-  const http::Response response = perform("PUT", "/v1/txn", std::move(txn).body());
+  const http::Response response = put("/v1/txn", std::move(txn).body());
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};

@@ -175,7 +175,9 @@ void Transfer::set_tls(const Client& client) {
   }
 }
 
-bool Transfer::is_read() const { return request.method == "GET" || request.method == "HEAD"; }
+bool Transfer::is_read() const {
+  return request.method == "GET" || request.method == "HEAD" || request.only_reads;
+}
 
 std::string Transfer::doubt() const {
   return is_read() ? std::string{} : "; the request may have been carried out";

@@ -130,16 +130,15 @@ TEST_CASE("a listing may take long, but its first byte no longer than another re
 }
 
 TEST_CASE("a read that is not answered is said to have changed nothing, also one that is a PUT") {
-  const std::string doubt =
-      "PUT /v1/txn: http://consul: reset; the request may have been carried out";
   FakeConsul consul{{undelivered(Delivery::kLost, "GET /v1/kv/t/: http://consul: reset"),
-                     undelivered(Delivery::kLost, doubt)}};
+                     undelivered(Delivery::kLost, "PUT /v1/txn: http://consul: reset")}};
   Store store{consul};
   const Error listed = store.list("t/").error();
   CHECK(listed.code == ErrorCode::kTimeout);
   CHECK(contains(listed.message, "http://consul: reset; it was a read, so nothing was changed"));
   const Error read = store.get_all({"k"}).error();
   CHECK(contains(read.message, "http://consul: reset; it was a read, so nothing was changed"));
+  for (const auto& asked : consul.asked) CHECK(asked.only_reads);  // which the transport goes by
 }
 
 TEST_CASE("an index that goes backwards is not waited on") {

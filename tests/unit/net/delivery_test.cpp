@@ -46,6 +46,9 @@ TEST_CASE("a write on a kept connection that closes without a reply is lost, and
       CHECK(contains(lost.error, write.method + " /second: " + server.address() + ": "));
       CHECK(contains(lost.error, "may have been carried out"));
       CHECK(count(server, "/second") == 1);
+      Request asked = request(write.method, "/third", write.body);
+      asked.only_reads = true;
+      CHECK_FALSE(contains(transport->perform(asked).error, "may have been carried out"));
       // Its transport goes on.
       CHECK(transport->perform(request("GET", "/first")).status == 200);
       CHECK(count(server, "/second") == 1);
