@@ -6,7 +6,7 @@
 // names.
 //
 // Of a task that is distant (core/schedule.h) this is all that is kept: 24 bytes, in a table of
-// which a sixth to seven twelfths are empty.
+// which a sixth to seven twelfths are empty as it grows.
 
 #include <algorithm>
 #include <array>
@@ -85,7 +85,6 @@ class KeyTable {
     }
   }
 
-  [[nodiscard]] std::size_t size() const { return size_; }
   void clear() {
     entries_ = {};
     size_ = 0;

@@ -1,6 +1,9 @@
 #include "core/key_table.h"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -9,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+using namespace lictor;
 using namespace lictor::core;
 
 TEST_SUITE_BEGIN("core");
@@ -75,4 +79,64 @@ TEST_CASE("a key that was inserted twice is had until it was erased twice") {
   CHECK(table.find("x") != nullptr);
   table.erase("x");
   CHECK(table.find("x") == nullptr);
+}
+
+TEST_CASE("distant tasks are erased by what is known of them, and others stay") {
+  KeyTable table;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 3'000; ++i) keys.push_back("tasks/" + std::to_string(i));
+  std::map<std::string, std::uint64_t> distant;
+  std::vector<std::string_view> listed;
+  const WallTime tomorrow{std::chrono::hours{24}};
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i % 3 == 0) {
+      table.insert(keys[i]);
+      continue;
+    }
+    table.insert(keys[i], i, tomorrow + std::chrono::milliseconds{i});
+    distant[keys[i]] = i;
+    if (i % 2 == 0) listed.emplace_back(keys[i]);
+  }
+  const auto as_in = [&] {
+    bool same = true;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const KeyTable::Entry* entry = table.find(keys[i]);
+      const auto known = distant.find(keys[i]);
+      if (i % 3 == 0) {
+        same = same && entry != nullptr && !entry->distant();
+      } else if (known == distant.end()) {
+        same = same && entry == nullptr;
+      } else {
+        same = same && entry != nullptr && entry->distant() && entry->version == known->second &&
+               entry->due == tomorrow + std::chrono::milliseconds{i};
+      }
+    }
+    return same;
+  };
+  CHECK(as_in());
+
+  const auto old = [](const KeyTable::Entry& entry) {
+    return entry.distant() && entry.version < 1'000;
+  };
+  CHECK(table.erase_if(old) ==
+        std::erase_if(distant, [](const auto& d) { return d.second < 1'000; }));
+  CHECK(as_in());
+
+  // Of what is not listed; what is near and not listed is not asked for here.
+  const auto far = [](const KeyTable::Entry& entry) { return entry.distant(); };
+  CHECK(table.erase_others(listed, far) ==
+        std::erase_if(distant, [](const auto& d) { return d.second % 2 != 0; }));
+  CHECK(as_in());
+  CHECK(table.erase_others(listed, far) == 0);
+
+  std::size_t visited = 0;
+  table.for_each([&](KeyTable::Entry& entry) {
+    ++visited;
+    if (entry.distant()) ++entry.version;
+  });
+  CHECK(visited == distant.size() + 1'000);
+  for (auto& [key, version] : distant) ++version;
+  CHECK(as_in());
+  CHECK(table.erase_others({}, [](const KeyTable::Entry&) { return true; }) == visited);
+  CHECK(table.find(keys[0]) == nullptr);
 }
