@@ -19,6 +19,7 @@
 
 #include <doctest/doctest.h>
 
+#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -45,10 +46,7 @@ Footprint footprint_of(pid_t daemon) {
   for (pid_t child = 0; children >> child;) pids.push_back(child);
   for (const pid_t pid : pids) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    std::istringstream status{read_text(folder + "/status")};
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("VmRSS:")) sum.memory_kb += std::atol(line.c_str() + 6);
-    }
+    sum.memory_kb += memory_kb(pid, "VmRSS");
     std::error_code ignored;
     for (auto it = std::filesystem::directory_iterator{folder + "/fd", ignored};
          it != std::filesystem::directory_iterator{}; it.increment(ignored)) {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -101,6 +102,14 @@ bool is_alive(pid_t pid) {
   const auto end_of_name = stat.rfind(')');
   return end_of_name != std::string::npos && end_of_name + 2 < stat.size() &&
          stat[end_of_name + 2] != 'Z' && stat[end_of_name + 2] != 'X';
+}
+
+long memory_kb(pid_t pid, const std::string& field) {
+  std::istringstream status{read_text("/proc/" + std::to_string(pid) + "/status")};
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":")) return std::stol(line.substr(field.size() + 1));
+  }
+  return 0;
 }
 
 }  // namespace lictor::live

@@ -46,4 +46,8 @@ struct Output {
 /// Whether the process is there and no zombie.
 [[nodiscard]] bool is_alive(pid_t pid);
 
+/// Of what proc(5) shows in `status`, in kB: VmRSS, say, what it takes now, or VmHWM, the most it
+/// took. 0 where there is none.
+[[nodiscard]] long memory_kb(pid_t pid, const std::string& field);
+
 }  // namespace lictor::live
