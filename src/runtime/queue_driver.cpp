@@ -157,9 +157,9 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
 }
 
-// What a long list was read into, as much again as the tasks take; not at once, since each new task
-// has the names read again, and would wait for fresh memory. And what a backlog took that is done
-// or that the next leader works off.
+// The many small pieces that a long list was read into; what was large went back when it was freed.
+// Not at once, since each new task has the names read again, and would wait for fresh memory. And
+// what a backlog took that is done or that the next leader works off.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kMuch = 1024 * 1024;
   constexpr Duration kQuiet = std::chrono::seconds{5};
