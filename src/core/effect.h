@@ -254,6 +254,7 @@ struct Fact {
     kResultLeftOut,
     kUnnameable,
     kInFolder,
+    kUnwritten,  // the lead is over before its end is known to be written
   };
   Kind kind;
   std::string key;

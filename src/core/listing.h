@@ -75,6 +75,8 @@ class Listing {
   /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
+  /// The X-Consul-Index of the last list of all that is there; 0 before there is one.
+  [[nodiscard]] std::uint64_t index() const { return index_; }
   [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
   /// The list is long: watched by name.
   [[nodiscard]] bool by_name() const { return by_name_; }

@@ -188,7 +188,7 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   for (const StoredRecord& record : event.records) take_in(now, record, out);
   for (const std::string& key : event.missing) {
     const bool known = schedule_.version(key) || attempts_.find(key) || left_alone_.contains(key);
-    if (!known) static_cast<void>(leave_if_unnameable(key, 0, out));
+    if (!known) static_cast<void>(leave_if_unnameable(key, listing_.index(), out));
   }
 }
 

@@ -252,8 +252,12 @@ void Queue::give_back(Instant now, Attempt& attempt, bool lost, Effects& out) {
   }
   stamp.taken = false;
   stamp.claim.reset();
-  out.emplace_back(
-      Fact{Fact::Kind::kGivenBack, task.key, task.stamp.attempt, attempt.token, {}, {}});
+  out.emplace_back(Fact{Fact::Kind::kGivenBack,
+                        task.key,
+                        task.stamp.attempt,
+                        attempt.token,
+                        lost ? "the lease ran out; it counts as lost" : "",
+                        {}});
   restamp(now, attempt, Purpose::kGiveBack, std::move(stamp));
 }
 

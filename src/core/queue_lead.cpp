@@ -71,7 +71,12 @@ void Queue::end_term(Instant now, Effects& out) {
   if (control_) out.emplace_back(CancelRequest{std::exchange(control_, {})});
   control_at_ = Instant::max();
   attempts_.for_each([&](Attempt& attempt) {
-    if (attempt.state != Attempt::State::kRunning) return;
+    const bool runs = attempt.state == Attempt::State::kRunning;
+    if (!runs && attempt.state != Attempt::State::kSettling) return;
+    const Task& task = *attempt.task;
+    out.emplace_back(
+        Fact{Fact::Kind::kUnwritten, task.key, task.stamp.attempt, attempt.token, {}, {}});
+    if (!runs) return;
     if (attempt.policy.on_lease_lost == OnLeaseLost::kFinish) return;
     out.emplace_back(StopJob{attempt.id, options_.kill_grace});
     leftovers_.insert(attempt.id);

@@ -85,7 +85,8 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
   // Jobs of other users pass through, whatever the umask took away; they cannot list it.
   chmod(directory.c_str(), 0711);
   if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail(ErrorCode::kFailed, "cannot make the directory " + own + ": " + errno_text());
+    return fail(ErrorCode::kFailed, "cannot make the directory " + own + " below state_dir: " +
+                                        errno_text() + "; no job can start on this host");
   }
   if (user && chown(own.c_str(), uid, gid) != 0) {
     return fail(ErrorCode::kFailed,

@@ -79,6 +79,10 @@ Wording wording_of(Kind kind) {
       return {Level::kWarn,
               "a key that ends in \"/\" is a folder, and what it holds is never run; write it "
               "without the \"/\", or delete it"};
+    case Kind::kUnwritten:
+      return {Level::kWarn,
+              "the lead is over before its end is known to be written; if it is not, the next "
+              "leader counts it as lost"};
     case Kind::kResultLeftOut:
       return {Level::kWarn, "its result does not fit into a transaction; it is kept without"};
     case Kind::kNoExecutor:

@@ -257,15 +257,21 @@ TEST_CASE(
     world.submit(id, 1);
     REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
   }
-  REQUIRE(eventually([&] { return world.waiting() == later + 2; }));
-  REQUIRE(eventually([&] { return lines_with(*daemon, "not UTF-8") >= 2; }));
-  CHECK(lines_with(*daemon, "not UTF-8") == 2);
+  REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
+  REQUIRE(eventually([&] { return lines_with(*daemon, "not UTF-8") >= 3; }));
+  for (int i = 5; i < 10; ++i) {
+    const std::string id = "good-" + std::to_string(i);
+    world.submit(id, 1);
+    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
+  }
+  REQUIRE(eventually([&] { return world.waiting() == later + 3; }));
+  CHECK(lines_with(*daemon, "not UTF-8") == 3);
   // Of a long list the names of tasks alone are gone by; "lictor check" tells of folders.
   CHECK(lines_with(*daemon, "is a folder") == (later == 0 ? 1 : 0));
   CHECK(lines_with(*daemon, "withdrawn") == 0);
-  CHECK(world.journal.runs().size() == 5);
+  CHECK(world.journal.runs().size() == 10);
   const Output check = lictor(world, {"check"});
-  says(check, "2 keys that are not UTF-8");
+  says(check, "3 keys that are not UTF-8");
   says(check, "default/tasks/folder/");
 
   // Written where it can be told, it is run.

@@ -87,14 +87,38 @@ std::string effect_text(const Effect& effect) {
 }
 
 std::string fact_name(Fact::Kind kind) {
-  static constexpr std::array kNames{
-      "campaigning",     "leading",       "lease lost",     "lease expired",
-      "lease regained",  "stepping down", "stepped down",   "stopped",
-      "session created", "session lost",  "lock-delay",     "claimed",
-      "started",         "done",          "failed",         "dead",
-      "given back",      "owner lost",    "withdrawn",      "changed",
-      "too large",       "denied",        "store trouble",  "paused",
-      "resumed",         "no executor",   "result left out"};
+  static constexpr std::array kNames{"campaigning",
+                                     "leading",
+                                     "lease lost",
+                                     "lease expired",
+                                     "lease regained",
+                                     "stepping down",
+                                     "stepped down",
+                                     "stopped",
+                                     "session created",
+                                     "session lost",
+                                     "lock-delay",
+                                     "claimed",
+                                     "started",
+                                     "done",
+                                     "failed",
+                                     "dead",
+                                     "given back",
+                                     "owner lost",
+                                     "withdrawn",
+                                     "changed",
+                                     "too large",
+                                     "denied",
+                                     "store trouble",
+                                     "paused",
+                                     "control unreadable",
+                                     "resumed",
+                                     "no executor",
+                                     "result left out",
+                                     "unnameable",
+                                     "in a folder",
+                                     "unwritten"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kUnwritten) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

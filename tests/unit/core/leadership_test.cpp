@@ -142,6 +142,7 @@ TEST_CASE("the lock is lost with its session, seen by the watch, and barred for 
   two.cluster.kill_session();
   two.cluster.run_for(100ms);
   CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(count(two.a, Fact::Kind::kUnwritten) == 1);
   CHECK(two.cluster.running() == 0);
   CHECK(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 60s));
   CHECK(two.cluster.now - killed >= 30s);
@@ -163,6 +164,8 @@ TEST_CASE("the lock is lost: a fenced write tells, also when the watch does not"
   two.cluster.end_job(two.a, "tasks/1");
   two.cluster.run_for(5ms);
   CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(count(two.a, Fact::Kind::kDone) == 1);
+  CHECK(count(two.a, Fact::Kind::kUnwritten) == 1);  // which takes that back
   CHECK(two.cluster.store.has("tasks/1"));
 }
 
