@@ -1,5 +1,6 @@
 #include "base/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -7,17 +8,37 @@ namespace lictor {
 namespace {
 
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr std::uint8_t kNotInAlphabet = 0xff;
+constexpr unsigned kDigits = 64;
 
-constexpr std::array<std::uint8_t, 256> make_values() {
-  std::array<std::uint8_t, 256> values{};
+// Two characters for each twelve bits.
+constexpr std::array<std::array<char, 2>, kDigits * kDigits> make_pairs() {
+  std::array<std::array<char, 2>, kDigits * kDigits> pairs{};
+  for (unsigned i = 0; i < pairs.size(); ++i) {
+    pairs[i] = {kAlphabet[i / kDigits], kAlphabet[i % kDigits]};
+  }
+  return pairs;
+}
+constexpr auto kPairs = make_pairs();
+
+// What a character adds to the 24 bits of its group, by its place in it; a bit above those where it
+// is not in the alphabet.
+constexpr std::uint32_t kNotInAlphabet = 1U << 31U;
+using Values = std::array<std::uint32_t, 256>;
+constexpr Values make_values(unsigned place) {
+  Values values{};
   values.fill(kNotInAlphabet);
-  for (std::uint8_t i = 0; i < 64; ++i) values[static_cast<unsigned char>(kAlphabet[i])] = i;
+  for (std::uint32_t i = 0; i < kDigits; ++i) {
+    values[static_cast<unsigned char>(kAlphabet[i])] = i << (18U - 6U * place);
+  }
   return values;
 }
-constexpr auto kValues = make_values();
+constexpr std::array<Values, 4> kValues{make_values(0), make_values(1), make_values(2),
+                                        make_values(3)};
 
-std::uint8_t value_of(char c) { return kValues[static_cast<unsigned char>(c)]; }
+std::uint32_t value_of(const char* four) {
+  const auto* in = reinterpret_cast<const unsigned char*>(four);
+  return kValues[0][in[0]] | kValues[1][in[1]] | kValues[2][in[2]] | kValues[3][in[3]];
+}
 
 }  // namespace
 
@@ -25,24 +46,19 @@ void append_base64(std::string& text, std::string_view bytes) {
   const std::size_t before = text.size();
   text.resize(before + (bytes.size() + 2) / 3 * 4);
   char* out = text.data() + before;
-  std::size_t i = 0;
-  const auto byte = [&](std::size_t at) -> std::uint32_t {
-    return static_cast<unsigned char>(bytes[at]);
+  const auto put = [&out](std::uint32_t three) {
+    std::copy_n(kPairs[three >> 12U].data(), 2, out);
+    std::copy_n(kPairs[three & 0xfffU].data(), 2, out + 2);
+    out += 4;
   };
-  for (; i + 3 <= bytes.size(); i += 3) {
-    const std::uint32_t three = byte(i) << 16U | byte(i + 1) << 8U | byte(i + 2);
-    *out++ = kAlphabet[three >> 18U];
-    *out++ = kAlphabet[three >> 12U & 63U];
-    *out++ = kAlphabet[three >> 6U & 63U];
-    *out++ = kAlphabet[three & 63U];
+  const auto* in = reinterpret_cast<const unsigned char*>(bytes.data());
+  for (const auto* end = in + bytes.size() / 3 * 3; in != end; in += 3) {
+    put(std::uint32_t{in[0]} << 16U | std::uint32_t{in[1]} << 8U | in[2]);
   }
-  if (i < bytes.size()) {
-    const bool two = i + 2 == bytes.size();
-    const std::uint32_t rest = byte(i) << 16U | (two ? byte(i + 1) << 8U : 0U);
-    *out++ = kAlphabet[rest >> 18U];
-    *out++ = kAlphabet[rest >> 12U & 63U];
-    *out++ = two ? kAlphabet[rest >> 6U & 63U] : '=';
-    *out++ = '=';
+  if (const std::size_t rest = bytes.size() % 3; rest != 0) {
+    put(std::uint32_t{in[0]} << 16U | (rest == 2 ? std::uint32_t{in[1]} << 8U : 0U));
+    if (rest == 1) out[-2] = '=';
+    out[-1] = '=';
   }
 }
 
@@ -58,19 +74,24 @@ std::optional<std::string> base64_decode(std::string_view text) {
   if (text.empty()) return bytes;
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   bytes.resize(text.size() / 4 * 3 - padding);
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < text.size(); i += 4) {
-    const std::size_t digits = i + 4 == text.size() ? 4 - padding : 4;
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 4; ++j) {
-      const std::uint8_t value = j < digits ? value_of(text[i + j]) : 0;
-      if (value == kNotInAlphabet) return std::nullopt;
-      bits = bits << 6U | value;
-    }
-    for (std::size_t j = 0; j + 1 < digits; ++j) {
-      bytes[at++] = static_cast<char>(bits >> (16U - 8U * j) & 0xffU);
-    }
+  char* out = bytes.data();
+  std::uint32_t all = 0;
+  const char* in = text.data();
+  for (const char* last = in + text.size() - 4; in != last; in += 4) {
+    const std::uint32_t value = value_of(in);
+    all |= value;
+    *out++ = static_cast<char>(value >> 16U);
+    *out++ = static_cast<char>(value >> 8U);
+    *out++ = static_cast<char>(value);
   }
+  std::array<char, 4> last{};
+  last.fill(kAlphabet[0]);
+  std::copy_n(in, 4 - padding, last.begin());
+  const std::uint32_t value = value_of(last.data());
+  *out++ = static_cast<char>(value >> 16U);
+  if (padding < 2) *out++ = static_cast<char>(value >> 8U);
+  if (padding < 1) *out++ = static_cast<char>(value);
+  if (((all | value) & kNotInAlphabet) != 0) return std::nullopt;
   return bytes;
 }
 

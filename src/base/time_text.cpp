@@ -67,14 +67,6 @@ std::optional<minutes> take_zone(std::string_view& text) {
   return east ? offset : -offset;
 }
 
-// Appends `number` with leading zeros, and `after`.
-void put(std::string& text, std::int64_t number, std::size_t digits, char after) {
-  const std::string plain = std::to_string(number);
-  if (plain.size() < digits) text.append(digits - plain.size(), '0');
-  text += plain;
-  text += after;
-}
-
 }  // namespace
 
 std::optional<Duration> parse_duration(std::string_view text) {
@@ -165,17 +157,23 @@ std::string format_rfc3339(WallTime time) {
   const year_month_day date{days_part};
   const hh_mm_ss clock{time - days_part};
   const int year = static_cast<int>(date.year());
-  std::string text;
-  text.reserve(sizeof "2026-11-21T09:30:00.000Z");
-  if (year < 0) text += '-';
-  put(text, std::abs(year), 4, '-');
-  put(text, static_cast<unsigned>(date.month()), 2, '-');
-  put(text, static_cast<unsigned>(date.day()), 2, 'T');
-  put(text, clock.hours().count(), 2, ':');
-  put(text, clock.minutes().count(), 2, ':');
-  put(text, clock.seconds().count(), 2, '.');
-  put(text, clock.subseconds().count(), 3, 'Z');
-  return text;
+  std::array<char, 32> text{};
+  char* begin = text.end();  // It is written from its end on.
+  const auto put = [&begin](auto number, int digits, char after) {
+    *--begin = after;
+    for (auto rest = static_cast<unsigned>(number); rest != 0 || digits > 0; rest /= 10, --digits) {
+      *--begin = static_cast<char>('0' + rest % 10);
+    }
+  };
+  put(clock.subseconds().count(), 3, 'Z');
+  put(clock.seconds().count(), 2, '.');
+  put(clock.minutes().count(), 2, ':');
+  put(clock.hours().count(), 2, ':');
+  put(static_cast<unsigned>(date.day()), 2, 'T');
+  put(static_cast<unsigned>(date.month()), 2, '-');
+  put(std::abs(year), 4, '-');
+  if (year < 0) *--begin = '-';
+  return {begin, text.end()};
 }
 
 }  // namespace lictor

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
@@ -89,67 +90,74 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 // Walks over text that is known to be one valid JSON object.
 class Walker {
  public:
-  explicit Walker(std::string_view text) : text_(text) {}
+  explicit Walker(std::string_view text) : at_(text.data()) {}
 
   std::vector<Member> members() {
     std::vector<Member> members;
     members.reserve(8);
     skip_space();
     ++at_;  // {
-    for (skip_space(); text_[at_] != '}'; skip_space()) {
-      if (text_[at_] == ',') {
+    for (skip_space(); *at_ != '}'; skip_space()) {
+      if (*at_ == ',') {
         ++at_;
         skip_space();
       }
-      Member member;
+      Member& member = members.emplace_back();
       member.name_text = string();
+      member.name = name_of(member.name_text);
       skip_space();
       ++at_;  // :
       skip_space();
       member.value_text = value();
-      member.name = name_of(member.name_text);
-      members.push_back(std::move(member));
     }
     return members;
   }
 
  private:
   void skip_space() {
-    while (is_space(text_[at_])) ++at_;
+    while (is_space(*at_)) ++at_;
   }
 
   std::string_view string() {
-    const std::size_t begin = at_++;
-    while (text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-    ++at_;
-    return text_.substr(begin, at_ - begin);
+    const char* const begin = at_;
+    const char* at = begin + 1;
+    while (*at != '"') at += *at == '\\' ? 2 : 1;
+    at_ = at + 1;
+    return {begin, at_};
   }
 
   std::string_view value() {
-    const std::size_t begin = at_;
-    std::size_t depth = 0;
-    while (true) {
-      const char c = text_[at_];
-      if (c == '"') {
-        string();
-        if (depth == 0) break;
-        continue;
-      }
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') {
-        if (depth == 0) break;  // of the object around
-        ++at_;
-        if (--depth == 0) break;
-        continue;
-      }
-      if (depth == 0 && (c == ',' || is_space(c))) break;
-      ++at_;
+    const char* const begin = at_;
+    if (*begin == '"') return string();
+    if (*begin != '{' && *begin != '[') {
+      const char* at = begin;
+      while (*at != ',' && *at != '}' && !is_space(*at)) ++at;
+      at_ = at;
+      return {begin, at_};
     }
-    return text_.substr(begin, at_ - begin);
+    std::size_t depth = 0;
+    do {
+      switch (*at_) {
+        case '"':
+          string();
+          continue;
+        case '{':
+        case '[':
+          ++depth;
+          break;
+        case '}':
+        case ']':
+          --depth;
+          break;
+        default:
+          break;
+      }
+      ++at_;
+    } while (depth != 0);
+    return {begin, at_};
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
+  const char* at_;
 };
 
 }  // namespace
@@ -198,10 +206,21 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
+namespace {
+
+constexpr std::array<bool, 256> make_plain() {
+  std::array<bool, 256> plain{};
+  for (unsigned char c = ' '; c <= '~'; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}
+constexpr std::array<bool, 256> kPlain = make_plain();  // stands for itself in a JSON string
+
+bool is_plain(char c) { return kPlain[static_cast<unsigned char>(c)]; }
+
+}  // namespace
+
 void append_quoted(std::string& to, std::string_view text) {
-  const bool plain = std::none_of(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
-  if (plain) {
+  if (std::all_of(text.begin(), text.end(), is_plain)) {
     to += '"';
     to += text;
     to += '"';

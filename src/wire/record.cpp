@@ -114,7 +114,7 @@ Result<void> store(Result<T> value, Target& target) {
 
 Result<void> read_field(const Member& member, core::Task& task) {
   const std::string_view text = member.value_text;
-  const std::string& name = member.name;
+  const std::string_view name = member.name;
   if (text == "null" && name != "taskPara") return {};  // how many libraries write "not set"
   if (name == "taskId") return store(read_string(text), task.id);
   if (name == "taskType") return store(read_string(text), task.type);
