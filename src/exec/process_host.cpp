@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,7 +62,6 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
     : board_(board),
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
-      warden_pidfd_(std::move(warden.pidfd)),
       programs_(std::move(warden.programs)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
@@ -153,7 +151,7 @@ void ProcessHost::clear_lease(LeaseSlot slot) {
 
 // A warden that somebody stopped (SIGSTOP) would end no program, whatever the lease says.
 void ProcessHost::wake_warden() const {
-  syscall(SYS_pidfd_send_signal, warden_pidfd_.get(), SIGCONT, nullptr, 0);
+  kill(warden_pid_, SIGCONT);  // Its number is its own until we have waited for it.
 }
 
 bool ProcessHost::send(Packet& packet) {
@@ -301,8 +299,12 @@ void ProcessHost::lose_warden() {
 // since we are a subreaper, and is told from other children by group, session or mark.
 void ProcessHost::kill_orphans() {
   // The channel's end may come a moment before the warden's, and only then are they ours.
-  pollfd warden{warden_pidfd_.get(), POLLIN, 0};
-  while (poll(&warden, 1, kOrphanRounds * kOrphanRoundMs) < 0 && errno == EINTR) {
+  siginfo_t ended{};
+  for (int round = 0; round < kOrphanRounds && ended.si_pid == 0; ++round) {
+    if (round != 0) poll(nullptr, 0, kOrphanRoundMs);
+    if (waitid(P_PID, static_cast<id_t>(warden_pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) {
+      break;
+    }
   }
   const std::vector<pid_t> leaders = programs_.list();
   const auto is_leader = [&](pid_t pid) {

@@ -96,7 +96,6 @@ class ProcessHost {
   LeaseBoard& board_;
   const Hooks hooks_;
   const pid_t warden_pid_;
-  const UniqueFd warden_pidfd_;
   const ProgramTable programs_;
   const UniqueFd epoll_;
   const UniqueFd wake_;

@@ -55,7 +55,7 @@ void reset_signals() {
 }
 
 [[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                             UniqueFd daemon, int lock_fd) {
+                             UniqueFd daemon, pid_t daemon_pid, int lock_fd) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
@@ -74,8 +74,8 @@ void reset_signals() {
   close_all_but({0, 1, 2, channel.fd(), daemon.get(), lock_fd});
 
   const char* path = std::getenv("PATH");
-  WardenLoop loop{board, std::move(channel), std::move(programs), std::move(daemon),
-                  path == nullptr ? "" : path};
+  WardenLoop loop{board,      std::move(channel),         std::move(programs), std::move(daemon),
+                  daemon_pid, path == nullptr ? "" : path};
   loop.run();
   _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
 }
@@ -88,9 +88,8 @@ Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   auto programs = ProgramTable::create();
   if (!programs) return tl::unexpected(programs.error());
   UniqueFd daemon{static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))};
-  if (!daemon) {
-    return fail(ErrorCode::kFailed,
-                "cannot watch a process (pidfd_open, Linux 5.3): " + errno_text());
+  if (!daemon && errno != ENOSYS && errno != EPERM) {
+    return fail(ErrorCode::kFailed, "cannot watch a process (pidfd_open): " + errno_text());
   }
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     return fail(ErrorCode::kFailed, "cannot become a child subreaper: " + errno_text());
@@ -100,6 +99,7 @@ Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   const sigset_t blocked = common_signals();
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const pid_t daemon_pid = getpid();
   const pid_t pid = fork();
   const int fork_error = errno;
   if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -109,14 +109,11 @@ Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   }
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends->first); }
-    run_warden(board, std::move(ends->second), *std::move(programs), std::move(daemon), lock_fd);
+    run_warden(board, std::move(ends->second), *std::move(programs), std::move(daemon), daemon_pid,
+               lock_fd);
   }
 
-  UniqueFd pidfd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
-  if (!pidfd) {
-    return fail(ErrorCode::kFailed, "cannot watch the warden (pidfd_open): " + errno_text());
-  }
-  return Warden{std::move(ends->first), pid, std::move(pidfd), *std::move(programs)};
+  return Warden{std::move(ends->first), pid, *std::move(programs)};
 }
 
 }  // namespace lictor::exec

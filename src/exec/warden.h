@@ -14,7 +14,6 @@ namespace lictor::exec {
 struct Warden {
   Channel channel;
   pid_t pid = 0;
-  UniqueFd pidfd;
   ProgramTable programs;
 };
 
@@ -34,7 +33,8 @@ struct Warden {
 ///                                                   all gone --+--> reported
 ///
 /// The warden ignores what a terminal or systemd sends to all (TERM, INT, HUP): the daemon's end is
-/// its signal. It inherits `lock_fd` (-1: none), which holds the lock of the state directory, and
+/// its signal. Where the system has no pidfd_open(2), as some containers and valgrind, the daemon's
+/// end is that of the channel alone. It inherits `lock_fd` (-1: none), which holds the lock of the state directory, and
 /// keeps it until the last process of the last attempt is gone: a daemon that takes that lock knows
 /// that nothing of its predecessor runs.
 ///

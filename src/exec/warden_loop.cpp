@@ -48,11 +48,12 @@ void unwatch(int epoll, UniqueFd& fd) {
 }  // namespace
 
 WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                       UniqueFd daemon, std::string path)
+                       UniqueFd daemon, pid_t daemon_pid, std::string path)
     : board_(board),
       channel_(std::move(channel)),
       programs_(std::move(programs)),
       daemon_(std::move(daemon)),
+      daemon_pid_(daemon_pid),
       path_(std::move(path)),
       self_(getpid()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -64,7 +65,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   LICTOR_ASSERT(epoll_ && ends_ && timer_ && signals_);
   watch_channel();
-  watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
+  if (daemon_) watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
   watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
 }
@@ -80,7 +81,7 @@ void WardenLoop::run() {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       switch (event.data.u64) {
         case kChannel:
-          if ((event.events & EPOLLOUT) != 0 && !channel_.flush()) lose_daemon();
+          if ((event.events & EPOLLOUT) != 0 && !channel_.flush()) lose_channel();
           if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !daemon_gone_) read_orders();
           break;
         case kDaemon:
@@ -128,7 +129,7 @@ void WardenLoop::read_orders() {
       case Channel::Received::kNothing:
         return;
       case Channel::Received::kGone:
-        return lose_daemon();
+        return lose_channel();
       case Channel::Received::kPacket:
         break;
     }
@@ -203,10 +204,23 @@ void WardenLoop::check_leases(Instant now) {
       sweep_due_ = true;
     }
     if (now < kill_at) continue;
-    if (board_.in_process_jobs(number) > 0) {
-      syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0);
-    }
+    if (board_.in_process_jobs(number) > 0) kill_daemon();
   }
+}
+
+void WardenLoop::kill_daemon() {
+  if (daemon_) {
+    syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0);
+  } else if (getppid() == daemon_pid_) {  // else it is gone, and its number may be another's
+    kill(daemon_pid_, SIGKILL);
+  }
+}
+
+// A daemon may close it and live on, and read the outputs: its end is told by the pidfd, or else by
+// nothing more.
+void WardenLoop::lose_channel() {
+  lose_daemon();
+  if (!daemon_) discard_outputs();
 }
 
 void WardenLoop::lose_daemon() {
@@ -264,8 +278,8 @@ void WardenLoop::program_ended(AttemptId id) {
   sweep_due_ = true;
 }
 
-// A daemon that only closed the channel still reads them.
 void WardenLoop::discard_outputs() {
+  if (std::exchange(discarding_, true)) return;
   for (const auto& [id, attempt] : attempts_) {
     watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN, kFirstAttempt + id.value);
   }
@@ -344,7 +358,7 @@ void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
 
 void WardenLoop::send(const Report& report) {
   Packet packet{encode(report), {}};
-  if (!channel_.send(packet)) lose_daemon();
+  if (!channel_.send(packet)) lose_channel();
 }
 
 // --- Waiting

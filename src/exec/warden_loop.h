@@ -23,10 +23,10 @@ namespace lictor::exec {
 /// What the warden does (warden.h), in one thread that never blocks but in epoll_wait(2).
 class WardenLoop {
  public:
-  /// `daemon` is its pidfd; `path` is where programs without '/' are looked up. All signals are
-  /// blocked, and 0, 1 and 2 open. `board` must outlive the loop.
+  /// `daemon` is its pidfd, or empty where there is none; `path` is where programs without '/' are
+  /// looked up. All signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
   WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, UniqueFd daemon,
-             std::string path);
+             pid_t daemon_pid, std::string path);
 
   /// Returns when the daemon is gone and nothing that it started is left.
   void run();
@@ -55,7 +55,9 @@ class WardenLoop {
 
   void check_leases(Instant now);
   void kill_what_is_due(Instant now);
+  void lose_channel();
   void lose_daemon();
+  void kill_daemon();
   void stop(Attempt& attempt, StopCause cause, Instant kill_at);
   void find_ended();
   void program_ended(AttemptId id);
@@ -74,6 +76,7 @@ class WardenLoop {
   Channel channel_;
   ProgramTable programs_;
   UniqueFd daemon_;
+  pid_t daemon_pid_;
   std::string path_;
   pid_t self_;
 
@@ -89,6 +92,7 @@ class WardenLoop {
   std::size_t unswept_ = 0;                      ///< attempts that ended and were not reported yet
   Instant armed_ = Instant::max();
   bool daemon_gone_ = false;
+  bool discarding_ = false;  ///< outputs that no daemon reads any more
   bool leases_changed_ = false;
   bool kill_strays_of_nobody_ = false;
   bool sweep_due_ = false;

@@ -1,12 +1,17 @@
 #include "support.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -166,13 +171,31 @@ bool Rig::warden_died() {
   return warden_died_;
 }
 
-MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd) {
+namespace {
+
+void deny_pidfd_open() {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+  REQUIRE(syscall(SYS_pidfd_open, getpid(), 0) < 0);
+}
+
+}  // namespace
+
+MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd, PidfdOpen pidfd_open) {
   std::array<int, 2> ready{};
   REQUIRE(pipe(ready.data()) == 0);
   pid_ = fork();
   REQUIRE(pid_ >= 0);
   if (pid_ == 0) {
     close(ready[0]);
+    if (pidfd_open == PidfdOpen::kDenied) deny_pidfd_open();
     Rig rig{lock_fd};
     body(rig);
     if (write(ready[1], &rig.warden, sizeof(rig.warden)) != sizeof(rig.warden)) _exit(1);

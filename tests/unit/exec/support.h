@@ -116,7 +116,9 @@ class Rig {
 /// Rig, and then it does nothing more, for ever.
 class MiniDaemon {
  public:
-  explicit MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd = -1);
+  enum class PidfdOpen { kAllowed, kDenied };  ///< as in containers that know nothing of it
+  explicit MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd = -1,
+                      PidfdOpen pidfd_open = PidfdOpen::kAllowed);
   /// Kills it if it still lives, and waits for its warden to end.
   ~MiniDaemon();
   MiniDaemon(const MiniDaemon&) = delete;

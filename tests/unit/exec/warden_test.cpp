@@ -122,19 +122,23 @@ TEST_CASE("the end of one lease touches neither another's jobs nor those that ma
 }
 
 TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace is killed") {
-  for (const bool given_up : {false, true}) {
-    CAPTURE(given_up);
-    const Instant deadline = boot_now() + 300ms;
-    MiniDaemon daemon{[&](Rig& rig) {
-      rig.board.add_in_process_job(0);
-      rig.host->set_lease(0, deadline, 200ms);
-      if (given_up) rig.host->clear_lease(0);  // Before the warden has seen it, as like as not.
-    }};
-    const int status = daemon.wait();
-    CHECK(boot_now() >= deadline + 200ms);
-    REQUIRE(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == SIGKILL);
-  }
+  bool given_up = false;
+  auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
+  SUBCASE("of a lease that ran out") {}
+  SUBCASE("of a lease that was given up") { given_up = true; }
+  SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
+  const Instant deadline = boot_now() + 300ms;
+  MiniDaemon daemon{[&](Rig& rig) {
+                      rig.board.add_in_process_job(0);
+                      rig.host->set_lease(0, deadline, 200ms);
+                      // Before the warden has seen it, as like as not.
+                      if (given_up) rig.host->clear_lease(0);
+                    },
+                    -1, pidfd_open};
+  const int status = daemon.wait();
+  CHECK(boot_now() >= deadline + 200ms);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
 }
 
 TEST_CASE("a daemon whose own jobs ended within the grace lives") {
@@ -155,13 +159,18 @@ TEST_CASE("a daemon whose own jobs ended within the grace lives") {
 
 TEST_CASE(
     "the daemon's death ends its jobs, which may tidy up and print as ever, and then the warden") {
+  auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
+  SUBCASE("which is seen by its pidfd") {}
+  SUBCASE("which is seen by the channel") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
   const TempDir dir;
-  MiniDaemon daemon{[&](Rig& rig) {
-    const auto runner = rig.runner(
-        shell("trap 'head -c 300000 /dev/zero; echo term > $3; exit' TERM; " + kHeartbeat,
-              {dir / "pid", dir / "beats", dir / "term"}));
-    REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
-  }};
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        const auto runner = rig.runner(
+            shell("trap 'head -c 300000 /dev/zero; echo term > $3; exit' TERM; " + kHeartbeat,
+                  {dir / "pid", dir / "beats", dir / "term"}));
+        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+      },
+      -1, pidfd_open};
   const pid_t job = pid_in(dir / "pid");
   daemon.send(SIGKILL);
   CHECK(eventually([&] { return gone(job); }));
