@@ -73,6 +73,7 @@ void measure_producers(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
 void measure_journal(Bench& bench);
+void measure_instructions(Bench& bench);
 
 /// From the resumption of a paused queue of `count` no-op tasks until none is left.
 /// `queue`: its settings, JSON text. Throws unless every task was run once.

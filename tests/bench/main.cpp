@@ -30,7 +30,8 @@ constexpr std::array kParts{
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
     Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"},
-    Part{"journal", measure_journal, "an experiment: claims in a journal, beside one cas a task"}};
+    Part{"journal", measure_journal, "an experiment: claims in a journal, beside one cas a task"},
+    Part{"instructions", measure_instructions, "of the daemon for a task, where valgrind is"}};
 
 struct Options {
   Sizes sizes;
@@ -48,7 +49,7 @@ void usage() {
       "  --runs    of which the median counts, where a measurement is short (3)\n"
       "  --svg     where the picture goes (bench.svg); --json: the table as JSON\n");
   for (const Part& part : kParts) {
-    std::printf("  %-10s%s\n", part.name.data(), part.what.data());
+    std::printf("  %-14s%s\n", part.name.data(), part.what.data());
   }
 }
 

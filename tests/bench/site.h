@@ -75,9 +75,10 @@ struct Board {
 class Worker {
  public:
   /// `queue`: its settings, JSON text. Returns when it leads, or with `leader` false when it is a
-  /// member.
+  /// member. `program`: how this program is called, by another one perhaps.
   explicit Worker(const live::ConsulAgent& consul, const std::string& queue = "{}",
-                  const std::string& node = "bench-1", bool leader = true);
+                  const std::string& node = "bench-1", bool leader = true,
+                  std::vector<std::string> program = {"/proc/self/exe"});
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
