@@ -59,6 +59,7 @@ enum class TaskState {
   kScheduled,   ///< not yet due
   kUnreadable,  ///< becomes a dead letter as soon as somebody leads
   kTooLarge,    ///< cannot be rewritten, so it can be neither claimed nor run
+  kUnnameable,  ///< its key is not UTF-8: Consul lists it under another, and it can only be deleted
   kDead,
   kDone,  ///< in the history, where the queue keeps one
 };
@@ -188,6 +189,7 @@ class Client {
   /// job of a running one, within kill_grace. Errors: kNotFound; kConflict, it changed all the
   /// time.
   [[nodiscard]] Result<TaskInfo> cancel(const std::string& id);
+  /// What is kUnnameable is refused, with kFailed.
   [[nodiscard]] Result<BulkResult> cancel_all(const TaskFilter& filter,
                                               const Progress& progress = {});
 

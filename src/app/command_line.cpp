@@ -58,8 +58,8 @@ constexpr const char* kSubmitExamples =
 
 constexpr const char* kListExamples =
     "STATE is waiting, scheduled (not due yet), running, dead, done (where the queue keeps a\n"
-    "history; left out otherwise), unreadable or too_large. \"running (orphan)\": its owner\n"
-    "died or leads no more, and whoever leads runs it again.\n"
+    "history; left out otherwise), unreadable, too_large or unnameable (its key is not UTF-8).\n"
+    "\"running (orphan)\": its owner died or leads no more, and whoever leads runs it again.\n"
     "\n"
     "Examples:\n"
     "  lictor list\n"

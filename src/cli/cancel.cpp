@@ -60,7 +60,7 @@ Result<int> cancel_all(const Client& client, const CancelOptions& options) {
     const auto listed = client.api.list(filter);
     if (!listed) return tl::unexpected(listed.error());
     std::size_t count = 0;
-    for (const TaskInfo& task : listed->tasks) count += task.state < TaskState::kDead ? 1 : 0;
+    for (const TaskInfo& task : listed->tasks) count += task.state < TaskState::kUnnameable ? 1 : 0;
     const auto yes = confirmed(
         client, "cancel " + counted(count, "task") + " of queue \"" + client.queue + "\"?", true);
     if (!yes) return tl::unexpected(yes.error());

@@ -14,6 +14,7 @@
 #include "cli/member_list.h"
 #include "client/control.h"
 #include "client/task_info.h"
+#include "client/unnameable.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 
@@ -227,13 +228,6 @@ class QueueCheck {
                  "nothing is started until \"lictor resume\"");
   }
 
-  // In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD.
-  [[nodiscard]] bool can_be_named(const std::string& key) const {
-    if (key.find("\xef\xbf\xbd") == std::string::npos) return true;
-    const auto entry = store_.get(key);
-    return !entry || *entry;
-  }
-
   [[nodiscard]] bool nothing_runs(const TaskInfo& task) const {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
                        task.state == TaskState::kOrphan;
@@ -245,7 +239,7 @@ class QueueCheck {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
-    std::array<std::size_t, 8> counts{};
+    std::array<std::size_t, 9> counts{};
     std::vector<std::string> unreadable;
     std::vector<std::string> large;
     std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
@@ -254,18 +248,20 @@ class QueueCheck {
     const WallTime now = wall_now();
     std::vector<std::string> folders;
     std::vector<std::string> unnameable;
+    const client::UnnameableKeys unnameable_keys{store_, listed->entries};
     for (wire::KvEntry& entry : listed->entries) {
       if (!queue_.layout.task_id(entry.key)) {
         if (!entry.value.empty()) folders.push_back(entry.key);
         continue;
       }
-      if (!can_be_named(entry.key)) unnameable.push_back(entry.key);
       ++total;
       bytes += entry.value.size();
-      const TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader, now);
+      TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader, now);
+      unnameable_keys.mark(view);
       ++counts[static_cast<std::size_t>(view.state)];
       if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);
+      if (view.state == TaskState::kUnnameable) unnameable.push_back(view.key);
       if (nothing_runs(view)) ++idle_types[view.type];
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
@@ -305,7 +301,7 @@ class QueueCheck {
                        (unnameable.size() == 1 ? " that is" : " that are") +
                        " not UTF-8: " + some(unnameable),
                    "they are never run, since Consul tells them in other bytes; delete them by the "
-                   "bytes they were written with");
+                   "bytes they were written with; \"lictor show ID\" says how");
     }
     if (!unreadable.empty()) {
       report_.warn(name("tasks"),

@@ -32,6 +32,7 @@ Style style_of(TaskState state) {
       return Style::kPlain;
     case TaskState::kUnreadable:
     case TaskState::kTooLarge:
+    case TaskState::kUnnameable:
     case TaskState::kDead:
       return Style::kRed;
   }
@@ -66,14 +67,15 @@ std::string table_of(const std::vector<TaskInfo>& views, const Terminal& termina
   return table.render(terminal);
 }
 
-constexpr std::array<std::pair<std::string_view, TaskState>, 7> kStates{
+constexpr std::array<std::pair<std::string_view, TaskState>, 8> kStates{
     {{"waiting", TaskState::kWaiting},
      {"scheduled", TaskState::kScheduled},
      {"running", TaskState::kRunning},
      {"dead", TaskState::kDead},
      {"done", TaskState::kDone},
      {"unreadable", TaskState::kUnreadable},
-     {"too_large", TaskState::kTooLarge}}};
+     {"too_large", TaskState::kTooLarge},
+     {"unnameable", TaskState::kUnnameable}}};
 
 }  // namespace
 
@@ -85,7 +87,8 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
     names.push_back(name);
   }
   std::string message =
-      "--state: expected waiting, scheduled, running, dead, done, unreadable or too_large, got \"" +
+      "--state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
+      "unnameable, got \"" +
       excerpt(text) + '"';
   const std::string meant = nearest(text, names);
   if (!meant.empty()) message += "; did you mean " + meant + '?';

@@ -1,10 +1,14 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "client/change.h"
 #include "client/dead_letters.h"
 #include "client/task_info.h"
+#include "client/unnameable.h"
 
 namespace lictor::client {
 namespace {
@@ -41,7 +45,8 @@ Error not_there(const Queue& queue, const std::string& id) {
   }
   const auto done = queue.store.get(queue.done_key(id));
   if (done && *done) return {ErrorCode::kNotFound, what + ": it is done"};
-  return {ErrorCode::kNotFound, what + "; it may be done"};
+  const std::string hint = unnameable_hint(queue.layout, id);
+  return {ErrorCode::kNotFound, what + "; " + (hint.empty() ? "it may be done" : hint)};
 }
 
 }  // namespace
@@ -61,7 +66,15 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   }
   auto listed = list_tasks(queue, filter);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  std::erase_if(listed->tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });
+  std::vector<BulkResult::Refusal> unnameable;
+  std::erase_if(listed->tasks, [&](const TaskInfo& task) {
+    if (task.state == TaskState::kUnnameable) {
+      unnameable.push_back({task.id,
+                            {ErrorCode::kFailed, "cannot cancel " + printable(task.id) + ": " +
+                                                     unnameable_hint(queue.layout, task.id)}});
+    }
+    return task.state >= TaskState::kUnnameable;
+  });
   const auto plan = removal_plan(queue);
   if (!plan) return tl::unexpected(plan.error());
   auto result = change_many(queue, std::move(listed->tasks), *plan, progress);
@@ -69,6 +82,7 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   std::erase_if(result.refused, [](const BulkResult::Refusal& refusal) {
     return refusal.error.code == ErrorCode::kNotFound;
   });
+  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
   return result;
 }
 

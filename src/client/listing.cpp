@@ -6,6 +6,7 @@
 #include "client/dead_letters.h"
 #include "client/queue.h"
 #include "client/task_info.h"
+#include "client/unnameable.h"
 
 namespace lictor::client {
 namespace {
@@ -48,10 +49,12 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   }
   const Leader leader = lock ? leader_of(*lock) : Leader{};
   if (listed->hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
+  const UnnameableKeys unnameable{queue.store, listed->entries};
   for (wire::KvEntry& entry : listed->entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
     TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
     if (!lock && task.state == TaskState::kOrphan) task.state = TaskState::kRunning;
+    unnameable.mark(task);
     if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
   }
   return {};
@@ -98,11 +101,14 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   if (!done && done.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(std::move(done.error()));
   }
-  return fail(ErrorCode::kNotFound,
-              "no task " + printable(id) + " in queue \"" + queue.name +
-                  "\", neither waiting nor dead (looked at " +
-                  printable(queue.layout.task_key(id)) + " and below " + queue.layout.dead_prefix +
-                  "); a task that is done is gone, unless the queue keeps a history");
+  const std::string hint = unnameable_hint(queue.layout, id);
+  return fail(
+      ErrorCode::kNotFound,
+      "no task " + printable(id) + " in queue \"" + queue.name + "\", neither waiting nor dead" +
+          (hint.empty() ? " (looked at " + printable(queue.layout.task_key(id)) + " and below " +
+                              queue.layout.dead_prefix +
+                              "); a task that is done is gone, unless the queue keeps a history"
+                        : "; " + hint));
 }
 
 }  // namespace lictor::client

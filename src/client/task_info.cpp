@@ -177,6 +177,8 @@ std::string_view state_name(TaskState state) {
       return "unreadable";
     case TaskState::kTooLarge:
       return "too_large";
+    case TaskState::kUnnameable:
+      return "unnameable";
     case TaskState::kDead:
       return "dead";
     case TaskState::kDone:

@@ -273,6 +273,25 @@ TEST_CASE(
   const Output check = lictor(world, {"check"});
   says(check, "3 keys that are not UTF-8");
   says(check, "default/tasks/folder/");
+  const auto named = json::parse(lictor(world, {"list", "--state", "unnameable", "--json"}).out);
+  CHECK(named.at("found") == 3);
+  const Output none = lictor(world, {"cancel", "--all", "--yes", "--state", "waiting"});
+  CHECK(none.exit_code == 0);
+  says(none, "cancelled 0 tasks");
+  const std::string hint = "curl -X DELETE $CONSUL_HTTP_ADDR" + path + "new-%FF";
+  const Output some = lictor(world, {"cancel", "--all", "--yes", "--state", "unnameable"});
+  CHECK(some.exit_code == 1);
+  says(some, hint);
+  for (const std::string id : {"new-\xef\xbf\xbd", "new-\xff"}) {
+    for (const char* command : {"show", "why", "cancel"}) {
+      const Output output = lictor(world, {command, id});
+      CHECK(output.exit_code == 3);
+      says(output, hint);
+    }
+  }
+  REQUIRE(world.kv.request("DELETE", path + "new-%FF").body == "true");
+  CHECK(json::parse(lictor(world, {"list", "--json", "--state", "unnameable"}).out).at("found") ==
+        2);
 
   // Written where it can be told, it is run.
   world.submit("folder", 1);

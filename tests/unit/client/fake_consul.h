@@ -64,6 +64,7 @@ class FakeConsul : public net::Transport {
   void cancel(RequestId) override {}
   void set_token(std::string) override {}
 
+  void add(http::Response response) { replies_.push_back(std::move(response)); }
   [[nodiscard]] bool all_asked() const { return replies_.empty(); }
 
   std::vector<net::Request> asked;

@@ -1,0 +1,114 @@
+#include "client/unnameable.h"
+
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using test::contains;
+using test::entry;
+using test::reply;
+using test::result;
+using test::txn_error;
+
+const std::string kBad = "bad\xef\xbf\xbdnow";  // as Consul lists a key that is not UTF-8
+
+std::string task_entry(const std::string& id, std::uint64_t index) {
+  return entry("lictor/q/tasks/" + id, R"({"taskType":"T"})", index);
+}
+
+std::string listing(const std::string& one, const std::string& other) {
+  return one.substr(0, one.size() - 1) + "," + other.substr(1);
+}
+
+// The answers to a listing of the tasks, up to that of the key that reads as kBad.
+std::deque<http::Response> listed(http::Response single) {
+  return {reply(200, listing(task_entry(kBad, 7), task_entry("good", 8)), 9),
+          reply(404, "", 9),  // the folder
+          reply(404, "", 9),  // the leader
+          std::move(single)};
+}
+
+struct Scene {
+  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
+
+  test::FakeConsul consul;
+  Store store{consul};
+  Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
+};
+
+TaskState state_of(http::Response single, const std::string& id) {
+  Scene scene{listed(std::move(single))};
+  TaskFilter filter;
+  filter.type = "T";
+  scene.consul.add(reply(404, "", 9));  // the dead letters, and their folder
+  scene.consul.add(reply(404, "", 9));
+  const auto all = list_tasks(scene.queue, filter);
+  REQUIRE(all);
+  REQUIRE(all->tasks.size() == 2);
+  return all->tasks[all->tasks[0].id == id ? 0 : 1].state;
+}
+
+TEST_CASE("a key that is listed and not there is one that Consul cannot tell") {
+  const auto gone = reply(409, txn_error(0, "key doesn't exist"));
+  CHECK(state_of(gone, kBad) == TaskState::kUnnameable);
+  CHECK(state_of(gone, "good") == TaskState::kWaiting);
+  // Somebody may have named a task so; and another's key may read the same.
+  const std::string key = "lictor/q/tasks/" + kBad;
+  CHECK(state_of(reply(200, result(key, "{}", 7)), kBad) == TaskState::kWaiting);
+  CHECK(state_of(reply(200, result(key, "{}", 6)), kBad) == TaskState::kUnnameable);
+  CHECK(state_of(reply(403, "Permission denied"), kBad) == TaskState::kWaiting);
+}
+
+TEST_CASE("what Consul cannot tell is not tried to be cancelled, and refused where all are meant") {
+  for (const bool waiting : {true, false}) {
+    Scene scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
+    TaskFilter filter;
+    if (waiting) filter.state = TaskState::kWaiting;
+    if (!waiting) scene.consul.add(reply(404, "", 9));  // the dead letters
+    if (!waiting) scene.consul.add(reply(404, "", 9));
+    scene.consul.add(reply(404, "", 9));  // the leader
+    scene.consul.add(reply(200, R"({"Results":null,"Errors":null})"));
+    const auto done = cancel_tasks(scene.queue, filter, {});
+    REQUIRE(done);
+    REQUIRE(done->tasks.size() == 1);
+    CHECK(done->tasks[0].id == "good");
+    CHECK_FALSE(contains(scene.consul.asked.back().body, kBad));
+    REQUIRE(done->refused.size() == (waiting ? 0 : 1));
+    if (waiting) continue;
+    CHECK(done->refused[0].error.code == ErrorCode::kFailed);
+    CHECK(contains(done->refused[0].error.message, "bad%FFnow"));
+  }
+}
+
+TEST_CASE("whoever names a key that is not UTF-8 is told how it can be deleted") {
+  for (const std::string& id : {kBad, std::string{"bad\xffnow"}}) {
+    // By its path; as bytes by a transaction. Then the dead letters, then the history.
+    const auto gone = reply(409, txn_error(0, "key doesn't exist"));
+    const bool as_bytes = id != kBad;
+    const auto none = as_bytes ? gone : reply(404, "", 9);
+    Scene shown{{none, none, reply(409, test::kNoLetters), none}};
+    const auto show = show_task(shown.queue, id);
+    REQUIRE_FALSE(show);
+    CHECK(show.error().code == ErrorCode::kNotFound);
+    CHECK(contains(show.error().message, "not UTF-8"));
+    CHECK(contains(show.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
+
+    Scene cancelled{{reply(404, "", 9), none, none, reply(409, test::kNoLetters), none}};
+    const auto cancel = cancel_task(cancelled.queue, id);
+    REQUIRE_FALSE(cancel);
+    CHECK(cancel.error().code == ErrorCode::kNotFound);
+    CHECK(contains(cancel.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
+  }
+  const wire::Layout layout = wire::Layout::under("lictor/", "q");
+  CHECK(unnameable_hint(layout, "good").empty());
+  CHECK(contains(unnameable_hint(layout, "a\xfe\xef\xbf\xbd"), "/a%FE%EF%BF%BD"));
+}
+
+}  // namespace
+}  // namespace lictor::client
