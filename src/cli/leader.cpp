@@ -89,7 +89,8 @@ void tell(const Client& client, const Lock& lock) {
                       {"pid", field("pid")},
                       {"admin", field("admin")},
                       {"version", field("version")},
-                      {"since", field("since")},
+                      {"since", field("since")},  // of the daemon's start
+                      {"leads_since", field("leads_since")},
                       {"seen", seen.empty() ? ordered_json{} : ordered_json(seen)},
                       {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
                       {"session", lock.session},
@@ -104,17 +105,20 @@ void tell(const Client& client, const Lock& lock) {
     text.resize(10, ' ');
     client.console.print(text + printable(value) + '\n');
   };
-  std::string since = lock.text("since");
-  if (const auto time = parse_rfc3339(since)) {
-    since += " (" + relative_time(*time, wall_now()) + ")";
-  }
+  const auto since = [&](const char* name, const std::string& label) {
+    const std::string text = lock.text(name);
+    const auto time = parse_rfc3339(text);
+    if (text.empty()) return text;
+    return label + text + (time ? " (" + relative_time(*time, wall_now()) + ")" : std::string{});
+  };
   line("queue", client.queue);
   line("node", lock.text("node"));
   line("host", lock.text("host"));
   line("pid", lock.text("pid"));
   line("admin", lock.text("admin"));
   line("version", lock.text("version"));
-  line("since", since);
+  line("daemon", since("since", "started "));
+  line("leads", since("leads_since", "since "));
   if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
   if (pulse.answers) line("answers", *pulse.answers ? "yes" : "no");
   line("lock", "held (" + client.layout.leader_key + ")");

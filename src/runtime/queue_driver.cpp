@@ -234,6 +234,11 @@ void QueueDriver::send(const Effect& effect) {
            });
 }
 
+void QueueDriver::carry_out(const core::AcquireLock& effect) {
+  dispatch(wire::encode(*binding_, effect, wall_now()), effect.request,
+           [effect](const http::Response& response) { return wire::decode(effect, response); });
+}
+
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
   if (kept->plain) return send_plain(kept, 0);

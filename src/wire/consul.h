@@ -21,7 +21,7 @@ struct Binding {
   Reserved reserved;  ///< not for jobs to write
   std::string queue;
   std::string node;
-  std::string leader_value;  ///< JSON: who leads, for people
+  std::string leader_value;  ///< JSON object, not empty: who leads, for people
   Duration session_ttl{};
   Duration lock_delay{};
   std::vector<std::string> session_checks{"serfHealth"};
@@ -34,7 +34,8 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::DestroySession&);
-[[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&);
+/// `at`, when it is asked for, is told in the value as "leads_since".
+[[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);

@@ -120,11 +120,13 @@ http::Request encode(const Binding& binding, const core::DestroySession& effect)
   return request(binding, "PUT", "/v1/session/destroy/" + query_value(effect.session));
 }
 
-http::Request encode(const Binding& binding, const core::AcquireLock& effect) {
+http::Request encode(const Binding& binding, const core::AcquireLock& effect, WallTime at) {
   // As a transaction: ?acquire= answers a bare false both for a held lock and for the lock-delay,
   // and tells no ModifyIndex (2.2).
   Txn txn;
-  txn.verb("lock", binding.layout.leader_key).session(effect.session).value(binding.leader_value);
+  std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
+  value += ",\"leads_since\":" + json_quoted(format_rfc3339(at)) + '}';
+  txn.verb("lock", binding.layout.leader_key).session(effect.session).value(value);
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 

@@ -454,6 +454,7 @@ TEST_CASE("of a leader that was killed leader, members and cancel say that it do
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   const Output well = lictor(world, {"leader"});
   says(well, "answers   yes");
+  says(well, "leads     since 20");
   CHECK(well.out.find("does not answer") == std::string::npos);
   says(lictor(world, {"members"}), " yes ");
 

@@ -145,7 +145,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
   now_ = now;
   binding_.leader_value =
       R"({"node":")" + node + R"(","since":)" + std::to_string(incarnation) + '}';
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+  return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {

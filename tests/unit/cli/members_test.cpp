@@ -77,6 +77,25 @@ TEST_CASE("of a leader whose admin face refuses it is said so") {
   }
 }
 
+TEST_CASE("since when it leads is told apart from when its daemon started") {
+  const std::string value = R"({"node":"a","since":"2026-11-20T00:00:00Z")";
+  const auto told = [](const std::string& stored, bool as_json) {
+    Scene scene{{reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9), reply(404, "", 9),
+                 reply(200, "[]", 9)},
+                as_json};
+    CHECK(leader(scene.client, {}) == 0);
+    return scene.out();
+  };
+  const std::string now = value + R"(,"leads_since":"2026-11-21T00:00:00Z"})";
+  CHECK(contains(told(now, false), "\ndaemon    started 2026-11-20T00:00:00Z ("));
+  CHECK(contains(told(now, false), "\nleads     since 2026-11-21T00:00:00Z ("));
+  const json document = json::parse(told(now, true));
+  CHECK(document.at("since") == "2026-11-20T00:00:00Z");
+  CHECK(document.at("leads_since") == "2026-11-21T00:00:00Z");
+  // An older daemon does not say it.
+  CHECK_FALSE(contains(told(value + "}", false), "leads     "));
+}
+
 TEST_CASE(
     "an entry of another version is shown as far as it can be, one that nobody holds is not") {
   Scene odd{{reply(200, listed("b", "[1]"), 9), reply(404, "", 9), reply(404, "", 9)}};

@@ -48,10 +48,11 @@ TEST_CASE("a session names its owner, and its durations have units") {
 }
 
 TEST_CASE("the lock is taken and released in a transaction, the release at one index only") {
-  CHECK(text(encode(binding(), AcquireLock{{}, "5e55"})) ==
+  const WallTime at{std::chrono::milliseconds{1'795'228'350'949}};
+  CHECK(text(encode(binding(), AcquireLock{{}, "5e55"}, at)) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
         R"("Value":")" +
-            base64_encode(R"({"node":"a"})") + R"("}}])");
+            base64_encode(R"({"node":"a","leads_since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
   CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77})) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
         R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55"}}])");
