@@ -281,11 +281,14 @@ class QueueCheck {
     }
     if (!idle_types.empty()) {
       std::vector<std::string> types;
+      std::size_t idle = 0;
       for (const auto& [type, count] : idle_types) {
+        idle += count;
         types.push_back('"' + excerpt(type) + "\" (" + std::to_string(count) + ")");
       }
       report_.warn(name("tasks"),
-                   "they wait for want of an executor for their type: " + some(types),
+                   counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
+                       " that nothing here runs: " + some(types),
                    "give it one in the configuration, or one for \"*\"; nothing is wrong if the "
                    "daemons are programs of your own that register it");
     }

@@ -74,10 +74,8 @@ void Queue::why_none(std::vector<Reason>& reasons) const {
 void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reasons) const {
   const std::size_t before = reasons.size();
   why_none(reasons);
-  if (!schedule_.startable(task.key)) {
-    reasons.push_back({.kind = Kind::kNoExecutor, .text = task.type});
-    return;
-  }
+  const bool startable = schedule_.startable(task.key);
+  if (!startable) reasons.push_back({.kind = Kind::kNoExecutor, .text = task.type});
   const auto due = due_of(task);
   const bool waits_for_time = due && *due > wall(now);
   if (waits_for_time) {
@@ -93,6 +91,7 @@ void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reas
       reasons.push_back({.kind = Kind::kNotDue, .until = due});
     }
   }
+  if (!startable) return;  // it is in nobody's order
   std::string first;
   if (std::string holder = schedule_.lane_holder(task); !holder.empty()) {
     const std::size_t count = schedule_.count_before(task, first);

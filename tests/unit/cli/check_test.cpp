@@ -120,18 +120,20 @@ TEST_CASE("where nobody leads it is told who is up, and of switches that nothing
   CHECK(contains(long_ago, "nobody leads: no task is carried out"));
 }
 
-TEST_CASE("tasks that wait for want of an executor are told by their types") {
-  const std::string odd = test::entry("lictor/q/tasks/1", R"({"taskType":"Odd"})");
+TEST_CASE("tasks that nothing runs, due or not, are told by their types") {
+  const std::string odd =
+      test::entry("lictor/q/tasks/1", R"({"taskType":"Odd","executeAt":"2999-01-01T00:00:00Z"})");
   const std::string usual = test::entry("lictor/q/tasks/2", R"({"taskType":"T"})");
   const std::map<std::string, std::string> held{
       {"/v1/kv/lictor/q/tasks/", odd.substr(0, odd.size() - 1) + "," + usual.substr(1)}};
   CheckOptions::Queue checked = queue();
   checked.options.types.emplace("T", core::TypePolicy{});
   CHECK(contains(text_of(checked, true, held),
-                 R"(for want of an executor for their type: "Odd" (1))"));
-  CHECK_FALSE(contains(text_of(checked, false, held), "for want of"));  // no daemon's configuration
+                 R"(1 task of a type that nothing here runs: "Odd" (1))"));
+  CHECK_FALSE(
+      contains(text_of(checked, false, held), "nothing here runs"));  // no daemon's configuration
   checked.options.any_type = core::TypePolicy{};
-  CHECK_FALSE(contains(text_of(checked, true, held), "for want of"));
+  CHECK_FALSE(contains(text_of(checked, true, held), "nothing here runs"));
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {

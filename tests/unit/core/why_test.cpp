@@ -48,6 +48,9 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   failed.stamp.retry_at = a.cluster.wall() + 1min;
   a.cluster.store.put(failed);
   a.cluster.put("alien");
+  Task& later_alien = a.cluster.make("later alien");
+  later_alien.execute_at = a.cluster.wall() + 24h;
+  a.cluster.store.put(later_alien);
   a.cluster.run_for(1s);
 
   REQUIRE(a.kinds("later") == std::vector{Kind::kNotDue});
@@ -55,6 +58,7 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   REQUIRE(a.kinds("failed") == std::vector{Kind::kBackoff});
   CHECK(a.why("failed")[0].text == "exit status 3");
   CHECK(a.kinds("alien") == std::vector{Kind::kNoExecutor});
+  CHECK(a.kinds("later alien") == std::vector{Kind::kNoExecutor, Kind::kNotDue});
   CHECK(a.kinds("nobody") == std::vector{Kind::kUnknownTask});
 }
 
