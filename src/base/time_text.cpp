@@ -67,6 +67,46 @@ std::optional<minutes> take_zone(std::string_view& text) {
   return east ? offset : -offset;
 }
 
+// What a text in the form of RFC 3339 says, be there such a time or not.
+struct Rfc3339 {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  milliseconds fraction{};
+  minutes zone{};
+
+  [[nodiscard]] year_month_day date() const {
+    return std::chrono::year{year} / std::chrono::month{static_cast<unsigned>(month)} /
+           std::chrono::day{static_cast<unsigned>(day)};
+  }
+  // What of it there is not; empty: nothing.
+  [[nodiscard]] std::string_view missing() const {
+    if (!date().month().ok()) return "month";
+    if (!date().ok()) return "day";
+    if (hour > 23) return "hour";
+    if (minute > 59) return "minute";
+    return second > 60 ? "second" : "";  // a leap second is the next one
+  }
+};
+
+std::optional<Rfc3339> read_rfc3339(std::string_view text) {
+  const auto y = take_number(text, 4);
+  if (!y || !take(text, '-')) return std::nullopt;
+  const auto mo = take_number(text, 2);
+  if (!mo || !take(text, '-')) return std::nullopt;
+  const auto d = take_number(text, 2);
+  if (!d || !(take(text, 'T') || take(text, 't') || take(text, ' '))) return std::nullopt;
+  const auto h = take_number(text, 2);
+  if (!h || !take(text, ':')) return std::nullopt;
+  const auto mi = take_number(text, 2);
+  if (!mi || !take(text, ':')) return std::nullopt;
+  const auto s = take_number(text, 2);
+  if (!s) return std::nullopt;
+  const auto fraction = take_fraction(text);
+  if (!fraction) return std::nullopt;
+  const auto zone = take_zone(text);
+  if (!zone || !text.empty()) return std::nullopt;
+  return Rfc3339{*y, *mo, *d, *h, *mi, *s, *fraction, *zone};
+}
+
 }  // namespace
 
 std::optional<Duration> parse_duration(std::string_view text) {
@@ -129,27 +169,16 @@ std::string format_duration(Duration duration) {
 }
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  const auto y = take_number(text, 4);
-  if (!y || !take(text, '-')) return std::nullopt;
-  const auto mo = take_number(text, 2);
-  if (!mo || !take(text, '-')) return std::nullopt;
-  const auto d = take_number(text, 2);
-  if (!d || !(take(text, 'T') || take(text, 't') || take(text, ' '))) return std::nullopt;
-  const auto h = take_number(text, 2);
-  if (!h || !take(text, ':')) return std::nullopt;
-  const auto mi = take_number(text, 2);
-  if (!mi || !take(text, ':')) return std::nullopt;
-  const auto s = take_number(text, 2);
-  if (!s) return std::nullopt;
-  const auto fraction = take_fraction(text);
-  if (!fraction) return std::nullopt;
-  const auto zone = take_zone(text);
-  if (!zone || !text.empty()) return std::nullopt;
+  const auto read = read_rfc3339(text);
+  if (!read || !read->missing().empty()) return std::nullopt;
+  return sys_days{read->date()} + hours{read->hour} + minutes{read->minute} +
+         seconds{read->second} + read->fraction - read->zone;
+}
 
-  const year_month_day date{year{*y}, month{static_cast<unsigned>(*mo)},
-                            day{static_cast<unsigned>(*d)}};
-  if (!date.ok() || *h > 23 || *mi > 59 || *s > 60) return std::nullopt;
-  return sys_days{date} + hours{*h} + minutes{*mi} + seconds{*s} + *fraction - *zone;
+std::string rfc3339_fault(std::string_view text) {
+  const auto read = read_rfc3339(text);
+  const std::string_view missing = read ? read->missing() : std::string_view{};
+  return missing.empty() ? std::string{} : "there is no such " + std::string{missing};
 }
 
 std::string format_rfc3339(WallTime time) {

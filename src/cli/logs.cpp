@@ -74,6 +74,7 @@ class Search {
     places_.clear();
     tried_.clear();
     unheard_.clear();
+    likeliest_.clear();
     auto members = read_members(client_);
     if (!members) return tl::unexpected(std::move(members.error()));
     const auto listed = [&](const std::string& node) {
@@ -83,6 +84,7 @@ class Search {
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
     if (!wanted.empty() && !listed(wanted) && wanted != options_.own_node) {
       tried_.push_back(wanted + ": no member now");
+      likeliest_ = tried_.back();
     }
     // Its daemon is down, and what it wrote is still here.
     if (!listed(options_.own_node))
@@ -91,7 +93,8 @@ class Search {
                           [&](const Member& member) { return member.node == wanted; });
     for (const Member& member : *members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
-      ask(member);
+      const bool asked = ask(member);
+      if (!asked && member.node == wanted) likeliest_ = tried_.back();
       // Where it runs, or ended, the newest attempt is; the list is of all.
       const bool found = !places_.empty() && newest(places_.back()) != nullptr;
       if (found && member.node == wanted && !client_.json) break;
@@ -114,6 +117,10 @@ class Search {
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
   /// Those who could not be asked, and why: they may have what is newer. Empty: all answered.
   [[nodiscard]] const std::string& unheard() const { return unheard_; }
+  /// The same of those who most likely have it: who ran it last, if that could not be asked.
+  [[nodiscard]] const std::string& likeliest() const {
+    return likeliest_.empty() ? unheard_ : likeliest_;
+  }
   [[nodiscard]] std::string tried() const {
     std::string text;
     for (const std::string& one : tried_) text += (text.empty() ? "" : "; ") + one;
@@ -128,21 +135,23 @@ class Search {
     return it == place.logs.rend() ? nullptr : &*it;
   }
 
-  void ask(const Member& member) {
+  // False: it could not be asked, as is the last that was tried then.
+  bool ask(const Member& member) {
     const Reach reach = reach_of(member, own_host_name());
     std::string why = reach.why_not;
     if (!reach.addresses.empty()) {
       auto source = remote_logs(reach.addresses, client_.queue, options_.id);
       why = source ? take(member, std::move(*source), false) : source.error().message;
-      if (why.empty()) return;
+      if (why.empty()) return true;
     }
     if (member.node == options_.own_node && member.host == own_host_name()) {
       auto source = local_logs(options_.state_dir, client_.queue, options_.id);
       why = take(member, std::move(source), true);
-      if (why.empty()) return;
+      if (why.empty()) return true;
     }
     tried_.push_back(member.node + ": " + why);
     unheard_ += (unheard_.empty() ? "" : "; ") + tried_.back();
+    return false;
   }
 
   // What went wrong; empty: nothing.
@@ -159,7 +168,7 @@ class Search {
   const LogsOptions& options_;
   std::vector<Place> places_;
   std::vector<std::string> tried_;
-  std::string unheard_;
+  std::string unheard_, likeliest_;
 };
 
 // Output as it comes in pieces, which may split a character.
@@ -282,6 +291,10 @@ ordered_json json_of(const Search& search) {
   return all;
 }
 
+constexpr const char* kNoLog =
+    "it was not begun yet, it has printed nothing, its log was removed (\"logs\" in the "
+    "configuration), or it is no program: only these have logs";
+
 tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
                                     const Whereabouts& where, const Search& search) {
   const std::string task = "task " + printable(options.id);
@@ -290,20 +303,23 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                                           "\" was never started; \"lictor why " +
                                           printable(options.id) + "\" says what it waits for");
   }
+  const std::string likeliest =
+      search.likeliest().empty()
+          ? std::string{}
+          : "most likely it lies where it could not be asked for: " + printable(search.likeliest());
   if (!where.known && !options.attempt && options.node.empty()) {
     return fail(ErrorCode::kNotFound,
                 "queue \"" + client.queue + "\" has no " + task +
-                    ", and no output of one was found (tried " + printable(search.tried()) +
-                    "); what is done leaves the queue, and its log is removed in time (\"logs\" in "
+                    ", and no output of one was found (tried " + printable(search.tried()) + ")" +
+                    (likeliest.empty() ? "" : "; " + likeliest) +
+                    "; what is done leaves the queue, and its log is removed in time (\"logs\" in "
                     "the configuration)");
   }
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
   return fail(ErrorCode::kNotFound, what + task + " in queue \"" + client.queue +
-                                        "\" was found (tried " + printable(search.tried()) +
-                                        "); it was not begun yet, it has printed nothing, its log "
-                                        "was removed (\"logs\" in the configuration), or it "
-                                        "is no program: only these have logs");
+                                        "\" was found (tried " + printable(search.tried()) + "); " +
+                                        (likeliest.empty() ? kNoLog : likeliest));
 }
 
 }  // namespace

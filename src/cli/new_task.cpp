@@ -83,10 +83,11 @@ Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<
 
 Result<WallTime> time_argument(std::string_view text) {
   if (auto time = wire::read_time(json_quoted(text), true)) return *time;
+  const std::string fault = rfc3339_fault(text);
   return fail(ErrorCode::kInvalid,
               "expected a time with a zone such as 2026-11-21T09:30:00Z or "
               "2026-11-21T10:30:00+01:00, or seconds since the epoch, got \"" +
-                  excerpt(text) + '"');
+                  excerpt(text) + '"' + (fault.empty() ? "" : ": " + fault));
 }
 
 Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {

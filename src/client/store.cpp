@@ -112,7 +112,7 @@ Error store_error(std::string_view doing, const http::Response& response) {
     return {ErrorCode::kInvalid, what + answer + "; use https:// in the address"};
   }
   if (response.status == 404 && response.consul_index == 0) {
-    return {ErrorCode::kUnavailable, what + answer + "; is that Consul?"};
+    return {ErrorCode::kUnavailable, what + answer};
   }
   return {ErrorCode::kFailed, what + answer};
 }

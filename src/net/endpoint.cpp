@@ -66,17 +66,20 @@ Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
 }  // namespace
 
 bool has_no_scheme(std::string_view address) {
-  return address.find(kSchemeEnd) == std::string_view::npos;
+  // "http:/x" has one too, though not as it is to be; "host:8500" has none.
+  return address.find(":/") == std::string_view::npos;
 }
 
 Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_server_name) {
   std::string_view scheme = "http";
   std::string_view rest = address;
   const bool bare = has_no_scheme(address);
-  if (!bare) {
-    const std::size_t end = address.find(kSchemeEnd);
+  const std::size_t end = address.find(kSchemeEnd);
+  if (end != std::string_view::npos) {
     scheme = address.substr(0, end);
     rest = address.substr(end + kSchemeEnd.size());
+  } else if (!bare) {
+    scheme = address.substr(0, address.find(":/") + 2);  // none that is known
   }
   if (scheme == "unix") return parse_unix(address, rest);
 
@@ -86,7 +89,11 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
                   "give them as basic_auth or CONSUL_HTTP_AUTH");
   }
   if (scheme != "http" && scheme != "https") {
-    return refuse(address, "http://, https:// or unix://", "correct the scheme");
+    const std::string_view begin =
+        address.substr(0, address.find_first_not_of('/', address.find(':') + 1));
+    return refuse(address,
+                  "http://, https:// or unix:// at its begin, got \"" + excerpt(begin, 40) + '"',
+                  "correct the scheme");
   }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find_first_of("/?#") != std::string_view::npos) {

@@ -153,6 +153,8 @@ std::string describe(const http::Response& response) {
   std::string text = response.endpoint.empty() ? "Consul" : response.endpoint;
   text += " answered " + std::to_string(response.status);
   if (!response.body.empty()) text += " (" + excerpt(response.body, 200) + ")";
+  // Consul says so of a key that is not there, with its index.
+  if (response.status == 404 && response.consul_index == 0) text += "; is this a Consul agent?";
   return text;
 }
 

@@ -223,9 +223,13 @@ Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
   if (rfc3339 && json_text.starts_with('"')) {
     if (const auto time = parse_rfc3339(text)) return *time;
   }
-  return expected(rfc3339 ? R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")"
-                          : "seconds since the epoch",
-                  json_text);
+  auto refused =
+      expected(rfc3339 ? R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")"
+                       : "seconds since the epoch",
+               json_text);
+  const std::string fault = rfc3339 ? rfc3339_fault(text) : std::string{};
+  if (!fault.empty()) refused.value().message += ": " + fault;
+  return refused;
 }
 
 namespace {

@@ -85,6 +85,24 @@ TEST_CASE("RFC 3339 is read with its zone, to the millisecond") {
   }
 }
 
+TEST_CASE("of a time in the right form that does not exist it is told what there is not") {
+  const std::pair<const char*, const char*> table[] = {
+      {"2026-11-31T09:30:00Z", "there is no such day"},
+      {"2026-02-29T09:30:00Z", "there is no such day"},
+      {"2026-11-00T09:30:00Z", "there is no such day"},
+      {"2026-13-31T09:30:00Z", "there is no such month"},
+      {"2026-11-30T24:00:00Z", "there is no such hour"},
+      {"2026-11-30T23:60:00+01:00", "there is no such minute"},
+      {"2026-11-30T23:59:61Z", "there is no such second"},
+      {"2026-11-30T23:59:60Z", ""},
+      {"2026-11-31", ""},
+      {"soon", ""}};
+  for (const auto& [text, fault] : table) {
+    CAPTURE(text);
+    CHECK(rfc3339_fault(text) == fault);
+  }
+}
+
 TEST_CASE("a time that was written is read back the same") {
   Random random{1};
   for (int i = 0; i < 2'000; ++i) {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/member_list.h"
 #include "exec/output_log.h"
 #include "harness.h"
 
@@ -116,6 +117,26 @@ TEST_CASE("where nothing is found, it is told what was tried, and what the queue
   LogsOptions options = state.options();
   options.node = "b";
   CHECK(contains(logs(other.client, options).error().message, "b: no member now"));
+}
+
+TEST_CASE("where who ran it does not answer, that is told as the likeliest cause") {
+  const State state;
+  const std::string record = R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
+                             R"("taskClaim":{"node":"b","session":"s1","nonce":"n"}})";
+  const std::string value =
+      R"({"node":"b","host":")" + own_host_name() + R"(","admin":["http://127.0.0.1:1"]})";
+  for (const bool member : {true, false}) {
+    std::deque<http::Response> replies(9, reply(404, "", 9));
+    replies[0] = reply(200, entry("lictor/q/tasks/7", record), 9);
+    // After the task, the leader, the dead letters and the history.
+    if (member) replies[5] = reply(200, entry("lictor/q/members/b", value, 7, "s2"), 9);
+    Scene scene{std::move(replies)};
+    const std::string told = logs(scene.client, state.options()).error().message;
+    CAPTURE(told);
+    CHECK(contains(told, "most likely it lies where it could not be asked for: b: "));
+    CHECK(contains(told, member ? "127.0.0.1:1" : "b: no member now"));
+    CHECK_FALSE(contains(told, "not begun yet"));
+  }
 }
 
 }  // namespace lictor::cli::test

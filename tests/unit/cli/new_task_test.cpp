@@ -104,6 +104,8 @@ TEST_CASE("what cannot be meant is refused, naming the flag") {
   starts(error_of(text), "--at");
   text.at = "2026-11-22T09:30:00";  // whose half past nine?
   starts(error_of(text), "--at");
+  text.at = "2026-11-31T09:30:00Z";
+  CHECK(error_of(text).ends_with("\"2026-11-31T09:30:00Z\": there is no such day"));
   text = text_of("N");
   text.in = "soon";
   starts(error_of(text), "--in");

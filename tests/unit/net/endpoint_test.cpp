@@ -63,6 +63,18 @@ TEST_CASE("an address that cannot be used is refused by name, with what to write
   CHECK_FALSE(parse_endpoint("unix:///" + std::string(120, 'x'), ""));
 }
 
+TEST_CASE("of a scheme that is none, it is the scheme that is told, and those that are known") {
+  for (const std::string begin : {"htp:/", "htp://", "http:/", "unix:/", "HTTP://", "ftp://"}) {
+    CAPTURE(begin);
+    const auto endpoint = parse_endpoint(begin + "x:1", "");
+    REQUIRE_FALSE(endpoint);
+    CHECK(endpoint.error().message == "Consul address \"" + begin +
+                                          "x:1\": expected http://, https:// or unix:// at its "
+                                          "begin, got \"" +
+                                          begin + "\"; correct the scheme");
+  }
+}
+
 TEST_CASE("a password in an address is refused without being shown") {
   for (const char* address : {"http://me:hush@127.0.0.1:8500", "me:hush@127.0.0.1:8500",
                               "ftp://me:hush@127.0.0.1:8500", "http://me:hush@a/b@c:1"}) {

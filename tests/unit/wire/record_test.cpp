@@ -181,6 +181,10 @@ TEST_CASE("what cannot be read says which field, what was expected and what came
       {R"({"taskType":5})", "taskType: expected a string, got 5"},
       {with(R"("taskId":7)"), "taskId: expected a string, got 7"},
       {with(R"("serialKey":["a"])"), R"(serialKey: expected a string, got ["a"])"},
+      {with(R"("executeAt":"2026-11-31T09:30:00Z")"),
+       "executeAt: expected seconds since the epoch or a time such as \"2026-11-21T09:30:00Z\", "
+       "got "
+       "\"2026-11-31T09:30:00Z\": there is no such day"},
       {with(R"("maxAttempts":0)"),
        "maxAttempts: expected a whole number from 1 to 4294967295, got 0"},
       {with(R"("maxAttempts":"3")"),

@@ -101,6 +101,8 @@ TEST_CASE("a session's creation") {
   }
   CHECK(decode(effect, reply(403, "Permission denied")).error ==
         "Consul answered 403 (Permission denied)");
+  CHECK(decode(effect, reply(404, "404 page not found")).error ==
+        "Consul answered 404 (404 page not found); is this a Consul agent?");
   CHECK(decode(effect, no_reply(http::Delivery::kLost)).error == "what failed");
 }
 
