@@ -248,6 +248,11 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
   return code;
 }
 
+std::string leader_name(const Client& client) {
+  const auto lock = read_lock(client);
+  return !lock || lock->session.empty() ? std::string{} : lock->name();
+}
+
 void note_if_never_led(const Client& client) {
   const auto lock = read_lock(client);
   if (!lock || lock->index != 0) return;

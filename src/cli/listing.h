@@ -23,6 +23,9 @@ void note_if_never_led(const Client& client);
 /// The same for whoever waits for a task: also when nobody leads the queue just now.
 void note_if_not_led(const Client& client);
 
+/// The name of who leads the queue; empty: nobody does, or the token may not see it.
+[[nodiscard]] std::string leader_name(const Client& client);
+
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 /// The same for programs; null: it is not.

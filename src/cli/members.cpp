@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/listing.h"
 #include "cli/member_list.h"
 #include "cli/table.h"
 
@@ -74,9 +75,14 @@ Result<int> members(const Client& client) {
     return kDone;
   }
   if (members->empty()) {
+    const std::string leader = leader_name(client);
     client.console.note("no members in queue \"" + client.queue + "\" (" +
-                        printable(client.layout.members_prefix) +
-                        "); start one with \"lictor run\"");
+                        printable(client.layout.members_prefix) + ')' +
+                        (leader.empty() ? R"(; start one with "lictor run")"
+                                        : ", though " + printable(leader) +
+                                              " leads: a daemon's entry may come seconds after "
+                                              "its lead; if it does not, the daemon's log says "
+                                              "why"));
     return kDone;
   }
   client.console.print(table_of(*members, pulses, client.console.out_terminal()));

@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 constexpr const char* kTtl = "30s";
 constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
-constexpr auto kMaxBackoff = 30s;
+// As the lease's: who leads again after an outage is to be seen again soon after.
+constexpr auto kMaxBackoff = 5s;
 
 http::Request put(std::string target, std::string body = {}) {
   http::Request request;
@@ -170,8 +171,7 @@ void Membership::lose(Instant now) {
 
 void Membership::retry(Instant now) {
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kMaxBackoff);
-  next_at_ =
-      now + std::min<Duration>(backoff_, state_ == State::kHeld ? kRenewInterval : kMaxBackoff);
+  next_at_ = now + backoff_;
 }
 
 void Membership::complain(const std::string& about, const std::string& message,

@@ -102,10 +102,19 @@ TEST_CASE(
   CHECK(members(odd.client) == 0);
   CHECK(contains(odd.out(), "NODE"));
   CHECK(contains(odd.out(), "b"));
-  Scene unheld{{reply(200, listed("c", kValue, ""), 9), reply(404, "", 9), reply(404, "", 9)}};
+  Scene unheld{{reply(200, listed("c", kValue, ""), 9), reply(404, "", 9), reply(404, "", 9),
+                reply(404, "", 9)}};
   CHECK(members(unheld.client) == 0);
   CHECK(unheld.out().empty());
   CHECK(contains(unheld.err(), "no members in queue \"q\""));
+}
+
+TEST_CASE("that there are no members is not said of a queue that somebody leads") {
+  const auto leader = reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9);
+  Scene led{{reply(404, "", 9), reply(404, "", 9), leader, leader}};
+  CHECK(members(led.client) == 0);
+  CHECK(contains(led.err(), "no members in queue \"q\" (lictor/q/members/), though a leads: "));
+  CHECK_FALSE(contains(led.err(), "start one"));
 }
 
 TEST_CASE("what may not be read is no empty list") {

@@ -146,6 +146,18 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
+TEST_CASE("after an outage the entry is there soon, however long it was") {
+  std::deque<http::Response> replies(20, undelivered(http::Delivery::kNotSent));
+  Scene scene{std::move(replies)};
+  const auto membership = scene.start();
+  for (int i = 0; i < 20; ++i) {
+    scene.settle(*membership);
+    CHECK(membership->next_deadline() <= scene.now + 5s);
+    scene.now = membership->next_deadline();
+  }
+  CHECK(scene.consul.all_asked());
+}
+
 TEST_SUITE_END();
 
 }  // namespace lictor::runtime
