@@ -18,6 +18,7 @@
 #include "app/dev.h"
 #include "app/executors.h"
 #include "app/layout.h"
+#include "app/state_dir.h"
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -180,6 +181,9 @@ Result<int> check(const Invocation& invocation, cli::Console& console) {
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, Mode::kDaemon));
     if (!for_daemon) options.daemon_error = for_daemon.error();
+    options.state_dir = config->state_dir;
+    options.state_dir_exposure = state_dir_exposure(config->state_dir);
+    options.state_dir_owner = state_dir_owner(config->state_dir);
   }
   return cli::check(console, options, invocation.json);
 }

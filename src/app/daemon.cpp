@@ -367,6 +367,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto lock =
       lock_state_dir(config.state_dir, longest_kill_grace(config) + std::chrono::seconds{5});
   if (!lock) return refuse(lock.error());
+  if (const std::string exposed = state_dir_exposure(config.state_dir); !exposed.empty()) {
+    log(Level::kWarn, exposed);
+  }
   prepare_scratch(config);
   auto board = exec::LeaseBoard::create();
   if (!board) return refuse(board.error());

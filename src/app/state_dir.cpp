@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "runtime/log.h"
 
@@ -72,6 +74,28 @@ Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience
     return cannot("write", file, errno);
   }
   return fd;
+}
+
+std::string state_dir_exposure(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return {};
+  const passwd* owner = getpwuid(status.st_uid);
+  const bool own_group =
+      status.st_gid == getegid() || (owner != nullptr && status.st_gid == owner->pw_gid);
+  const bool by_group = (status.st_mode & S_IWGRP) != 0 && !own_group;
+  const bool by_all = (status.st_mode & S_IWOTH) != 0;
+  if (!by_group && !by_all) return {};
+  const std::string name = excerpt(path, 200);
+  return "state_dir " + name + " may be written by " + (by_all ? "everybody" : "another group") +
+         ": they could change its logs, and what jobs hand over for the daemon to write; chmod " +
+         (by_all ? "go-w " : "g-w ") + name;
+}
+
+std::string state_dir_owner(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || status.st_uid == geteuid()) return {};
+  const passwd* user = getpwuid(status.st_uid);
+  return user != nullptr ? user->pw_name : "user " + std::to_string(status.st_uid);
 }
 
 }  // namespace lictor::app

@@ -14,4 +14,12 @@ namespace lictor::app {
 /// uses the folder; kPermissionDenied, kFailed.
 [[nodiscard]] Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
+/// What lets others at what lies in the folder, and the way out; empty: nothing, or it is not
+/// there. That the group of its owner or of who asks may write to it does not count, since a umask
+/// of 002 makes it so.
+[[nodiscard]] std::string state_dir_exposure(const std::string& path);
+
+/// Whose the folder is, if it is not that of the user who asks; empty: it is, or is not there.
+[[nodiscard]] std::string state_dir_owner(const std::string& path);
+
 }  // namespace lictor::app

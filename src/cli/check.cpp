@@ -1,5 +1,7 @@
 // The doctor: the configuration, each address of Consul, then each queue.
 
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -39,6 +41,17 @@ void check_configuration(const CheckOptions& options, Report& report) {
     report.fail(name, "not fit for the daemon: " + options.daemon_error->message, {},
                 options.daemon_error->code);
   }
+}
+
+void check_state_dir(const CheckOptions& options, Report& report) {
+  if (!options.serves) return;
+  if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
+  if (options.state_dir_owner.empty()) return;
+  const std::string detail = options.state_dir + " belongs to " + options.state_dir_owner;
+  if (::geteuid() == 0) return report.ok("state", detail + ", who is to run the daemon then");
+  report.warn("state", detail + ", and not to who runs this check",
+              "the daemon has to run as " + options.state_dir_owner +
+                  ", and so has this check, to see what it will see; or chown the folder");
 }
 
 // One address after the other, each through a transport of its own, since one for all of them
@@ -114,6 +127,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
   Report report;
   check_configuration(options, report);
   if (!options.error) {
+    check_state_dir(options, report);
     console.progress("asking Consul...");
     const Reached reached = check_addresses(options.consul, console, report);
     if (reached.transport) {

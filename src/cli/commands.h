@@ -137,6 +137,9 @@ struct CheckOptions {
   std::optional<Error> daemon_error;  ///< it serves clients, not the daemon
   bool serves = false;                ///< it has executors: a daemon is to run with it
   bool registers = false;             ///< that daemon registers its service
+  std::string state_dir;              ///< of that daemon
+  std::string state_dir_exposure;     ///< what lets others at it; empty: nothing
+  std::string state_dir_owner;        ///< if that is not who runs this; else empty
   net::Options consul;
   std::vector<Queue> queues;
 };

@@ -53,6 +53,7 @@ class LictorDaemon {
 
   [[nodiscard]] const std::string& node() const { return settings_.node; }
   [[nodiscard]] std::string config_file() const { return folder_.file("lictor.json"); }
+  [[nodiscard]] std::string state_dir() const { return folder_.file("state"); }
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
   [[nodiscard]] bool runs() { return process_ && process_->runs(); }
   [[nodiscard]] std::string log() const { return read_text(folder_.file("log")); }

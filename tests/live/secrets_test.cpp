@@ -165,6 +165,20 @@ TEST_CASE("files that give a token away are warned of, in the log once and by ch
   CHECK_MESSAGE(report.out.find(warning) != std::string::npos, report.out);
 }
 
+TEST_CASE("a state folder that others may write to is warned of, in the log and by check") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const std::string warning = " may be written by everybody: ";
+  CHECK_FALSE(daemon->logged(warning));
+  REQUIRE(daemon->stop() == 0);
+  std::filesystem::permissions(daemon->state_dir(), std::filesystem::perms{0777});
+  daemon->start();
+  REQUIRE(eventually([&] { return daemon->logged(warning); }));
+  const Output report = run({LICTOR_COMMAND, "--config", daemon->config_file(), "check"});
+  CHECK_MESSAGE(report.out.find(warning) != std::string::npos, report.out);
+}
+
 TEST_CASE("a daemon of root does not start with a configuration that others could change") {
   if (geteuid() != 0) {
     MESSAGE("only root is refused");
