@@ -80,7 +80,11 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
   const auto leader = std::find_if(members->begin(), members->end(),
                                    [](const Member& member) { return member.leads; });
   if (leader == members->end()) {
-    why_not = "no member leads";
+    const std::string name = leader_name(client);
+    why_not = name.empty() ? "no member leads"
+                           : "the leader, " + name +
+                                 ", is not among the members, so that nobody knows "
+                                 "where to ask it";
     return std::nullopt;
   }
   const Reach reach = reach_of(*leader, own_host_name());

@@ -115,6 +115,16 @@ TEST_CASE("that there are no members is not said of a queue that somebody leads"
   CHECK(members(led.client) == 0);
   CHECK(contains(led.err(), "no members in queue \"q\" (lictor/q/members/), though a leads: "));
   CHECK_FALSE(contains(led.err(), "start one"));
+
+  // Nor by who wants to ask its leader.
+  std::deque<http::Response> replies(11, reply(404, "", 9));
+  replies[0] = reply(200, entry("lictor/q/tasks/7", R"({"taskType":"T"})"), 9);
+  // After the dead letters and the history, the members and their folder.
+  replies[7] = replies[8] = replies[10] = leader;
+  Scene asked{std::move(replies)};
+  CHECK(why(asked.client, "7") == 0);
+  CHECK(contains(asked.err(), "the leader, a, is not among the members"));
+  CHECK(asked.consul.all_asked());
 }
 
 TEST_CASE("what may not be read is no empty list") {
