@@ -102,6 +102,8 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue,
   const nlohmann::json& urls = self["admin"];
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
   leader["instance"] = identity;  // by which its claims are told from an earlier start's
+  leader["started"] = leader["since"];
+  leader.erase("since");  // it is to lead since then
   binding.leader_value = dumped(leader);
   return binding;
 }

@@ -89,8 +89,8 @@ void tell(const Client& client, const Lock& lock) {
                       {"pid", field("pid")},
                       {"admin", field("admin")},
                       {"version", field("version")},
-                      {"since", field("since")},  // of the daemon's start
-                      {"leads_since", field("leads_since")},
+                      {"started", field("started")},  // the daemon
+                      {"since", field("since")},      // it leads
                       {"seen", seen.empty() ? ordered_json{} : ordered_json(seen)},
                       {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
                       {"session", lock.session},
@@ -117,8 +117,8 @@ void tell(const Client& client, const Lock& lock) {
   line("pid", lock.text("pid"));
   line("admin", lock.text("admin"));
   line("version", lock.text("version"));
-  line("daemon", since("since", "started "));
-  line("leads", since("leads_since", "since "));
+  line("daemon", since("started", "started "));
+  line("leads", since("since", "since "));
   if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
   if (pulse.answers) line("answers", *pulse.answers ? "yes" : "no");
   line("lock", "held (" + client.layout.leader_key + ")");

@@ -194,6 +194,10 @@ void QueueDriver::step(Instant now) {
           if constexpr (requires { e.attempt; }) running_.erase(e.attempt);
         },
         event);
+    const auto* lock = std::get_if<core::LockReplied>(&event);
+    if (lock != nullptr && lock->answer != core::LockReplied::Answer::kUnknown) {
+      lock_asked_at_.reset();
+    }
   }
   if (events_.empty()) events_.emplace_back(core::TimePassed{});
   deliver(now);
@@ -234,8 +238,11 @@ void QueueDriver::send(const Effect& effect) {
            });
 }
 
+// What is asked once more, since nobody knows what became of it, is the same to the byte: Consul
+// changes nothing for it.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
-  dispatch(wire::encode(*binding_, effect, wall_now()), effect.request,
+  if (!lock_asked_at_) lock_asked_at_ = wall_now();
+  dispatch(wire::encode(*binding_, effect, *lock_asked_at_), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 

@@ -34,7 +34,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::DestroySession&);
-/// `at`, when it is asked for, is told in the value as "leads_since".
+/// `at`, when it is asked for, is told in the value as "since".
 [[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);

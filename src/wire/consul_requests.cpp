@@ -125,7 +125,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   // and tells no ModifyIndex (2.2).
   Txn txn;
   std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
-  value += ",\"leads_since\":" + json_quoted(format_rfc3339(at)) + '}';
+  value += ",\"since\":" + json_quoted(format_rfc3339(at)) + '}';
   txn.verb("lock", binding.layout.leader_key).session(effect.session).value(value);
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }

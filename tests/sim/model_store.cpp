@@ -144,7 +144,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
                             std::uint64_t incarnation) {
   now_ = now;
   binding_.leader_value =
-      R"({"node":")" + node + R"(","since":)" + std::to_string(incarnation) + '}';
+      R"({"node":")" + node + R"(","incarnation":)" + std::to_string(incarnation) + '}';
   return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
 }
 

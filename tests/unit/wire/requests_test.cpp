@@ -52,7 +52,7 @@ TEST_CASE("the lock is taken and released in a transaction, the release at one i
   CHECK(text(encode(binding(), AcquireLock{{}, "5e55"}, at)) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
         R"("Value":")" +
-            base64_encode(R"({"node":"a","leads_since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
+            base64_encode(R"({"node":"a","since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
   CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77})) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
         R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55"}}])");
