@@ -338,7 +338,7 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
     MESSAGE(daemons[i]->node() << ": memory " << memory.middle << ", then " << memory.last
                                << " kB; descriptors " << descriptors.middle << ", then "
                                << descriptors.last);
-    CHECK(memory.last < memory.middle + memory.middle / 20 + 2048);
+    if (kMemoryTells) CHECK(memory.last < memory.middle + memory.middle / 20 + 2048);
     CHECK(descriptors.last <= descriptors.middle + 8);  // connections come and go
     CHECK(daemons[i]->runs());
   }

@@ -46,6 +46,12 @@ struct Output {
 /// Whether the process is there and no zombie.
 [[nodiscard]] bool is_alive(pid_t pid);
 
+/// A sanitizer, which keeps what was freed for a while, is in this program and so in the daemons.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kMemoryTells = false;
+#else
+inline constexpr bool kMemoryTells = true;
+#endif
 /// Of what proc(5) shows in `status`, in kB: VmRSS, say, what it takes now, or VmHWM, the most it
 /// took. 0 where there is none.
 [[nodiscard]] long memory_kb(pid_t pid, const std::string& field);
