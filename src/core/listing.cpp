@@ -9,8 +9,8 @@ namespace {
 // A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
 // but this, so that a task that comes alone after a pause is not made to wait.
 constexpr int kWatchPrice = 10;
-// And what Consul has spent on it by four times as much: a quarter of one of its processors.
-constexpr int kConsulPrice = 4;
+// And what Consul has spent on it by six times as much: a sixth of one of its processors.
+constexpr int kConsulPrice = 6;
 // The names of a long list cost more than a short list's records, and what is new is not to wait
 // for half a second: up to a quarter of the time.
 constexpr int kNamesPrice = 4;
@@ -31,7 +31,7 @@ constexpr int kFirstParts = 4;
 // a claim and a finish come after it, which cost Consul more than the tasks in them.
 constexpr std::size_t kSeveral = 2;
 constexpr int kStream = 2;
-constexpr Duration kStreamPause = 10ms;
+constexpr Duration kStreamPause = 20ms;
 // What Consul spends on an answer does not show in our own cost.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;

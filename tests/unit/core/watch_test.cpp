@@ -114,7 +114,7 @@ TEST_CASE("readings that take Consul long are fewer in a stream of tasks") {
     if (std::holds_alternative<ListTasks>(effect)) fault.back = 50ms;
     return fault;
   };
-  CHECK(readings_in_10_s() < 75);  // one takes 51 ms, and a quarter of the time is for them
+  CHECK(readings_in_10_s() < 75);  // one takes 51 ms, and a sixth of the time is for them
   a.cluster.run_for(1s);
   CHECK(a.idle());
 }
