@@ -74,8 +74,10 @@ void Queue::end_term(Instant now, Effects& out) {
     const bool runs = attempt.state == Attempt::State::kRunning;
     if (!runs && attempt.state != Attempt::State::kSettling) return;
     const Task& task = *attempt.task;
-    out.emplace_back(
-        Fact{Fact::Kind::kUnwritten, task.key, task.stamp.attempt, attempt.token, {}, {}});
+    if (attempt.stop != Attempt::StopReason::kWithdrawn) {  // then there is nothing to be written
+      out.emplace_back(
+          Fact{Fact::Kind::kUnwritten, task.key, task.stamp.attempt, attempt.token, {}, {}});
+    }
     if (!runs) return;
     if (attempt.policy.on_lease_lost == OnLeaseLost::kFinish) return;
     out.emplace_back(StopJob{attempt.id, options_.kill_grace});

@@ -58,6 +58,20 @@ TEST_CASE("a task deleted while it runs has its job stopped, and one written ane
   CHECK(a.cluster.store.dead.empty());
 }
 
+TEST_CASE(
+    "of a job that is being stopped for a deleted task a lost lead leaves nothing unwritten") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(5ms);
+  REQUIRE(a.cluster.running() == 1);
+  a.cluster.kill_session();
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kLeaseLost) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kUnwritten) == 0);
+}
+
 TEST_CASE("a task deleted while its finish is under way, and written anew, runs again") {
   Alone a;
   a.cluster.put("1");
