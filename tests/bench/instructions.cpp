@@ -4,11 +4,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "bench.h"
 
@@ -27,9 +27,10 @@ bool has_valgrind() {
 
 // callgrind's file holds "totals: N" in its last lines.
 double total_of(const std::string& file) {
+  const std::string label = "totals: ";
   std::istringstream lines{live::read_text(file)};
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("totals: ")) return std::atof(line.c_str() + sizeof("totals:"));
+    if (line.starts_with(label)) return std::atof(line.c_str() + label.size());
   }
   require(false, "no totals in " + file);
   return 0;
