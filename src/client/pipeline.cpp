@@ -1,5 +1,6 @@
 #include "client/pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,17 +17,16 @@ void Pipeline::add(http::Request request) {
   Lock lock{mutex_};
   if (calls_.empty()) held_up_ = false;
   calls_.push_back(std::make_shared<Call>(Call{std::move(request)}));
-  ++unsent_;
   send(lock);
 }
 
 http::Response Pipeline::next() {
   Lock lock{mutex_};
   const std::shared_ptr<Call> oldest = calls_.front();
-  if (!oldest->sent) held_up_ = false;
   while (true) {
+    if (oldest->state == State::kWaiting) held_up_ = false;  // it may become so meanwhile
     send(lock);
-    if (oldest->response) break;
+    if (oldest->state == State::kAnswered) break;
     if (may_send() && !sending_) {
       changed_.wait_for(lock, next_turn() - boot_now());
     } else {
@@ -39,12 +39,22 @@ http::Response Pipeline::next() {
 
 std::size_t Pipeline::drop_unsent() {
   const Lock lock{mutex_};
-  const std::size_t dropped = std::exchange(unsent_, 0);
-  calls_.resize(calls_.size() - dropped);
-  return dropped;
+  const std::size_t before = calls_.size();
+  while (!calls_.empty() && calls_.back()->state == State::kWaiting) calls_.pop_back();
+  for (const auto& call : calls_) {
+    if (call->state == State::kWaiting) call->state = State::kAnswered;
+  }
+  return before - calls_.size();
 }
 
-bool Pipeline::may_send() const { return unsent_ > 0 && !held_up_ && under_way_ < at_once_; }
+std::deque<std::shared_ptr<Pipeline::Call>>::iterator Pipeline::next_waiting() {
+  return std::find_if(calls_.begin(), calls_.end(),
+                      [](const auto& call) { return call->state == State::kWaiting; });
+}
+
+bool Pipeline::may_send() {
+  return !held_up_ && under_way_ < at_once_ && next_waiting() != calls_.end();
+}
 
 Instant Pipeline::next_turn() const {
   return under_way_ == 0 ? Instant{} : last_sent_ + usual_time_ / 3;
@@ -55,13 +65,18 @@ void Pipeline::send(Lock& lock) {
   if (sending_) return;  // whoever does looks again
   sending_ = true;
   while (may_send() && boot_now() >= next_turn()) {
-    const std::shared_ptr<Call> call = calls_[calls_.size() - unsent_];
-    --unsent_;
+    const auto place = next_waiting();
+    const std::shared_ptr<Call> call = *place;
     ++under_way_;
-    call->sent = true;
+    call->state = State::kUnderWay;
+    call->overlaps = std::any_of(calls_.begin(), place, [](const auto& before) {
+      return before->state == State::kUnderWay;
+    });
     call->sent_at = last_sent_ = boot_now();
+    const bool may_be_early = call->overlaps && came_early_;
+    http::Request request = may_be_early ? call->request : std::move(call->request);
     lock.unlock();
-    transport_.send(std::move(call->request),
+    transport_.send(std::move(request),
                     [this, call](http::Response response) { answered(call, std::move(response)); });
     lock.lock();
   }
@@ -72,9 +87,12 @@ void Pipeline::send(Lock& lock) {
 void Pipeline::answered(const std::shared_ptr<Call>& call, http::Response response) {
   Lock lock{mutex_};
   --under_way_;
+  call->state = State::kAnswered;
   if (response.delivery == http::Delivery::kReplied && response.status == 200) {
     const Duration time = boot_now() - call->sent_at;
     usual_time_ = usual_time_ == Duration::zero() ? time : (usual_time_ * 7 + time) / 8;
+  } else if (call->overlaps && came_early_ && came_early_(response)) {
+    call->state = State::kWaiting;
   } else {
     held_up_ = true;
   }

@@ -3,9 +3,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/http.h"
 #include "lictor/time.h"
@@ -22,16 +24,21 @@ namespace lictor::client {
 /// a third of the time that an answer takes (of 800 transactions some 30 are ahead of the one
 /// before them then, in place of 110 to 150).
 ///
-/// What is answered by anything but 200 holds up what was not sent yet, until next() is asked for
-/// its answer: what the earlier answer means may be settled before that.
+/// One whose answer says no more than that it came before another (`came_early`) is sent again, in
+/// its place; if it was sent when all before it were answered, that is its answer.
+///
+/// What is answered by anything else but 200 holds up what was not sent yet, until next() is asked
+/// for its answer: what the earlier answer means may be settled before that.
 ///
 /// For one thread, beside the network's own. Waits for what is under way when it goes; what was not
 /// sent never is.
 class Pipeline {
  public:
-  /// `transport` must outlive it.
-  Pipeline(net::Transport& transport, std::size_t at_once)
-      : transport_(transport), at_once_(at_once) {}
+  using Judge = std::function<bool(const http::Response&)>;
+
+  /// `transport` must outlive it. `came_early` is asked on the network's thread.
+  Pipeline(net::Transport& transport, std::size_t at_once, Judge came_early = {})
+      : transport_(transport), at_once_(at_once), came_early_(std::move(came_early)) {}
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -39,30 +46,33 @@ class Pipeline {
   void add(http::Request request);
   /// The answer to the oldest; waits for it.
   [[nodiscard]] http::Response next();
-  /// How many were dropped: the last ones.
+  /// How many were dropped: the last ones. Nothing is sent again, either.
   std::size_t drop_unsent();
 
  private:
+  enum class State { kWaiting, kUnderWay, kAnswered };
   struct Call {
     http::Request request;
+    State state = State::kWaiting;
+    bool overlaps = false;  // was sent while one before it was under way
     Instant sent_at{};
-    bool sent = false;
-    std::optional<http::Response> response{};
+    std::optional<http::Response> response{};  // of one that is to be sent again, the early one
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void send(Lock& lock);
-  [[nodiscard]] bool may_send() const;
+  [[nodiscard]] std::deque<std::shared_ptr<Call>>::iterator next_waiting();
+  [[nodiscard]] bool may_send();
   [[nodiscard]] Instant next_turn() const;
   void answered(const std::shared_ptr<Call>& call, http::Response response);
 
   net::Transport& transport_;
   const std::size_t at_once_;
+  const Judge came_early_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Call>> calls_;
-  std::size_t unsent_ = 0;  // the last of them
   std::size_t under_way_ = 0;
   bool held_up_ = false;
   Instant last_sent_{};

@@ -45,7 +45,7 @@ class RecordWriter {
         settled_(std::move(settled)),
         trouble_(std::move(trouble)),
         at_once_(at_once),
-        pipeline_(store.transport(), at_once) {}
+        pipeline_(store.transport(), at_once, Store::came_early) {}
 
   /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
   void add(Store::Record record);

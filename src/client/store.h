@@ -91,6 +91,8 @@ class Store {
   [[nodiscard]] Result<Created> create_from(const http::Response& response,
                                             const std::vector<Record>& records,
                                             const std::string& after);
+  /// Whether the answer to create_request() says that `after` does not exist.
+  [[nodiscard]] static bool came_early(const http::Response& response);
   static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
   static constexpr std::size_t kMaxBatchBytes = 400'000;
   [[nodiscard]] static std::size_t batch_bytes(const Record& record);

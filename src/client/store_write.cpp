@@ -37,6 +37,11 @@ bool is_unknown(const http::Response& response) {
   return response.delivery != Delivery::kReplied || response.status >= 500;
 }
 
+// Says what a `get` does; nothing else that creates records.
+bool is_absent(const wire::TxnReply::OpError& error) {
+  return error.what.find("doesn't exist") != std::string::npos;
+}
+
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
 
 Error lost(const std::string& key, const http::Response& response) {
@@ -61,6 +66,12 @@ http::Request Store::create_request(const std::vector<Record>& records, const st
   request.body = std::move(txn).body();
   request.timeout = kStoreTimeout;
   return request;
+}
+
+bool Store::came_early(const http::Response& response) {
+  if (!replied(response, 409)) return false;
+  const auto reply = wire::read_txn_reply(response.body);
+  return reply && std::any_of(reply->errors.begin(), reply->errors.end(), is_absent);
 }
 
 Result<Store::Created> Store::create(const std::vector<Record>& records) {
@@ -115,7 +126,7 @@ Result<void> Store::take_in(const http::Response& response, const std::vector<Re
 
   std::vector<bool> exists(left.size());
   for (const auto& error : reply->errors) {
-    if (error.index == left.size() && error.what.find("doesn't exist") != std::string::npos) {
+    if (error.index == left.size() && is_absent(error)) {
       created.out_of_order = true;
       return {};
     }

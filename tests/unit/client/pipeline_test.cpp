@@ -1,5 +1,6 @@
 #include "client/pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -33,20 +34,19 @@ class Held : public net::Transport {
       const std::lock_guard lock{mutex_};
       sent += request.target;
       last_sent = boot_now();
+      if (!at_once) waiting.emplace_back(request.target, std::exchange(done, {}));
     }
-    if (at_once) {
-      done(reply(200, request.target));
-    } else {
-      waiting.emplace_back(std::move(request.target), std::move(done));
-    }
+    if (done) done(reply(200, request.target));
     return RequestId{1};
   }
   void cancel(RequestId) override {}
   void set_token(std::string) override {}
 
   void answer(std::size_t which, int status = 200) {
+    std::unique_lock lock{mutex_};
     auto [target, done] = std::move(waiting.at(which));
     waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(which));
+    lock.unlock();
     done(status == 0 ? undelivered(http::Delivery::kLost) : reply(status, target));
   }
 
@@ -131,6 +131,81 @@ TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
   network.at_once = true;
   CHECK(pipeline.next().body == "c");
   CHECK(pipeline.next().body == "d");
+}
+
+bool is_early(const http::Response& response) { return response.status == 409; }
+
+TEST_CASE("what came before what it follows is sent again, in its place") {
+  Held network;
+  Pipeline pipeline{network, 2, is_early};
+  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
+  network.answer(1, 409);
+  CHECK(network.sent.starts_with("abb"));  // before the third
+  network.at_once = true;
+  while (!network.waiting.empty()) network.answer(0);
+  for (const char* target : {"a", "b", "c"}) {
+    const http::Response response = pipeline.next();
+    CHECK(response.status == 200);
+    CHECK(response.body == target);
+  }
+  CHECK(network.sent == "abbc");
+}
+
+TEST_CASE("what follows one that is sent again goes again, too") {
+  Held network;
+  Pipeline pipeline{network, 3, is_early};
+  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
+  REQUIRE(network.sent == "abc");
+  network.answer(2, 409);
+  network.answer(1, 409);
+  network.at_once = true;
+  while (!network.waiting.empty()) network.answer(0);
+  for (const char* target : {"a", "b", "c"}) CHECK(pipeline.next().body == target);
+  CHECK(std::count(network.sent.begin(), network.sent.end(), 'a') == 1);
+}
+
+TEST_CASE("what was sent when all before it were answered cannot have come early") {
+  Held network;
+  Pipeline pipeline{network, 2, is_early};
+  for (const char* target : {"a", "b"}) pipeline.add(request(target));
+  network.answer(0);
+  network.answer(0, 409);  // it left beside the first
+  CHECK(network.sent == "abb");
+  network.answer(0, 409);
+  CHECK(network.sent == "abb");
+  CHECK(pipeline.next().status == 200);
+  CHECK(pipeline.next().status == 409);
+}
+
+TEST_CASE("what came early is sent again also when another one went wrong") {
+  Held network;
+  Pipeline pipeline{network, 2, is_early};
+  for (const char* target : {"a", "b"}) pipeline.add(request(target));
+  network.answer(0, 500);
+  CHECK(pipeline.next().status == 500);
+  std::thread answerer{[&] {
+    network.answer(0, 409);
+    while (network.count() < 3) std::this_thread::sleep_for(1ms);
+    network.answer(0);
+  }};
+  CHECK(pipeline.next().status == 200);
+  answerer.join();
+  CHECK(network.sent == "abb");
+}
+
+TEST_CASE("what was not sent can be dropped, and is not sent again") {
+  Held network;
+  Pipeline pipeline{network, 3, is_early};
+  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
+  REQUIRE(network.sent == "abc");
+  network.answer(0, 500);
+  network.answer(0, 409);
+  CHECK(pipeline.drop_unsent() == 1);
+  network.answer(0, 500);
+  CHECK(pipeline.next().status == 500);
+  CHECK(pipeline.next().status == 409);
+  CHECK(pipeline.next().status == 500);
+  CHECK(network.sent == "abc");
 }
 
 TEST_CASE("what was not sent can be dropped") {
