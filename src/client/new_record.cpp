@@ -1,7 +1,8 @@
 #include "client/new_record.h"
 
 #include <algorithm>
-#include <variant>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,15 +24,12 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
-// What the daemon would say of the record.
-Result<void> check_new_record(const std::string& record) {
-  if (const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
-      record.size() > most) {
-    return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
-                                          " bytes, got " + std::to_string(record.size()) +
-                                          "; put what is large elsewhere and name it");
-  }
-  return wire::check_record(record);
+Result<void> check_size(const std::string& record) {
+  static const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
+  if (record.size() <= most) return {};
+  return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
+                                        " bytes, got " + std::to_string(record.size()) +
+                                        "; put what is large elsewhere and name it");
 }
 
 }  // namespace
@@ -61,9 +59,9 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
-  if (auto good = check_new_record(made.record); !good) {
-    return tl::unexpected(std::move(good.error()));
-  }
+  // What the daemon would say of it.
+  auto good = check_size(made.record).and_then([&] { return wire::check_record(made.record); });
+  if (!good) return tl::unexpected(std::move(good.error()));
   return made;
 }
 
@@ -88,14 +86,16 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   return make_record(fields);
 }
 
+RecordCompleter::RecordCompleter(const std::string& type, TaskIds& ids)
+    : type_text_(type.empty() ? "" : json_quoted(type)), ids_(ids) {}
+
 Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now) {
-  const auto written = wire::split_object(text);
+  auto written = wire::split_object(text);
   if (!written && !is_utf8(text)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
-  if (!written) return tl::unexpected(written.error());
-  const std::string cleaned = wire::unstamped_record(*written);
-  const std::vector<wire::Member> members = wire::split_valid_object(cleaned);
+  if (!written) return tl::unexpected(std::move(written.error()));
+  std::vector<wire::Member> members = wire::unstamped(std::move(*written));
 
   const auto has = [&](std::string_view name) {
     return std::any_of(members.begin(), members.end(), [&](const wire::Member& member) {
@@ -106,8 +106,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   NewRecord task;
   for (const wire::Member& member : members) {
     if (member.name != "taskId" || member.value_text == "null") continue;
-    const auto id = wire::parse_json(member.value_text);
-    task.id = member.value_text.starts_with('"') ? id->get<std::string>() : std::string{};
+    task.id = wire::read_string(member.value_text).value_or("");
     if (const std::string fault = task_id_fault(task.id); !fault.empty()) {
       return refuse("taskId", member.value_text.starts_with('"')
                                   ? excerpt(member.value_text) + ' ' + fault
@@ -121,20 +120,25 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   const bool behind = time == last_time_ && task.id <= last_id_;
   const WallTime stamped = behind ? time + std::chrono::milliseconds{1} : time;
 
+  std::erase_if(members, [&](const wire::Member& member) {
+    return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
+                                           (member.name == "taskType" && !type_text_.empty()));
+  });
+  const std::string id_text = json_quoted(task.id), time_text = ms_text(stamped);
+  std::vector<wire::Member> added;
+  if (new_id) added.push_back({"taskId", "\"taskId\"", id_text});
+  if (!has("taskTime")) added.push_back({"taskTime", "\"taskTime\"", time_text});
+  if (!has("taskType") && !type_text_.empty()) {
+    added.push_back({"taskType", "\"taskType\"", type_text_});
+  }
+  members.insert(members.begin(), added.begin(), added.end());
+
   ObjectText record;
-  if (new_id) record.add("taskId", json_quoted(task.id));
-  if (!has("taskTime")) record.add("taskTime", ms_text(stamped));
-  if (!has("taskType") && !type_.empty()) record.add("taskType", json_quoted(type_));
-  for (const wire::Member& member : members) {
-    const bool replaced =
-        member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
-                                        (member.name == "taskType" && !type_.empty()));
-    if (!replaced) record.add_raw(member.name_text, member.value_text);
-  }
+  for (const wire::Member& member : members) record.add_raw(member.name_text, member.value_text);
   task.record = record.take();
-  if (auto good = check_new_record(task.record); !good) {
-    return tl::unexpected(std::move(good.error()));
-  }
+  // What the daemon would say of it.
+  auto good = check_size(task.record).and_then([&] { return wire::check_record(members); });
+  if (!good) return tl::unexpected(std::move(good.error()));
   last_time_ = stamped;
   last_id_ = task.id;
   return task;

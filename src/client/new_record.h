@@ -57,13 +57,13 @@ struct RecordFields {
 class RecordCompleter {
  public:
   /// `type`: for records without one; may be empty.
-  RecordCompleter(std::string type, TaskIds& ids) : type_(std::move(type)), ids_(ids) {}
+  RecordCompleter(const std::string& type, TaskIds& ids);
 
   /// Errors: kInvalid, naming field, expectation and finding.
   [[nodiscard]] Result<NewRecord> complete(std::string_view record, WallTime now);
 
  private:
-  std::string type_;
+  std::string type_text_;  // JSON; "" when there is none
   TaskIds& ids_;
   WallTime last_time_{};
   std::string last_id_;

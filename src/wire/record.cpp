@@ -38,11 +38,15 @@ std::string_view unquoted(std::string_view text) {
   return text;
 }
 
+}  // namespace
+
 Result<std::string> read_string(std::string_view text) {
   if (!text.starts_with('"')) return expected("a string", text);
   if (text.find('\\') == std::string_view::npos) return std::string{unquoted(text)};
   return parse_json(text)->get<std::string>();
 }
+
+namespace {
 
 Result<bool> read_taken(std::string_view text) {
   if (text == "true" || text == "\"true\"") return true;
@@ -136,10 +140,8 @@ Result<void> read_field(const Member& member, core::Task& task) {
   return {};
 }
 
-Result<void> read_fields(std::string_view record, core::Task& task) {
-  const auto members = split_object(record);
-  if (!members) return tl::unexpected(members.error());
-  for (const Member& member : *members) {
+Result<void> read_fields(const std::vector<Member>& members, core::Task& task) {
+  for (const Member& member : members) {
     if (auto read = read_field(member, task); !read) {
       return fail(ErrorCode::kInvalid, member.name + ": " + read.error().message);
     }
@@ -152,7 +154,8 @@ Result<void> read_fields(std::string_view record, core::Task& task) {
 }
 
 Result<void> read_text(std::string_view record, core::Task& task) {
-  auto read = read_fields(record, task);
+  auto members = split_object(record);
+  auto read = members ? read_fields(*members, task) : tl::unexpected(std::move(members.error()));
   if (!read && !is_utf8(record)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
@@ -271,18 +274,28 @@ std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
 }
 
 std::string unstamped_record(std::string_view record) {
-  return unstamped_record(split_object(record).value_or(std::vector<Member>{}));
+  const auto members = split_object(record);
+  return rewrite(members.value_or(std::vector<Member>{}), record.size(), {}, false);
 }
 
-std::string unstamped_record(const std::vector<Member>& members) {
-  const std::size_t size =
-      members.empty() ? 0 : members.back().value_text.end() - members.front().name_text.begin();
-  return rewrite(members, size, {}, false);
+std::vector<Member> unstamped(std::vector<Member> members) {
+  bool has_taken = false;
+  std::erase_if(members, [&](Member& member) {
+    const bool taken = member.name == "taskTaken";
+    if (taken) member.value_text = member.value_text.starts_with('"') ? "\"false\"" : "false";
+    return is_stamp_field(member.name) && (!taken || std::exchange(has_taken, true));
+  });
+  return members;
 }
 
 Result<void> check_record(std::string_view record) {
   core::Task ignored;
   return read_text(record, ignored);
+}
+
+Result<void> check_record(const std::vector<Member>& members) {
+  core::Task ignored;
+  return read_fields(members, ignored);
 }
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {

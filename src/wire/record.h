@@ -39,10 +39,15 @@ struct KvEntry {
 
 /// The record as its producer wrote it: taskTaken false, lictor's other fields gone.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
-/// The same of a record that split_object() has taken, whose members these are.
-[[nodiscard]] std::string unstamped_record(const std::vector<Member>& members);
+/// The same, member by member.
+[[nodiscard]] std::vector<Member> unstamped(std::vector<Member> members);
 /// Whether read_record() takes such a value for a task, and else why not.
 [[nodiscard]] Result<void> check_record(std::string_view record);
+/// The same of a record that split_object() has taken, whose members these are.
+[[nodiscard]] Result<void> check_record(const std::vector<Member>& members);
+
+/// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
+[[nodiscard]] Result<std::string> read_string(std::string_view json_text);
 
 /// Seconds or milliseconds since the epoch, or RFC 3339, as producers write times. `text` is JSON.
 [[nodiscard]] Result<WallTime> read_time(std::string_view json_text, bool rfc3339);
