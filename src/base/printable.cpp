@@ -1,5 +1,6 @@
 #include "base/printable.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -52,6 +53,10 @@ std::size_t valid_bytes(std::string_view text) {
 }  // namespace
 
 std::string printable(std::string_view text, bool lines) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (plain) return std::string{text};
+
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
