@@ -13,6 +13,9 @@
 #include <string_view>
 #include <system_error>
 
+// mimalloc's, where the program is linked with it.
+extern "C" [[gnu::weak]] void mi_collect(bool force) noexcept;
+
 namespace lictor::runtime {
 
 void give_back_large_blocks() {
@@ -21,14 +24,21 @@ void give_back_large_blocks() {
   mallopt(M_TRIM_THRESHOLD, 2 * kLarge);  // else the setting above leaves it at 128 kB
 }
 
-void give_back_free_memory() { malloc_trim(0); }
+void give_back_free_memory() {
+  if (mi_collect != nullptr) {
+    mi_collect(true);
+  } else {
+    malloc_trim(0);
+  }
+}
 
 namespace {
 
 bool is_hot(std::string_view file, std::string_view program) {
   if (file == program) return true;
   file.remove_prefix(file.rfind('/') + 1);  // of the whole where there is none
-  constexpr std::string_view kHot[] = {"ld-linux", "libc.", "libgcc_s.", "libm.", "libstdc++."};
+  constexpr std::string_view kHot[] = {"ld-linux", "libc.",        "libgcc_s.",
+                                       "libm.",    "libmimalloc.", "libstdc++."};
   return std::any_of(std::begin(kHot), std::end(kHot),
                      [file](std::string_view name) { return file.starts_with(name); });
 }
