@@ -26,7 +26,7 @@ FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, Options 
       board_(board),
       counted_slot_(options.ends_with_lease ? options.slot : kNoLease) {
   for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i) {
-    threads_.emplace_back([this] { work(); });
+    threads_.emplace_back([this, &self = workers_.emplace_back()] { work(self); });
   }
 }
 
@@ -36,7 +36,7 @@ FunctionRunner::~FunctionRunner() {
     closing_ = true;
     for (const auto& [id, job] : jobs_) job->stop.request_stop();
   }
-  wake_.notify_all();
+  for (Worker& worker : workers_) worker.wake.notify_one();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -47,16 +47,16 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
   if (!board_.admit(counted_slot_)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
-  bool wake = false;
+  Worker* next = nullptr;
   {
     const std::lock_guard lock{mutex_};
     jobs_[id] = job;
     waiting_.push_back(std::move(job));
     // The first is for this thread, if it is one of ours.
     const bool for_us = works_for == this && waiting_.size() == 1;
-    wake = !for_us && is_to_wake();
+    if (!for_us) next = next_to_wake();
   }
-  if (wake) wake_.notify_one();
+  if (next != nullptr) next->wake.notify_one();
   return {};
 }
 
@@ -85,31 +85,34 @@ std::string FunctionRunner::progress(AttemptId attempt) {
 }
 
 // With the mutex held. A thread that was woken and has not looked yet wakes the next one.
-bool FunctionRunner::is_to_wake() {
-  if (idle_ == 0 || waking_) return false;
+FunctionRunner::Worker* FunctionRunner::next_to_wake() {
+  if (idle_.empty() || waking_) return nullptr;
   waking_ = true;
-  return true;
+  Worker* next = idle_.back();
+  idle_.pop_back();
+  next->called = true;
+  return next;
 }
 
-void FunctionRunner::work() {
+void FunctionRunner::work(Worker& self) {
   works_for = this;
   while (true) {
     std::shared_ptr<Job> job;
-    bool wake = false;
+    Worker* next = nullptr;
     {
       std::unique_lock lock{mutex_};
       while (!closing_ && waiting_.empty()) {
-        ++idle_;
-        wake_.wait(lock);
-        --idle_;
+        idle_.push_back(&self);
+        self.wake.wait(lock, [&] { return self.called || closing_; });
+        self.called = false;
         waking_ = false;
       }
       if (waiting_.empty()) return;
       job = std::move(waiting_.front());
       waiting_.pop_front();
-      wake = !waiting_.empty() && is_to_wake();
+      if (!waiting_.empty()) next = next_to_wake();
     }
-    if (wake) wake_.notify_one();
+    if (next != nullptr) next->wake.notify_one();
     run(*job);
   }
 }

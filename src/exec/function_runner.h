@@ -63,8 +63,14 @@ class FunctionRunner : public Runner {
     std::string progress;  // under the runner's mutex
   };
 
-  [[nodiscard]] bool is_to_wake();
-  void work();
+  // A thread of ours.
+  struct Worker {
+    std::condition_variable wake;
+    bool called = false;
+  };
+
+  [[nodiscard]] Worker* next_to_wake();
+  void work(Worker& self);
   void run(Job& job);
   void finish(Job& job, Exit exit);
 
@@ -73,14 +79,14 @@ class FunctionRunner : public Runner {
   const LeaseSlot counted_slot_;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
   // A thread was woken and has not looked yet; it wakes the next one. Short jobs are done by few
   // threads then, without a wake-up each.
   bool waking_ = false;
-  std::size_t idle_ = 0;  // threads that wait
+  std::vector<Worker*> idle_;  // the last to have worked is the next: its memory is at hand
   bool closing_ = false;
+  std::deque<Worker> workers_;
   std::vector<std::thread> threads_;
 };
 

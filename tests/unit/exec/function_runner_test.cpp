@@ -1,5 +1,8 @@
 #include "exec/function_runner.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <future>
@@ -72,6 +75,27 @@ TEST_CASE("who is told of an exit may start the next on that thread, which then 
   all.get_future().get();
   CHECK(threads.size() == 100);
   int changes = 0;  // each of the others may come upon one as it begins
+  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
+  CHECK(changes < 10);
+}
+
+TEST_CASE("the thread that has worked last works next, and the others' memory is left alone") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  std::vector<pid_t> threads;  // one at a time
+  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
+                          threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
+                          return Exit{};
+                        },
+                        board,
+                        {.threads = 8}};
+  Exits exits;
+  for (std::uint64_t i = 1; i <= 40; ++i) {
+    REQUIRE(runner.start(attempt(i), Instant::max(), exits.callback()));
+    (void)exits.of(AttemptId{i});
+    const std::string stat = "/proc/self/task/" + std::to_string(threads.back()) + "/stat";
+    REQUIRE(eventually([&] { return contents(stat).find(") S ") != std::string::npos; }));
+  }
+  int changes = 0;  // each of the others may come to rest only now
   for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
   CHECK(changes < 10);
 }
