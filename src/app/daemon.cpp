@@ -19,6 +19,7 @@
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
 #include "exec/active_logs.h"
@@ -31,7 +32,6 @@
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
-#include "runtime/memory.h"
 #include "runtime/queue_driver.h"
 #include "runtime/registration.h"
 
@@ -364,7 +364,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   runtime::set_up_log(to_style(config.log.format), to_level(config.log.level));
   for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
   signal(SIGPIPE, SIG_IGN);
-  runtime::give_back_large_blocks();
+  give_back_large_blocks();
 
   auto lock =
       lock_state_dir(config.state_dir, longest_kill_grace(config) + std::chrono::seconds{5});
@@ -398,7 +398,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
-  runtime::give_back_start_pages();  // before there are plug-ins
+  give_back_start_pages();  // before there are plug-ins
   Daemon daemon{config, registry,    options,        **loop, **transport, commits.carrier(),
                 **host, warden_died, (*face)->urls()};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());

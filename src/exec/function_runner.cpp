@@ -1,14 +1,19 @@
 #include "exec/function_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 namespace lictor::exec {
 namespace {
+
+// A thread that has had nothing to do for so long is not among the few that do it all.
+constexpr std::chrono::seconds kShortRest{5};
 
 thread_local const FunctionRunner* works_for = nullptr;
 
@@ -103,7 +108,13 @@ void FunctionRunner::work(Worker& self) {
       std::unique_lock lock{mutex_};
       while (!closing_ && waiting_.empty()) {
         idle_.push_back(&self);
-        self.wake.wait(lock, [&] { return self.called || closing_; });
+        const auto called = [&] { return self.called || closing_; };
+        if (!self.wake.wait_for(lock, kShortRest, called)) {
+          lock.unlock();
+          give_back_memory_of_thread();
+          lock.lock();
+          self.wake.wait(lock, called);
+        }
         self.called = false;
         waking_ = false;
       }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
-#include "runtime/memory.h"
 #include "wire/commit.h"
 #include "wire/reason_text.h"
 
@@ -159,19 +159,25 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
 
 // The many small pieces that a long list was read into; what was large went back when it was freed.
 // Not at once, since each new task has the names read again, and would wait for fresh memory. And
-// what a backlog took that is done or that the next leader works off.
+// what a backlog took that is done or that the next leader works off, and a thousand jobs in a row.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kMuch = 1024 * 1024;
+  constexpr std::size_t kMany = 1000;
   constexpr Duration kQuiet = std::chrono::seconds{5};
   const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
     const auto* listed = std::get_if<core::TasksListed>(&event);
     return listed != nullptr && listed->bytes > kMuch;
   });
+  const auto ended = std::count_if(events_.begin(), events_.end(), [](const core::Event& event) {
+    return std::holds_alternative<core::JobExited>(event);
+  });
+  jobs_since_release_ += static_cast<std::size_t>(ended);
   events_.clear();
-  if (much) release_at_ = now + kQuiet;
+  if (much || (ended > 0 && jobs_since_release_ > kMany)) release_at_ = now + kQuiet;
   if (backlog_.fell_to(core_.waiting())) release_at_ = now;
   if (now < release_at_) return;
   release_at_ = Instant::max();
+  jobs_since_release_ = 0;
   give_back_free_memory();
 }
 

@@ -116,6 +116,7 @@ class QueueDriver : public Task {
   core::Effects effects_;
   Peak backlog_;
   Instant release_at_ = Instant::max();
+  std::size_t jobs_since_release_ = 0;
   std::optional<WallTime> lock_asked_at_;  // and there is no answer yet
   // The core's ids to the transport's and the carrier's.
   std::unordered_map<RequestId, RequestId> in_flight_;

@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 // mimalloc's, where the program is linked with it.
 extern "C" [[gnu::weak]] void mi_collect(bool force) noexcept;
 
-namespace lictor::runtime {
+namespace lictor {
 
 void give_back_large_blocks() {
   constexpr int kLarge = 1024 * 1024;
@@ -30,6 +30,10 @@ void give_back_free_memory() {
   } else {
     malloc_trim(0);
   }
+}
+
+void give_back_memory_of_thread() {
+  if (mi_collect != nullptr) mi_collect(true);
 }
 
 namespace {
@@ -75,4 +79,4 @@ void give_back_start_pages() {
   }
 }
 
-}  // namespace lictor::runtime
+}  // namespace lictor
