@@ -13,28 +13,56 @@
 #include <string_view>
 #include <system_error>
 
-// mimalloc's, where the program is linked with it.
-extern "C" [[gnu::weak]] void mi_collect(bool force) noexcept;
+#if __has_include(<mimalloc.h>)
+#include <mimalloc.h>
+#pragma weak mi_collect  // absent where the program is not linked with it
+#pragma weak mi_option_set
+#define LICTOR_KNOWS_MIMALLOC
+#endif
 
 namespace lictor {
+namespace {
+
+// mimalloc keeps what is freed for a while, and looks after that only when it is called again.
+bool keep_nothing_in_mimalloc() {
+#ifdef LICTOR_KNOWS_MIMALLOC
+#if MI_MALLOC_VERSION >= 210
+  constexpr mi_option_t kDelay = mi_option_purge_delay;
+#else
+  constexpr mi_option_t kDelay = mi_option_decommit_delay;
+#endif
+  if (mi_option_set == nullptr) return false;
+  mi_option_set(kDelay, 0);
+  return true;
+#else
+  return false;
+#endif
+}
+
+bool collect_by_mimalloc() {
+#ifdef LICTOR_KNOWS_MIMALLOC
+  if (mi_collect == nullptr) return false;
+  mi_collect(true);
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
 
 void give_back_large_blocks() {
+  if (keep_nothing_in_mimalloc()) return;
   constexpr int kLarge = 1024 * 1024;
   mallopt(M_MMAP_THRESHOLD, kLarge);
   mallopt(M_TRIM_THRESHOLD, 2 * kLarge);  // else the setting above leaves it at 128 kB
 }
 
 void give_back_free_memory() {
-  if (mi_collect != nullptr) {
-    mi_collect(true);
-  } else {
-    malloc_trim(0);
-  }
+  if (!collect_by_mimalloc()) malloc_trim(0);
 }
 
-void give_back_memory_of_thread() {
-  if (mi_collect != nullptr) mi_collect(true);
-}
+void give_back_memory_of_thread() { static_cast<void>(collect_by_mimalloc()); }
 
 namespace {
 
