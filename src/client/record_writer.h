@@ -18,9 +18,10 @@ namespace lictor::client {
 /// A leader that starts tasks as they come never sees a later one without the earlier ones.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
-///                                      |   +--refused, out of order--+     ^
-///                                      |   +--Consul away------------+--> again, when it is
-///                                      |                                  the oldest
+///                                      |   +--refused, early--> again, by the pipeline   ^
+///                                      |   +--refused all the same--+                    |
+///                                      |   +--Consul away-----------+--> again, alone, --+
+///                                      |                                 when it is the oldest
 ///                                      +--any other error--> the rest is not sent
 ///
 /// Not thread safe.

@@ -144,6 +144,14 @@ struct Scene {
   }
 };
 
+TEST_CASE("only a refusal for want of the record before says that a transaction came early") {
+  CHECK(Store::came_early(reply(409, txn_error(63, "key doesn't exist"))));
+  CHECK_FALSE(Store::came_early(reply(409, txn_error(0, "failed to set key, index is stale"))));
+  CHECK_FALSE(Store::came_early(reply(409, "doesn't exist")));
+  CHECK_FALSE(Store::came_early(reply(500, txn_error(63, "key doesn't exist"))));
+  CHECK_FALSE(Store::came_early(undelivered(Delivery::kLost)));
+}
+
 TEST_CASE("many records go in transactions of Consul's size, and are settled in their order") {
   Scene scene;
   scene.write(1'000);
