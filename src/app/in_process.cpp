@@ -26,8 +26,8 @@ Result<Task> to_task(const exec::Attempt& attempt) {
   Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
             *attempt.record};
   std::string_view parameters;
-  for (const wire::Member& member : wire::split_valid_object(task.record)) {
-    if (member.name == "taskPara") parameters = member.value_text;
+  for (wire::MemberWalk member{task.record}; member.next();) {
+    if (member.name() == "taskPara") parameters = member.value_text();
   }
   if (parameters.empty()) return task;
   auto parsed = wire::parse_json(parameters);

@@ -1,8 +1,11 @@
 #include "base/base64.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 namespace lictor {
 namespace {
@@ -46,18 +49,33 @@ void append_base64(std::string& text, std::string_view bytes) {
   const std::size_t before = text.size();
   text.resize(before + (bytes.size() + 2) / 3 * 4);
   char* out = text.data() + before;
-  const auto put = [&out](std::uint32_t three) {
-    std::copy_n(kPairs[three >> 12U].data(), 2, out);
-    std::copy_n(kPairs[three & 0xfffU].data(), 2, out + 2);
-    out += 4;
+  const auto put = [&out](std::uint64_t twelve_bits) {
+    std::copy_n(kPairs[twelve_bits & 0xfffU].data(), 2, out);
+    out += 2;
   };
-  const auto* in = reinterpret_cast<const unsigned char*>(bytes.data());
-  for (const auto* end = in + bytes.size() / 3 * 3; in != end; in += 3) {
-    put(std::uint32_t{in[0]} << 16U | std::uint32_t{in[1]} << 8U | in[2]);
+  const auto byte = [&bytes](std::size_t i) {
+    return std::uint32_t{static_cast<unsigned char>(bytes[i])};
+  };
+  // Six at once, as long as there are the eight that are loaded for it.
+  for (; bytes.size() >= sizeof(std::uint64_t); bytes.remove_prefix(6)) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, bytes.data(), sizeof(eight));
+    eight = be64toh(eight);
+    put(eight >> 52U);
+    put(eight >> 40U);
+    put(eight >> 28U);
+    put(eight >> 16U);
   }
-  if (const std::size_t rest = bytes.size() % 3; rest != 0) {
-    put(std::uint32_t{in[0]} << 16U | (rest == 2 ? std::uint32_t{in[1]} << 8U : 0U));
-    if (rest == 1) out[-2] = '=';
+  for (; bytes.size() >= 3; bytes.remove_prefix(3)) {
+    const std::uint32_t three = byte(0) << 16U | byte(1) << 8U | byte(2);
+    put(three >> 12U);
+    put(three);
+  }
+  if (!bytes.empty()) {
+    const std::uint32_t rest = byte(0) << 16U | (bytes.size() == 2 ? byte(1) << 8U : 0U);
+    put(rest >> 12U);
+    put(rest);
+    if (bytes.size() == 1) out[-2] = '=';
     out[-1] = '=';
   }
 }

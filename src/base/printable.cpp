@@ -53,9 +53,7 @@ std::size_t valid_bytes(std::string_view text) {
 }  // namespace
 
 std::string printable(std::string_view text, bool lines) {
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  if (plain) return std::string{text};
+  if (is_printable_ascii(text)) return std::string{text};
 
   std::string shown;
   shown.reserve(text.size());

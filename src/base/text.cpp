@@ -67,6 +67,21 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+bool is_printable_ascii(std::string_view text) {
+  constexpr std::size_t kBlock = 16;  // at once, by the compiler's vector instructions
+  const auto all = [](const char* at, std::size_t count) {
+    unsigned char other = 0;
+    for (std::size_t i = 0; i < count; ++i) other |= at[i] < ' ' || at[i] > '~' ? 1U : 0U;
+    return other == 0;
+  };
+  if (text.size() < kBlock) return all(text.data(), text.size());
+  const std::string_view last = text.substr(text.size() - kBlock);  // some of it is seen twice
+  for (; text.size() > kBlock; text.remove_prefix(kBlock)) {
+    if (!all(text.data(), kBlock)) return false;
+  }
+  return all(last.data(), kBlock);
+}
+
 std::string to_utf8(std::string_view text) {
   std::string valid;
   valid.reserve(text.size());

@@ -401,6 +401,11 @@ core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;
+  if (const auto index = replied(response, 200) ? read_txn_index(response.body) : std::nullopt) {
+    event.outcome = Outcome::kApplied;
+    event.modify_index = *index;
+    return event;
+  }
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
   if (!answered || !reply) {

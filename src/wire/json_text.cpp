@@ -61,13 +61,6 @@ bool is_plainly_an_object(std::string_view text) {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-std::string name_of(std::string_view quoted) {
-  if (quoted.find('\\') == std::string_view::npos) {
-    return std::string{quoted.substr(1, quoted.size() - 2)};
-  }
-  return json::parse(quoted, nullptr, false).get<std::string>();
-}
-
 // Of text that is JSON; of other text it may say anything.
 bool is_deeper(std::string_view text, std::size_t max_depth) {
   std::size_t depth = 0;
@@ -87,88 +80,23 @@ bool is_deeper(std::string_view text, std::size_t max_depth) {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Walks over text that is known to be one valid JSON object.
-class Walker {
- public:
-  explicit Walker(std::string_view text) : at_(text.data()) {}
-
-  std::vector<Member> members() {
-    std::vector<Member> members;
-    members.reserve(8);
-    skip_space();
-    ++at_;  // {
-    for (skip_space(); *at_ != '}'; skip_space()) {
-      if (*at_ == ',') {
-        ++at_;
-        skip_space();
-      }
-      Member& member = members.emplace_back();
-      member.name_text = string();
-      member.name = name_of(member.name_text);
-      skip_space();
-      ++at_;  // :
-      skip_space();
-      member.value_text = value();
-    }
-    return members;
-  }
-
- private:
-  void skip_space() {
-    while (is_space(*at_)) ++at_;
-  }
-
-  std::string_view string() {
-    const char* const begin = at_;
-    const char* at = begin + 1;
-    while (*at != '"') at += *at == '\\' ? 2 : 1;
-    at_ = at + 1;
-    return {begin, at_};
-  }
-
-  std::string_view value() {
-    const char* const begin = at_;
-    if (*begin == '"') return string();
-    if (*begin != '{' && *begin != '[') {
-      const char* at = begin;
-      while (*at != ',' && *at != '}' && !is_space(*at)) ++at;
-      at_ = at;
-      return {begin, at_};
-    }
-    std::size_t depth = 0;
-    do {
-      switch (*at_) {
-        case '"':
-          string();
-          continue;
-        case '{':
-        case '[':
-          ++depth;
-          break;
-        case '}':
-        case ']':
-          --depth;
-          break;
-        default:
-          break;
-      }
-      ++at_;
-    } while (depth != 0);
-    return {begin, at_};
-  }
-
-  const char* at_;
-};
+// What value() has to look at in an object or an array.
+constexpr std::array<bool, 256> make_structural() {
+  std::array<bool, 256> structural{};
+  for (const unsigned char c : {'"', '{', '}', '[', ']'}) structural[c] = true;
+  return structural;
+}
+constexpr std::array<bool, 256> kStructural = make_structural();
 
 }  // namespace
 
-Result<std::vector<Member>> split_object(std::string_view text) {
+Result<void> check_object(std::string_view text) {
   // Some editors put a byte order mark first; nlohmann passes over it, and so must we.
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (text.starts_with(kByteOrderMark)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got two byte order marks");
   }
-  if (is_plainly_an_object(text)) return Walker{text}.members();
+  if (is_plainly_an_object(text)) return {};
   Checker checker;
   // To nlohmann a NUL is the end of the text, whatever follows.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
@@ -189,12 +117,85 @@ Result<std::vector<Member>> split_object(std::string_view text) {
   if (!checker.object) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got " + excerpt(text, 40));
   }
-  return Walker{text}.members();
+  return {};
 }
 
-std::vector<Member> split_valid_object(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return Walker{text}.members();
+Result<std::vector<Member>> split_object(std::string_view text) {
+  if (auto checked = check_object(text); !checked) return tl::unexpected(checked.error());
+  std::vector<Member> members;
+  for (MemberWalk member{text}; member.next();) {
+    members.push_back({std::string{member.name()}, member.name_text(), member.value_text()});
+  }
+  return members;
+}
+
+MemberWalk::MemberWalk(std::string_view object)
+    : at_(object.data()), end_(object.data() + object.size()) {
+  if (object.starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
+  skip_space();
+  ++at_;  // {
+}
+
+bool MemberWalk::next() {
+  skip_space();
+  if (*at_ == '}') return false;
+  if (*at_ == ',') {
+    ++at_;
+    skip_space();
+  }
+  name_text_ = string();
+  name_ = name_text_.substr(1, name_text_.size() - 2);
+  if (name_.find('\\') != std::string_view::npos) {
+    decoded_ = json::parse(name_text_, nullptr, false).get<std::string>();
+    name_ = decoded_;
+  }
+  skip_space();
+  ++at_;  // :
+  skip_space();
+  value_text_ = value();
+  return true;
+}
+
+void MemberWalk::skip_space() {
+  while (is_space(*at_)) ++at_;
+}
+
+std::string_view MemberWalk::string() {
+  const char* const begin = at_;
+  const char* at = begin + 1 + std::string_view{begin + 1, end_}.find('"');
+  if (at[-1] == '\\') {  // it may be one that is escaped
+    for (at = begin + 1; *at != '"';) at += *at == '\\' ? 2 : 1;
+  }
+  at_ = at + 1;
+  return {begin, at_};
+}
+
+std::string_view MemberWalk::value() {
+  const char* const begin = at_;
+  if (*begin == '"') return string();
+  if (*begin != '{' && *begin != '[') {
+    const char* at = begin;
+    while (*at != ',' && *at != '}' && !is_space(*at)) ++at;
+    at_ = at;
+    return {begin, at_};
+  }
+  std::size_t depth = 0;
+  do {
+    const char* at = at_;
+    while (!kStructural[static_cast<unsigned char>(*at)]) ++at;
+    at_ = at;
+    if (*at == '"') {
+      string();
+      continue;
+    }
+    if (*at == '{' || *at == '[') {
+      ++depth;
+    } else {
+      --depth;
+    }
+    ++at_;
+  } while (depth != 0);
+  return {begin, at_};
 }
 
 std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
@@ -206,21 +207,11 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
-namespace {
-
-constexpr std::array<bool, 256> make_plain() {
-  std::array<bool, 256> plain{};
-  for (unsigned char c = ' '; c <= '~'; ++c) plain[c] = c != '"' && c != '\\';
-  return plain;
-}
-constexpr std::array<bool, 256> kPlain = make_plain();  // stands for itself in a JSON string
-
-bool is_plain(char c) { return kPlain[static_cast<unsigned char>(c)]; }
-
-}  // namespace
-
 void append_quoted(std::string& to, std::string_view text) {
-  if (std::all_of(text.begin(), text.end(), is_plain)) {
+  const bool stands_for_itself = is_printable_ascii(text) &&
+                                 text.find('"') == std::string_view::npos &&
+                                 text.find('\\') == std::string_view::npos;
+  if (stands_for_itself) {
     to += '"';
     to += text;
     to += '"';

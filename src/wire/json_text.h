@@ -26,8 +26,34 @@ struct Member {
 /// The members of the JSON object in `text`, in order, repeated names included. They refer to
 /// `text`. Errors: kInvalid with what was found at which byte.
 [[nodiscard]] Result<std::vector<Member>> split_object(std::string_view text);
-/// The same of what split_object() has taken before: it is not looked at again.
-[[nodiscard]] std::vector<Member> split_valid_object(std::string_view text);
+/// Whether split_object() takes `text`, and else why not.
+[[nodiscard]] Result<void> check_object(std::string_view text);
+
+/// Walks over the members of an object that check_object() has taken, without copying any; to be
+/// followed as far as the text and the walk itself exist.
+///
+///   for (MemberWalk member{text}; member.next();) ... member.name() ...
+class MemberWalk {
+ public:
+  explicit MemberWalk(std::string_view object);
+
+  /// Goes on to the first member, or to the one after this. False: there is none.
+  bool next();
+  /// Decoded; good until next().
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] std::string_view name_text() const { return name_text_; }
+  [[nodiscard]] std::string_view value_text() const { return value_text_; }
+
+ private:
+  void skip_space();
+  std::string_view string();
+  std::string_view value();
+
+  const char* at_;
+  const char* end_;  // of the text
+  std::string_view name_, name_text_, value_text_;
+  std::string decoded_;
+};
 
 /// nlohmann copies, compares and prints a value by recursion: half a megabyte of '[' exhausts the
 /// stack.

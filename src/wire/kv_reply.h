@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +29,9 @@ struct TxnReply {
   std::vector<OpError> errors;
 };
 [[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);
+
+/// The greatest ModifyIndex among the results of a 200, which is that of all that it wrote.
+/// Nothing: it has no results, or is to be read as a whole to tell what it is.
+[[nodiscard]] std::optional<std::uint64_t> read_txn_index(std::string_view body);
 
 }  // namespace lictor::wire

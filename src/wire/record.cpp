@@ -116,9 +116,7 @@ Result<void> store(Result<T> value, Target& target) {
   return {};
 }
 
-Result<void> read_field(const Member& member, core::Task& task) {
-  const std::string_view text = member.value_text;
-  const std::string_view name = member.name;
+Result<void> read_field(std::string_view name, std::string_view text, core::Task& task) {
   if (text == "null" && name != "taskPara") return {};  // how many libraries write "not set"
   if (name == "taskId") return store(read_string(text), task.id);
   if (name == "taskType") return store(read_string(text), task.type);
@@ -140,22 +138,28 @@ Result<void> read_field(const Member& member, core::Task& task) {
   return {};
 }
 
-Result<void> read_fields(const std::vector<Member>& members, core::Task& task) {
-  for (const Member& member : members) {
-    if (auto read = read_field(member, task); !read) {
-      return fail(ErrorCode::kInvalid, member.name + ": " + read.error().message);
+tl::unexpected<Error> bad_field(std::string_view name, const Error& error) {
+  return fail(ErrorCode::kInvalid, std::string{name} + ": " + error.message);
+}
+
+Result<void> check_fields(const core::Task& task) {
+  if (!task.type.empty()) return {};
+  return fail(ErrorCode::kInvalid,
+              "taskType: expected a string that names the kind of task, got nothing");
+}
+
+Result<void> read_fields(std::string_view object, core::Task& task) {
+  for (MemberWalk member{object}; member.next();) {
+    if (auto read = read_field(member.name(), member.value_text(), task); !read) {
+      return bad_field(member.name(), read.error());
     }
   }
-  if (task.type.empty()) {
-    return fail(ErrorCode::kInvalid,
-                "taskType: expected a string that names the kind of task, got nothing");
-  }
-  return {};
+  return check_fields(task);
 }
 
 Result<void> read_text(std::string_view record, core::Task& task) {
-  auto members = split_object(record);
-  auto read = members ? read_fields(*members, task) : tl::unexpected(std::move(members.error()));
+  auto read = check_object(record);
+  if (read) read = read_fields(record, task);
   if (!read && !is_utf8(record)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
@@ -181,29 +185,40 @@ void append_stamp(std::string& text, const core::Stamp& stamp) {
   if (!stamp.error.empty()) string(",\"taskError\":", excerpt(stamp.error, kMaxErrorBytes));
 }
 
-std::string rewrite(const std::vector<Member>& members, std::size_t size, const core::Stamp& stamp,
-                    bool add_taken) {
+// What stays is copied in as few pieces as there are, with what its producer wrote between.
+std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
   constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
   std::string text;
-  text.reserve(size + kStampBytes);
+  text.reserve(object.size() + kStampBytes);
   text += '{';
-  bool taken_written = false;
-  for (const Member& member : members) {
-    const bool taken = member.name == "taskTaken";
-    if (is_stamp_field(member.name) && (!taken || taken_written)) continue;
+  const char* begin = nullptr;  // of what stays, up to `end`, and is not copied yet
+  const char* end = nullptr;
+  const auto copy = [&] {
+    if (begin == nullptr) return;
     if (text.size() > 1) text += ',';
-    text += member.name_text;
-    text += ':';
-    if (taken) {
-      const std::string_view quote = member.value_text.starts_with('"') ? "\"" : "";
-      text += quote;
-      text += stamp.taken ? "true" : "false";
-      text += quote;
-      taken_written = true;
-    } else {
-      text += member.value_text;
+    text.append(begin, end);
+    begin = nullptr;
+  };
+  bool taken_written = false;
+  for (MemberWalk member{object}; member.next();) {
+    const std::string_view value = member.value_text();
+    const bool taken = member.name() == "taskTaken";
+    if (is_stamp_field(member.name()) && (!taken || taken_written)) {
+      copy();
+      continue;
     }
+    if (begin == nullptr) begin = member.name_text().data();
+    end = value.data() + value.size();
+    if (!taken) continue;
+    end = value.data();
+    copy();
+    const std::string_view quote = value.starts_with('"') ? "\"" : "";
+    text += quote;
+    text += stamp.taken ? "true" : "false";
+    text += quote;
+    taken_written = true;
   }
+  copy();
   if (!taken_written && add_taken) {
     if (text.size() > 1) text += ',';
     text += stamp.taken ? "\"taskTaken\":true" : "\"taskTaken\":false";
@@ -250,7 +265,7 @@ std::string serial_key_by(const std::string& pointer, std::string_view record) {
 
 }  // namespace
 
-core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
+core::StoredRecord read_record(const Layout& layout, KvEntry&& entry) {
   core::Task task;
   task.record = std::make_shared<const std::string>(std::move(entry.value));
   auto read = read_text(*task.record, task);
@@ -270,12 +285,11 @@ core::StoredRecord read_record(const Layout& layout, KvEntry entry) {
 }
 
 std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
-  return rewrite(split_valid_object(record), record.size(), stamp, true);
+  return rewrite(record, stamp, true);
 }
 
 std::string unstamped_record(std::string_view record) {
-  const auto members = split_object(record);
-  return rewrite(members.value_or(std::vector<Member>{}), record.size(), {}, false);
+  return rewrite(check_object(record) ? record : "{}", {}, false);
 }
 
 std::vector<Member> unstamped(std::vector<Member> members) {
@@ -295,7 +309,12 @@ Result<void> check_record(std::string_view record) {
 
 Result<void> check_record(const std::vector<Member>& members) {
   core::Task ignored;
-  return read_fields(members, ignored);
+  for (const Member& member : members) {
+    if (auto read = read_field(member.name, member.value_text, ignored); !read) {
+      return bad_field(member.name, read.error());
+    }
+  }
+  return check_fields(ignored);
 }
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {

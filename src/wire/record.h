@@ -30,7 +30,7 @@ struct KvEntry {
 
 /// What `entry` says of a task. What cannot be read as one comes back as a BadRecord whose error
 /// names field, expectation and finding. `entry.key` must lie under the layout's tasks prefix.
-[[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry entry);
+[[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
 /// The record with lictor's fields as in `stamp` and everything else as its producer wrote it;
 /// taskTaken keeps its place and its form (a string stays a string). `record` is one that

@@ -24,8 +24,7 @@ class Txn {
   [[nodiscard]] std::string body() &&;
 
  private:
-  Txn& begin(std::string_view name);
-  Txn& number(std::string_view name, std::uint64_t number);
+  Txn& number(std::string_view before, std::uint64_t number);
 
   std::string text_;  // the last operation is still open
 };

@@ -37,6 +37,21 @@ TEST_CASE("UTF-8 is as RFC 3629 has it") {
         "b");
 }
 
+TEST_CASE("printable ASCII is from the space to the tilde, wherever another byte stands") {
+  for (std::size_t size = 0; size < 70; ++size) {
+    std::string text(size, ' ');
+    for (std::size_t i = 0; i < size; ++i) text[i] = i % 2 == 0 ? '~' : ' ';
+    CHECK(is_printable_ascii(text));
+    for (std::size_t i = 0; i < size; ++i) {
+      for (const char other : {'\x1f', '\x7f', '\x80', '\xff', '\0', '\n'}) {
+        std::string changed = text;
+        changed[i] = other;
+        CHECK_FALSE(is_printable_ascii(changed));
+      }
+    }
+  }
+}
+
 TEST_CASE("an excerpt is one line, valid, and no longer than asked for") {
   CHECK(excerpt("short") == "short");
   CHECK(excerpt("two\nlines\tand\x01") == "two\\nlines?and?");

@@ -88,4 +88,21 @@ TEST_CASE("an object is taken exactly when nlohmann parses it") {
   }
 }
 
+TEST_CASE("members are found whatever stands in their strings") {
+  const std::string object =
+      R"({"a\\":"\\","b\"":"\\\"","":"","c":"}]\"{[","d":{"e":["\\",{"f":"]}\\"}]},"g":[],)"
+      R"("\u0068":1 ,"i": -0.5e3})";
+  const auto parsed = nlohmann::ordered_json::parse(object);
+  const auto members = wire::split_object(object);
+  REQUIRE(members);
+  REQUIRE(members->size() == parsed.size());
+  std::size_t i = 0;
+  for (const auto& [name, value] : parsed.items()) {
+    CAPTURE(name);
+    CHECK((*members)[i].name == name);
+    CHECK(nlohmann::ordered_json::parse((*members)[i].value_text) == value);
+    ++i;
+  }
+}
+
 TEST_SUITE_END();

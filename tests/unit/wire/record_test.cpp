@@ -267,8 +267,10 @@ TEST_CASE("taskTaken keeps its place and its form") {
        R"({"task\u0054aken":"true","taskType":"T"})"},
       {R"({"taskTaken":"false","taskType":"T","taskTaken":true})",
        R"({"taskTaken":"true","taskType":"T"})"},
-      {"\t{ \"taskTaken\" : \"false\" ,\n\"taskType\" :\"T\" } ",
-       R"({"taskTaken":"true","taskType":"T"})"},
+      {"\t{ \"taskTaken\" : \"false\" ,\n\"taskType\" :\"T\",\n \"x\" : 1 } ",
+       "{\"taskTaken\" : \"true\",\"taskType\" :\"T\",\n \"x\" : 1}"},
+      {R"({"a": 1, "taskError": "e", "b": 2, "taskType": "T", "taskLost": 1})",
+       R"({"a": 1,"b": 2, "taskType": "T","taskTaken":true})"},
       {"{}", R"({"taskTaken":true})"},
   };
   for (const auto& [record, rewritten] : table) {
