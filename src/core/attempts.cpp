@@ -25,7 +25,11 @@ Attempt& Attempts::add(AttemptId id, std::shared_ptr<const Task> task) {
 }
 
 void Attempts::remove(const Attempt& attempt) {
-  const auto it = by_key_.find(std::string_view{attempt.task->key});
+  // Attempts end about as they were begun, and so in the order of their keys: no search for the
+  // first.
+  auto it = by_key_.begin();
+  if (it != by_key_.end() && *it != &attempt)
+    it = by_key_.find(std::string_view{attempt.task->key});
   LICTOR_ASSERT(it != by_key_.end() && *it == &attempt);
   leave_orders(**it);
   if (attempt.timeout_at != Instant::max()) timeouts_.erase({attempt.timeout_at, attempt.id});
@@ -81,7 +85,13 @@ void Attempts::set_state(Attempt& attempt, Attempt::State state) {
 }
 
 void Attempts::leave_orders(Attempt& attempt) {
-  if (attempt.state == Attempt::State::kHeld) held_.erase(&attempt);
+  if (attempt.state == Attempt::State::kHeld) {
+    if (!held_.empty() && *held_.begin() == &attempt) {  // which is the next to start
+      held_.erase(held_.begin());
+    } else {
+      held_.erase(&attempt);
+    }
+  }
   if (!attempt.early_until) return;
   if (const auto it = early_.find(*attempt.early_until); it != early_.end()) {
     Early& group = it->second;

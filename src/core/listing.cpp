@@ -122,10 +122,12 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects
 }
 
 void Listing::look_for_rewritten(const TasksListed& reply) {
+  for (std::string& key : sweep_.accept(reply, tasks_in_part())) wanted_.insert(std::move(key));
+}
+
+double Listing::tasks_in_part() const {
   const int parts = first_ == First::kInParts ? kFirstParts : 1;
-  const double tasks_in_part =
-      parts * static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
-  for (std::string& key : sweep_.accept(reply, tasks_in_part)) wanted_.insert(std::move(key));
+  return parts * static_cast<double>(options_.list_part_bytes) / bytes_per_task_;
 }
 
 // One line an outage, not one a try.
@@ -291,7 +293,8 @@ void Listing::on_time(Instant now, bool busy, Effects& out) {
   if (wants_part() && now >= part_at_) {
     part_emitted_ = now;
     part_ = requests_.next();
-    out.emplace_back(ListTasks{part_, sweep_.step().full, !complete_, 0, sweep_.step().below});
+    const Sweep::Step& step = sweep_.step(tasks_in_part());
+    out.emplace_back(ListTasks{part_, step.full, !complete_, 0, step.below});
   }
   if (!doubted_.empty() && now >= doubted_until_) {
     wanted_.insert(doubted_.begin(), doubted_.end());

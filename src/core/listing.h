@@ -107,6 +107,8 @@ class Listing {
   [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply, Effects& out);
   [[nodiscard]] Instant next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
   void look_for_rewritten(const TasksListed& reply);
+  /// As many as are to be read at once.
+  [[nodiscard]] double tasks_in_part() const;
   void learn_size(const TasksListed& reply);
   void tell_trouble(const TasksListed& reply, Effects& out);
   [[nodiscard]] bool is_long(std::size_t tasks) const;

@@ -84,7 +84,7 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   }
   auto taken = std::make_shared<Task>(task);
   correct_retry(now, *taken);
-  put(std::move(taken));
+  schedule_.put(std::move(taken), policy != nullptr, options_.serialize_retries);
 }
 
 // Of a hundred thousand tasks for tomorrow each would take a kilobyte.

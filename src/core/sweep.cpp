@@ -39,6 +39,14 @@ void Sweep::start() {
   began_at_ = 0;
 }
 
+const Sweep::Step& Sweep::step(double keys_in_part) {
+  Step& next = steps_.back();
+  if (seen_ == 0 && next.count != 0 && static_cast<double>(next.count) <= keys_in_part) {
+    next.full = true;
+  }
+  return next;
+}
+
 std::vector<std::string> Sweep::accept(const TasksListed& reply, double keys_in_part) {
   std::vector<std::string> single;
   const Step step = std::move(steps_.back());
@@ -47,7 +55,7 @@ std::vector<std::string> Sweep::accept(const TasksListed& reply, double keys_in_
   if (!step.full && reply.consul_index > seen_) {
     const std::size_t count = reply.keys.size();
     if (count != 0 && static_cast<double>(count) <= keys_in_part) {
-      steps_.push_back({step.below, true});
+      steps_.push_back({step.below, true, count});
     } else if (count != 0) {
       split(reply.keys.in_order(), single);
     }
@@ -57,8 +65,10 @@ std::vector<std::string> Sweep::accept(const TasksListed& reply, double keys_in_
   return single;
 }
 
+// The first part is read first: in the order of the keys, as the tasks are kept.
 void Sweep::split(const std::vector<std::string_view>& keys, std::vector<std::string>& single) {
   const std::size_t common = common_prefix(keys.front(), keys.back());
+  const auto others = static_cast<std::ptrdiff_t>(steps_.size());
   for (auto key = keys.begin(); key != keys.end();) {
     if (key->size() == common) {  // the beginning of all the others
       single.emplace_back(*key++);
@@ -68,12 +78,13 @@ void Sweep::split(const std::vector<std::string_view>& keys, std::vector<std::st
     const auto end = std::find_if_not(
         key, keys.end(), [part](std::string_view other) { return other.starts_with(part); });
     if (end - key > 1 && fits_path(part)) {
-      steps_.push_back({std::string{part}, false});
+      steps_.push_back({std::string{part}, false, static_cast<std::size_t>(end - key)});
     } else {
       single.insert(single.end(), key, end);
     }
     key = end;
   }
+  std::reverse(steps_.begin() + others, steps_.end());
 }
 
 }  // namespace lictor::core

@@ -6,6 +6,7 @@
 // (CONSUL-FACTS.md 4.2). So a part whose index is not above the one that everything was seen at has
 // not changed since. A sweep reads the names of the whole; if its index moved on, the names of its
 // parts, one by one, and so on; and the values of those parts alone that changed and are small.
+// What was never seen has changed: of its parts that are small the names are not read again.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,9 @@ namespace lictor::core {
 class Sweep {
  public:
   struct Step {
-    std::string below;  // a prefix of keys; empty: the whole
-    bool full = false;  // with values
+    std::string below;      // a prefix of keys; empty: the whole
+    bool full = false;      // with values
+    std::size_t count = 0;  // of keys, when they were last listed; 0: not known
   };
 
   /// Everything was seen as of this index.
@@ -30,10 +32,9 @@ class Sweep {
   void start();
   void stop() { steps_.clear(); }
   [[nodiscard]] bool running() const { return !steps_.empty(); }
-  /// What is to be read next, while it runs.
-  [[nodiscard]] const Step& step() const { return steps_.back(); }
-  /// The answer to step(). Up to `keys_in_part` keys are read at once. Returns those that are to be
-  /// read one by one.
+  /// What is to be read next, while it runs. Up to `keys_in_part` keys are read at once.
+  [[nodiscard]] const Step& step(double keys_in_part);
+  /// The answer to step(). Returns the keys that are to be read one by one.
   std::vector<std::string> accept(const TasksListed& reply, double keys_in_part);
 
  private:
