@@ -239,6 +239,7 @@ struct Fact {
     kStarted,
     kDone,
     kFailed,
+    kNotStarted,  // on this host, for now; took: for how long none of its executor is
     kDead,
     kGivenBack,
     kLost,

@@ -174,7 +174,13 @@ struct Committed {
   std::string error;               // when unknown
 };
 
-enum class JobEnding { kDone, kRetry, kPermanent, kStopped };
+enum class JobEnding {
+  kDone,
+  kRetry,
+  kPermanent,
+  kStopped,
+  kNotStarted,  // nothing of it ever ran, and not for anything that the task could help
+};
 
 /// An attempt is over, and nothing of it runs any more.
 struct JobExited {

@@ -21,6 +21,7 @@ namespace lictor::core {
   X(OnceAgain, "a task that may run at most once is run again after its owner was lost") \
   X(LoseRetry, "a failed task is not queued again")                                      \
   X(RetryForever, "max_attempts is ignored")                                             \
+  X(CountUnstarted, "what could not be started counts as an attempt")                    \
   X(FinishTwice, "a finish that was applied is sent again")                              \
   X(LoseRequeued, "what shared a transaction with a refused operation is dropped")       \
   X(IgnoreLane, "serialKey is ignored")                                                  \

@@ -51,8 +51,10 @@ void Queue::pump(Instant now, Effects& out) {
     attempts_.advance(wall(now));
     watch_burst(now, was_burst);
     bury_expired(now, out);
+    if (start_holds_.release(now)) schedule_.bring_back();
     // A pause may come while a claim is on its way: what it brings is given back, too.
-    if (paused_ && lease_.trusted(now) && !mutant(Mutant::kIgnorePause)) give_back_held(now, out);
+    const bool paused = paused_ && !mutant(Mutant::kIgnorePause);
+    if ((paused || holds_all()) && lease_.trusted(now)) give_back_held(now, out);
     give_back_too_early(now, out);
     start_held(now, out);
     if (now >= held_too_long_at() && lease_.trusted(now) && drain_ == Drain::kNone) {
@@ -119,6 +121,7 @@ Instant Queue::next_deadline() const {
   }
   if (!control_) next = std::min(next, control_at_);
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
+  if (start_holds_.any()) next = std::min(next, start_holds_.first().until);
   if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
   if (const auto due = attempts_.next_due()) next = std::min(next, instant_of(*due));
   if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
@@ -213,6 +216,8 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
     }
     return false;
   };
+  start_holds_.clear();
+  schedule_.bring_back();
   schedule_.refresh(is_startable, options_.serialize_retries);
   if (!lease_.holding()) return;
   if (schedule_.next_distant() && loses_executor) {

@@ -30,6 +30,7 @@
 #include "core/reason.h"
 #include "core/requests.h"
 #include "core/schedule.h"
+#include "core/start_holds.h"
 #include "core/tombstones.h"
 
 namespace lictor::core {
@@ -124,6 +125,7 @@ class Queue {
   void tell_folders(const TasksListed& listed, bool all, Effects& out);
   [[nodiscard]] bool leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
+  [[nodiscard]] std::string_view executor_of(const Task& task) const;
 
   // queue_claim.cpp: which task is claimed, and when
   void claim_next(Instant now, Effects& out);
@@ -136,6 +138,8 @@ class Queue {
   [[nodiscard]] Instant held_too_long_at() const;
   [[nodiscard]] bool is_last_chance(const Task& task) const;
   [[nodiscard]] bool would_overtake(const Task& task) const;
+  [[nodiscard]] bool holds_all() const;
+  [[nodiscard]] const StartHolds::Hold* hold_of(const Task& task) const;
 
   // queue_jobs.cpp: start, end
   void bury_expired(Instant now, Effects& out);
@@ -149,6 +153,7 @@ class Queue {
   void on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
   void fail(Instant now, Attempt& attempt, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
+  void put_off(Instant now, Attempt& attempt, const std::string& error, Effects& out);
   void give_back(Instant now, Attempt& attempt, bool lost, Effects& out);
   void give_back_held(Instant now, Effects& out);
   void abandon_claim(const std::string& nonce);
@@ -178,6 +183,7 @@ class Queue {
   Commits commits_;
   Listing listing_;
   Schedule schedule_;
+  StartHolds start_holds_;
   Attempts attempts_;
   History history_;
   AdaptivePrefetch adaptive_;

@@ -30,6 +30,14 @@ bool Queue::would_overtake(const Task& task) const {
   return found;
 }
 
+// One at a time is in order: then nothing passes what cannot be started.
+bool Queue::holds_all() const { return start_holds_.any() && options_.concurrency == 1; }
+
+const StartHolds::Hold* Queue::hold_of(const Task& task) const {
+  if (!start_holds_.any()) return nullptr;
+  return holds_all() ? &start_holds_.first() : start_holds_.find(executor_of(task));
+}
+
 // What is early takes no slot: what is due is claimed beside it as if it were not there, and shares
 // the room ahead with it.
 bool Queue::may_claim(const Task& task, bool due) const {
@@ -75,7 +83,7 @@ std::shared_ptr<const Task> Queue::next_ahead(Instant now) {
     return nullptr;
   }
   auto task = schedule_.next_delayed();
-  if (!task || is_orphan(*task) || !task->serial_key.empty()) return nullptr;
+  if (!task || is_orphan(*task) || !task->serial_key.empty() || hold_of(*task)) return nullptr;
   const WallTime due = *due_of(*task);
   if (task->expire_at && *task->expire_at <= due) return nullptr;
   const WallTime opens = due - std::chrono::floor<std::chrono::milliseconds>(options_.preload);
@@ -113,9 +121,12 @@ void Queue::claim_next(Instant now, Effects& out) {
   rate_at_ = ahead_at_ = Instant::max();
   const bool paused = paused_ && !mutant(Mutant::kIgnorePause);
   if (drain_ != Drain::kNone || paused || !lease_.trusted(now)) return;
-  if (!listing_.complete() || !control_known_) return;
+  if (!listing_.complete() || !control_known_ || holds_all()) return;
   while (commits_.has_room(now)) {
     auto task = schedule_.next(wall(now));
+    for (; task && hold_of(*task); task = schedule_.next(wall(now))) {
+      schedule_.set_aside(task->key);
+    }
     const bool due = task != nullptr;
     if (!due) task = next_ahead(now);
     if (!task) return;

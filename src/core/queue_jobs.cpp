@@ -112,7 +112,11 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
   }
   Attempt* attempt = attempts_.find(event.attempt);
   if (attempt == nullptr) return;  // of a term that is over
-  adaptive_.ran(now - attempt->started_at);
+  const bool was_started = event.ending != JobEnding::kNotStarted;
+  if (was_started) {
+    adaptive_.ran(now - attempt->started_at);
+    if (!start_holds_.empty()) start_holds_.started(executor_of(*attempt->task));
+  }
   if (attempt->stop == Attempt::StopReason::kWithdrawn) {
     const std::string key = attempt->task->key;
     out.emplace_back(Fact{Fact::Kind::kWithdrawn,
@@ -125,6 +129,7 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
     listing_.fetch(key);  // it may have been written anew while the job was being stopped
     return;
   }
+  if (!was_started) return put_off(now, *attempt, event.error, out);
   if (event.ending == JobEnding::kDone) return finish(now, *attempt, event, out);
   switch (attempt->stop) {
     case Attempt::StopReason::kTimeout:
@@ -228,6 +233,25 @@ Instant Queue::backoff_end(Instant now, const Attempt& attempt, std::uint32_t fa
   const double capped = grown < most ? grown : most;
   const double jittered = capped * (1.0 - backoff.jitter * random_.fraction());
   return now + Duration{static_cast<Duration::rep>(jittered)};
+}
+
+// Nothing of it ran, also where it may run at most once: as if it had not been claimed. It comes
+// first again.
+void Queue::put_off(Instant now, Attempt& attempt, const std::string& error, Effects& out) {
+  const Task& task = *attempt.task;
+  Fact fact{Fact::Kind::kGivenBack, task.key, task.stamp.attempt, attempt.token, error, {}};
+  const std::string executor{executor_of(task)};
+  if (const auto* hold = start_holds_.failed(now, executor, error)) {
+    fact.kind = Fact::Kind::kNotStarted;
+    fact.took = hold->wait;
+  }
+  out.emplace_back(std::move(fact));
+  Stamp stamp = task.stamp;
+  stamp.taken = false;
+  stamp.claim.reset();
+  stamp.error = error;
+  if (!mutant(Mutant::kCountUnstarted)) --stamp.attempt;
+  restamp(now, attempt, Purpose::kGiveBack, std::move(stamp));
 }
 
 // Not the task's fault. Given back in order it counts as never begun; `lost` counts as a lost

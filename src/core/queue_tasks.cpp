@@ -32,6 +32,11 @@ const TypePolicy* Queue::policy_of(const Task& task) const {
   return options_.any_type ? &*options_.any_type : nullptr;
 }
 
+// The name that its executor has in the configuration.
+std::string_view Queue::executor_of(const Task& task) const {
+  return options_.types.contains(task.type) ? std::string_view{task.type} : "*";
+}
+
 void Queue::take_in(Instant now, const StoredRecord& record, Effects& out) {
   const std::string& key = key_of_record(record);
   const std::uint64_t index = index_of_record(record);

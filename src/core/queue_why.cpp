@@ -76,6 +76,10 @@ void Queue::why_waiting(Instant now, const Task& task, std::vector<Reason>& reas
   why_none(reasons);
   const bool startable = schedule_.startable(task.key);
   if (!startable) reasons.push_back({.kind = Kind::kNoExecutor, .text = task.type});
+  if (const auto* hold = startable ? hold_of(task) : nullptr) {
+    reasons.push_back(
+        {.kind = Kind::kCannotStart, .text = hold->error, .until = wall(hold->until)});
+  }
   const auto due = due_of(task);
   const bool waits_for_time = due && *due > wall(now);
   if (waits_for_time) {

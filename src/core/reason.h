@@ -24,6 +24,7 @@ struct Reason {
     kTooLarge,      // it cannot be rewritten, so it is left where it is
     kUnnameable,    // its key is not UTF-8, so that Consul does not tell it
     kNoExecutor,    // text: the type
+    kCannotStart,   // until; text: why the host could not start the last one
     kNotDue,        // until
     kBackoff,       // until; text: the last failure
     kRefused,       // until; text: why it may not be written

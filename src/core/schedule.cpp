@@ -27,8 +27,9 @@ void Schedule::put(std::shared_ptr<const Task> task, bool startable, bool holds_
   if (known_.find(task->key) != nullptr && !erase_distant(task->key)) {
     if (const auto it = tasks_.find(task->key); it != tasks_.end()) {
       const auto known = it->second.task;
+      const bool aside = it->second.aside;
       erase(it);
-      if (known->serial_key != task->serial_key) release(*known);
+      if (aside || known->serial_key != task->serial_key) release(*known);
     }
   }
   const Task* raw = task.get();
@@ -78,6 +79,25 @@ void Schedule::take(std::string_view key) {
   const auto task = it->second.task;
   if (!task->serial_key.empty()) lanes_[task->serial_key].holder = task->key;
   erase(it);
+}
+
+void Schedule::set_aside(std::string_view key) {
+  const auto it = tasks_.find(key);
+  if (it == tasks_.end() || !it->second.ready) return;
+  ready_.erase(it);
+  it->second.ready = false;
+  it->second.aside = true;
+  aside_.insert(it);
+  const Task& task = *it->second.task;
+  if (!task.serial_key.empty()) lanes_[task.serial_key].holder = task.key;
+}
+
+void Schedule::bring_back() {
+  for (const Tasks::iterator it : aside_) {
+    it->second.aside = false;
+    it->second.ready = true;
+  }
+  ready_.merge(aside_);
 }
 
 void Schedule::release(const Task& task) {
@@ -154,7 +174,9 @@ void Schedule::doubt_distant() {
 void Schedule::drop_from_orders(Tasks::iterator it) {
   Waiting& waiting = it->second;
   const Task& task = *waiting.task;
-  if (waiting.parked) {
+  if (waiting.aside) {
+    aside_.erase(it);
+  } else if (waiting.parked) {
     parked_ -= lanes_.find(task.serial_key)->second.parked.erase(it);
   } else if (waiting.ready) {
     if (*ready_.begin() == it) {  // most often, and found without a search
@@ -172,6 +194,7 @@ void Schedule::drop_from_orders(Tasks::iterator it) {
 
 void Schedule::clear() {
   ready_.clear();
+  aside_.clear();
   delayed_.clear();
   expiring_.clear();
   lanes_.clear();

@@ -10,6 +10,9 @@
 // that it need not be in memory: that it is there, its version and when it is due are all that is
 // known of it, and not even its key, until it is forgotten in order to be read again.
 //
+// What cannot be started for now is set aside, when it is offered, and keeps its lane: what comes
+// after it there does not pass it.
+//
 // Tasks of one serialKey share a lane, which one task at a time holds: from its claim to its end,
 // over retries too, so that order is kept. Ready tasks of a held lane are parked, and come back to
 // the ready ones one by one.
@@ -49,6 +52,9 @@ class Schedule {
   /// The task is claimed: it leaves the schedule, and holds its lane until release() or until it
   /// was put back and removed.
   void take(std::string_view key);
+  /// The task, which is ready, is not offered until bring_back(); it holds its lane meanwhile.
+  void set_aside(std::string_view key);
+  void bring_back();
   /// A task that was taken has ended.
   void release(const Task& task);
   void clear();
@@ -99,8 +105,8 @@ class Schedule {
 
   [[nodiscard]] std::size_t size() const { return tasks_.size() + distant_; }
   [[nodiscard]] std::size_t distant_size() const { return distant_; }
-  /// Of what is due, what waits for its lane included.
-  [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_; }
+  /// Of what is due, what waits for its lane or was set aside included.
+  [[nodiscard]] std::size_t ready_size() const { return ready_.size() + parked_ + aside_.size(); }
 
   /// Of what is due, what is not known to wait for its lane.
   [[nodiscard]] std::size_t offered_size() const { return ready_.size(); }
@@ -117,6 +123,7 @@ class Schedule {
     bool startable = true;
     bool ready = false;
     bool parked = false;
+    bool aside = false;
   };
   using Tasks = std::map<std::string_view, Waiting>;
   struct ByOrder {
@@ -143,6 +150,7 @@ class Schedule {
   std::size_t distant_ = 0;
   WallTime next_distant_ = WallTime::max();  // of some that are gone, too
   std::set<Tasks::iterator, ByOrder> ready_;
+  std::set<Tasks::iterator, ByOrder> aside_;
   std::set<const Task*, ByDue> delayed_;
   std::set<std::pair<WallTime, std::string_view>> expiring_;
   std::map<std::string, Lane, std::less<>> lanes_;  // by serialKey

@@ -46,6 +46,18 @@ Ending ending_of(const Exited& exited) {
   return Ending::kRetry;
 }
 
+// What the next program would come upon, too, whatever its name; but what may come of limits of its
+// own.
+bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
+  if (failed.step == Step::kClone || failed.step == Step::kSession ||
+      failed.step == Step::kInputOutput) {
+    return true;
+  }
+  const bool shortage = failed.error == ENOMEM || failed.error == EAGAIN ||
+                        failed.error == EMFILE || failed.error == ENFILE || failed.error == EIO;
+  return shortage && program.limits.empty();
+}
+
 // "cannot run /opt/x: No such file or directory"
 std::string failure_text(const SpawnFailed& failed, const Program& program) {
   std::string text =
@@ -88,7 +100,9 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end) {
     if (exit.ending != Ending::kDone) exit.error = cause_text(exited->cause) + exit_text(*exited);
   } else if (const auto* failed = std::get_if<SpawnFailed>(&end.how)) {
     const bool lease = failed->step == Step::kLease;
-    exit.ending = lease ? Ending::kStopped : Ending::kRetry;
+    exit.ending = lease                              ? Ending::kStopped
+                  : is_hosts_fault(*failed, program) ? Ending::kNotStarted
+                                                     : Ending::kRetry;
     exit.error = lease ? "the lease ran out before it started" : failure_text(*failed, program);
   } else {
     exit.ending = Ending::kStopped;

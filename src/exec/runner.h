@@ -27,10 +27,11 @@ struct Attempt {
 };
 
 enum class Ending {
-  kDone,       ///< finish the task
-  kRetry,      ///< it failed; try again while attempts are left
-  kPermanent,  ///< it failed; trying again cannot help
-  kStopped,    ///< it ended because stop() was called or the lease ran out
+  kDone,        ///< finish the task
+  kRetry,       ///< it failed; try again while attempts are left
+  kPermanent,   ///< it failed; trying again cannot help
+  kStopped,     ///< it ended because stop() was called or the lease ran out
+  kNotStarted,  ///< nothing of it ran, for want of what the host should have
 };
 
 /// How an attempt ended. `error` is one line for a person ("exit status 3", "killed by signal 9

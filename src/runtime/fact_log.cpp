@@ -45,6 +45,10 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "done"};
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
+    case Kind::kNotStarted:
+      return {Level::kWarn,
+              "this host cannot start its job; it goes back to the queue, and does not count as an "
+              "attempt"};
     case Kind::kDead:
       return {Level::kError, "failed for good; it goes to the dead letters"};
     case Kind::kGivenBack:
@@ -121,14 +125,14 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
   // What was never begun is the business of who withdrew it: a hundred thousand by one command.
   if (fact.kind == Kind::kWithdrawn && fact.attempt == 0) wording.level = Level::kDebug;
   if (!logs(wording.level)) return;
-  const bool failed = fact.kind == Kind::kFailed;
+  const bool again = fact.kind == Kind::kFailed || fact.kind == Kind::kNotStarted;
   log(wording.level, wording.message,
       {{"queue", queue},
        {"task", fact.key},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
        {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
        {text_name(fact.kind), fact.text},
-       {failed ? "again_in" : "took",
+       {again ? "again_in" : "took",
         fact.took > Duration::zero()
             ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
             : ""}});

@@ -29,6 +29,8 @@ core::JobEnding to_core(exec::Ending ending) {
       return core::JobEnding::kPermanent;
     case exec::Ending::kStopped:
       return core::JobEnding::kStopped;
+    case exec::Ending::kNotStarted:
+      return core::JobEnding::kNotStarted;
   }
   return core::JobEnding::kRetry;
 }
@@ -298,7 +300,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   const auto refuse = [&](std::string error) {
     core::JobExited exit;
     exit.attempt = effect.attempt;
-    exit.ending = core::JobEnding::kRetry;
+    exit.ending = core::JobEnding::kNotStarted;
     exit.error = std::move(error);
     inbox_->put(std::move(exit));
   };

@@ -38,6 +38,8 @@ std::string_view reason_name(Kind kind) {
       return "unnameable";
     case Kind::kNoExecutor:
       return "no_executor";
+    case Kind::kCannotStart:
+      return "cannot_start";
     case Kind::kNotDue:
       return "not_due";
     case Kind::kBackoff:
@@ -115,6 +117,9 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
     case Kind::kNoExecutor:
       return "the leader has no executor for type " + reason.text +
              R"(; configure one, or "*" for all types)";
+    case Kind::kCannotStart:
+      return "the leader's host cannot start jobs now, and tries again at " + until + ": " +
+             reason.text;
     case Kind::kNotDue:
       return "it is not due until " + until;
     case Kind::kBackoff:

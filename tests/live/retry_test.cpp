@@ -1,5 +1,8 @@
 // How tasks end that do not end well: failures, and tasks that are withdrawn.
 
+#include <filesystem>
+#include <fstream>
+
 #include <doctest/doctest.h>
 
 #include "process.h"
@@ -52,6 +55,35 @@ TEST_CASE("a task that fails once and then succeeds is done") {
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.runs().size() == 2);
   CHECK(world.dead() == 0);
+}
+
+TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
+  World world;
+  const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"delivery", "at_most_once"}});
+  world.submit("before", 999);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  // Where jobs leave what they hand over there is a file now, so that no directory can be made.
+  const std::filesystem::path scratch = daemon->state_dir() + "/scratch";
+  std::filesystem::remove_all(scratch);
+  { const std::ofstream in_the_way{scratch}; }
+
+  world.submit("1", 1000);
+  world.submit("2", 1001);
+  REQUIRE(eventually([&] { return daemon->logged("this host cannot start its job"); }));
+  REQUIRE(eventually([&] {
+    const json record = world.kv.get_json(world.task_key("1"));
+    return record.value("taskError", "").find("cannot make the directory") != std::string::npos &&
+           record.value("taskTaken", "") == "false" && record.value("taskAttempt", 0) == 0;
+  }));
+  CHECK(world.dead() == 0);
+  CHECK(world.journal.runs().size() == 1);
+
+  std::filesystem::remove(scratch);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 0);
+  REQUIRE(world.journal.run("1").has_value());
+  CHECK(world.journal.run("1")->attempt == 1);
+  CHECK(world.journal.run("1")->begin_ns < world.journal.run("2")->begin_ns);
 }
 
 TEST_CASE("exit code 65 is a dead letter at once") {

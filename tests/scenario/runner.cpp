@@ -223,6 +223,7 @@ class Scenario {
     if (daemon == nullptr || exits != "exits") return "which job?";
     const JobEnding ending = how == "done"        ? JobEnding::kDone
                              : how == "permanent" ? JobEnding::kPermanent
+                             : how == "unstarted" ? JobEnding::kNotStarted
                                                   : JobEnding::kRetry;
     cluster_.end_job(*daemon, key, ending, rest_of(line));
     return {};

@@ -302,6 +302,7 @@ void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
   History& history = records_[record];
   const bool by_itself = job.ends <= job.dies;
   if (!daemon.queue && !by_itself) ++history.crashed;
+  if (how == JobEnding::kNotStarted) --history.starts;
   // A condition of its writes may not hold, or it was told to stop: then it may run again.
   const bool conditional = std::any_of(job.plan.writes.begin(), job.plan.writes.end(),
                                        [](const KvWrite& write) { return write.cas.has_value(); });

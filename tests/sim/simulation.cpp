@@ -137,6 +137,9 @@ JobPlan Simulation::plan(const Task& task) {
   if (phase_ == Phase::kHang) return {};
   if (phase_ == Phase::kOrder || phase_ == Phase::kAnew)
     return {between(1ms, 50ms), JobEnding::kDone, {}};
+  if (phase_ == Phase::kFaults && strikes(Misfortune::kUnstarted)) {
+    return {between(Duration::zero(), 5ms), JobEnding::kNotStarted, "no process"};
+  }
   const bool hangs = phase_ == Phase::kFaults && strikes(Misfortune::kHang);
   JobPlan plan{between(1ms, hangs ? 60s : 300ms), JobEnding::kDone, {}};
   if (strikes(Misfortune::kFail)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};

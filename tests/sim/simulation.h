@@ -54,7 +54,8 @@ namespace lictor::core::test {
   X(ClockStep, "clocks set by seconds", 0.03)                     \
   X(ClockDays, "clocks set by days", 0.02)                        \
   X(Hang, "jobs that hang", 0.3)                                  \
-  X(Fail, "jobs that fail", 0.2)
+  X(Fail, "jobs that fail", 0.2)                                  \
+  X(Unstarted, "jobs that cannot be started", 0.1)
 
 enum class Misfortune {
 #define LICTOR_MISFORTUNE(name, what, p) k##name,

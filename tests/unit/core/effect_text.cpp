@@ -102,6 +102,7 @@ std::string fact_name(Fact::Kind kind) {
                                      "started",
                                      "done",
                                      "failed",
+                                     "not started",
                                      "dead",
                                      "given back",
                                      "owner lost",

@@ -237,6 +237,7 @@ Committed FakeStore::commit(const Commit& commit) {
     failures.push_back(
         {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
   }
+  std::map<std::string_view, std::uint64_t> within;  // operations see earlier ones
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {
     const Op& op = commit.ops[i];
     using Part = Committed::Part;
@@ -265,7 +266,9 @@ Committed FakeStore::commit(const Commit& commit) {
       continue;
     }
     const auto it = tasks_.find(key);
-    const std::uint64_t index = it == tasks_.end() ? 0 : index_of(it->second);
+    const std::uint64_t before = it == tasks_.end() ? 0 : index_of(it->second);
+    const std::uint64_t after = std::holds_alternative<RestampOp>(op) ? index_ + 1 : 0;
+    const std::uint64_t index = std::exchange(within.try_emplace(key, before).first->second, after);
     if (const auto* restamp = std::get_if<RestampOp>(&op)) {
       if (index == 0 || (index != restamp->index && !mutant(Mutant::kNoCas)))
         fail(OpFailure::kStale, Part::kTask, "index is stale");

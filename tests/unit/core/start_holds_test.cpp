@@ -1,0 +1,169 @@
+// What the host could not even start: no attempt, no hurry, and nothing passes it that may not.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+// While `ill`, no job of type "program" can be started; all others end after a moment.
+struct Ill : Alone {
+  explicit Ill(QueueOptions options) : Alone(std::move(options)) {
+    cluster.plan = [this](const Task& task) {
+      if (ill && task.type == "program") {
+        return JobPlan{Duration::zero(), JobEnding::kNotStarted, "no process"};
+      }
+      return JobPlan{1ms, JobEnding::kDone, {}};
+    };
+  }
+  void put(const std::string& id, const std::string& type, const std::string& serial_key = {}) {
+    Task& task = cluster.make(id);
+    task.type = type;
+    task.serial_key = serial_key;
+    cluster.store.put(task);
+  }
+  void pause(bool paused) {
+    cluster.store.control(paused, "");
+    cluster.run_for(100ms);
+  }
+  Keys done() { return {cluster.done.begin(), cluster.done.end()}; }
+
+  bool ill = true;
+};
+
+QueueOptions with_types(std::uint32_t concurrency) {
+  QueueOptions options = options_of("a");
+  options.concurrency = concurrency;
+  options.types["program"] = *options.any_type;
+  return options;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("what could not be started does not count, and is tried again after 1s, 2s, 4s") {
+  QueueOptions options = with_types(1);
+  options.types["program"].max_attempts = 1;
+  options.types["program"].delivery = Delivery::kAtMostOnce;
+  Ill a{options};
+  a.put("1", "program");
+  const std::pair<Duration, std::size_t> table[] = {
+      {100ms, 1}, {800ms, 1}, {200ms, 2}, {1800ms, 2}, {200ms, 3}, {3800ms, 3}, {200ms, 4}};
+  for (const auto& [time, starts] : table) {
+    a.cluster.run_for(time);
+    CHECK(a.cluster.started.size() == starts);
+  }
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no process");
+  a.cluster.run_for(1h);
+  const std::size_t starts = a.cluster.started.size();
+  CHECK(starts > 60);  // once a minute
+  CHECK(starts < 70);
+  CHECK(count(a.daemon, Fact::Kind::kNotStarted) == starts);
+  a.ill = false;
+  REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
+  CHECK(a.done() == Keys{"record 1"});
+  CHECK(a.cluster.store.dead.empty());
+
+  a.ill = true;  // one has started since: from the beginning again
+  a.put("2", "program");
+  a.cluster.run_for(900ms);
+  CHECK(a.cluster.started.size() == starts + 2);
+  a.cluster.run_for(200ms);
+  CHECK(a.cluster.started.size() == starts + 3);
+}
+
+TEST_CASE("one at a time, nothing passes what cannot be started") {
+  QueueOptions options = with_types(1);
+  options.prefetch = 8;
+  Ill a{options};
+  a.pause(true);
+  a.put("1", "program");
+  a.put("2", "function");
+  a.put("3", "function");
+  a.pause(false);
+  a.cluster.run_for(10s);
+  CHECK(a.done().empty());
+  CHECK(a.cluster.started == Keys(a.cluster.started.size(), "tasks/1"));
+  CHECK(a.daemon.queue->claimed_ahead() == 0);  // another leader would find nothing lost
+  a.ill = false;
+  a.cluster.started.clear();
+  REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3"});
+}
+
+TEST_CASE("side by side, others go on, but for those of its serialKey") {
+  Ill a{with_types(4)};
+  a.cluster.exclusive = false;
+  a.pause(true);
+  a.put("1", "program", "db");
+  a.put("2", "function", "db");
+  a.put("3", "function");
+  a.put("4", "program");
+  a.put("5", "function", "db");
+  a.put("6", "program", "disk");
+  a.put("7", "function", "disk");
+  a.pause(false);
+  a.cluster.run_for(10s);
+  CHECK(a.done() == Keys{"record 3"});
+  CHECK(a.daemon.queue->waiting() == 6);
+  CHECK_FALSE(a.daemon.queue->drained());
+
+  SUBCASE("until it can be started") { a.ill = false; }
+  SUBCASE("or is withdrawn, or due later") {
+    a.cluster.store.remove("tasks/1");
+    a.cluster.store.remove("tasks/4");
+    Task& later = a.cluster.make("6");
+    later.type = "program";
+    later.serial_key = "disk";
+    later.execute_at = a.cluster.wall() + 24h;
+    a.cluster.store.put(later);
+    a.cluster.run_for(500ms);
+    CHECK(a.done() == Keys{"record 2", "record 3", "record 5", "record 7"});
+    a.cluster.store.remove("tasks/6");
+  }
+  REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
+  const auto began = [&](const char* key) {
+    return std::find(a.cluster.started.rbegin(), a.cluster.started.rend(), key);
+  };
+  CHECK(began("tasks/5") < began("tasks/2"));  // from the end
+  if (!a.ill) CHECK(began("tasks/2") < began("tasks/1"));
+}
+
+TEST_CASE("a reload may be what it waits for") {
+  Ill a{with_types(1)};
+  a.put("1", "program");
+  a.cluster.run_for(1min);
+  a.ill = false;
+  const std::size_t starts = a.cluster.started.size();
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(a.daemon.options)});
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.size() == starts + 1);
+  CHECK(a.idle());
+}
+
+TEST_CASE("why: the host cannot start it") {
+  for (const std::uint32_t concurrency : {1U, 4U}) {
+    CAPTURE(concurrency);
+    Ill a{with_types(concurrency)};
+    a.cluster.exclusive = false;
+    a.put("1", "program");
+    a.cluster.run_for(500ms);
+    const auto why = a.daemon.queue->why(a.cluster.now, "tasks/1");
+    REQUIRE(why.size() == 1);
+    CHECK(why[0].kind == Reason::Kind::kCannotStart);
+    CHECK(why[0].text == "no process");
+    REQUIRE(why[0].until);
+    CHECK(*why[0].until > a.cluster.wall());
+    CHECK(*why[0].until < a.cluster.wall() + 1s);
+  }
+}
+
+TEST_SUITE_END();
