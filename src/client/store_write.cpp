@@ -115,6 +115,12 @@ Result<void> Store::take_in(const http::Response& response, const std::vector<Re
     }
     return {};
   }
+  if (const auto index =
+          replied(response, 200) ? wire::read_txn_index(response.body) : std::nullopt) {
+    created.index = *index;  // of all that it made
+    left.clear();
+    return {};
+  }
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!answered || !reply) return tl::unexpected(store_error(doing, response));
