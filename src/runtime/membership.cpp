@@ -163,7 +163,12 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
            wire::describe(response));
 }
 
+// A server that has just started may say so of a session that lives; the next one would find its
+// entries held by that, and take it for another daemon's.
 void Membership::lose(Instant now) {
+  if (!session_.empty()) {
+    send(put("/v1/session/destroy/" + wire::query_value(session_)), &Membership::on_destroyed);
+  }
   session_.clear();
   state_ = State::kNone;
   next_at_ = now;

@@ -57,6 +57,7 @@ class Membership : public Task {
   void create();
   void renew();
   void acquire(Instant now);
+  void on_destroyed(Instant, const std::string&, const http::Response&) {}
   void on_created(Instant now, const std::string&, const http::Response& response);
   void on_renewed(Instant now, const std::string&, const http::Response& response);
   void on_acquired(Instant now, const std::string& key, const http::Response& response);

@@ -94,20 +94,22 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("a session that is gone is made anew") {
+TEST_CASE("a session that is gone, or is said to be, is ended and made anew") {
   Scene scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
-               reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+               reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   scene.now += 10s;
   scene.settle(*membership);
-  CHECK(scene.asked(4) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
+  CHECK(scene.asked(3) == "PUT /v1/session/destroy/5e55-1");
+  CHECK(scene.asked(5) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
   CHECK(scene.consul.all_asked());
 }
 
 TEST_CASE("a daemon that comes back takes up the session that it had, if it still lives") {
   Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
-               reply(404, "not found"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+               reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),
+               reply(200, "true")}};
   scene.settle(*scene.start());
   const auto second = scene.start();  // the first was killed: it has withdrawn nothing
   scene.settle(*second);
@@ -116,7 +118,7 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
   const auto third = scene.start();
   scene.settle(*third);
   CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
-  CHECK(scene.asked(6) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
+  CHECK(scene.asked(7) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
   CHECK(scene.consul.all_asked());
 }
 
