@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -327,6 +328,10 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
 int run_command(int argc, char** argv, const Registry& registry) {
   try {
     return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
+  } catch (const std::system_error& error) {  // of std::thread
+    std::fprintf(stderr, "lictor: cannot start a thread: %s; raise the limit of processes\n",
+                 error.what());
+    return cli::kFailed;
   } catch (const std::exception& error) {  // out of memory, most likely
     std::fprintf(stderr, "lictor: %s\n", error.what());
     return cli::kFailed;

@@ -167,6 +167,11 @@ void OperatingCommands::add_retry(CLI::App& app) {
   add_filter(retry_, all, "--type", retry_options_.type, "Only those of this type", "TYPE");
   add_filter(retry_, all, "--reason", retry_options_.reason, "Only those of this reason", "TEXT");
   retry_->add_flag("--drop-expiry", retry_options_.drop_expiry, "Take expireAt out");
+  // Nothing is lost by it, so nothing is asked; what is said to the others may be said to it.
+  retry_
+      ->add_flag_function(
+          "--yes", [](std::int64_t) {}, "Do not ask (it never does)")
+      ->needs(all);
 }
 
 void OperatingCommands::add_dead(CLI::App& app) {

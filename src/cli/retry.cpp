@@ -1,16 +1,23 @@
 #include "base/printable.h"
 #include "cli/bulk.h"
+#include "cli/exit_code.h"
 
 namespace lictor::cli {
+namespace {
+
+// What is refused is a dead letter; how it was asked for was right.
+int told(int code) { return code == kUsage ? kFailed : code; }
+
+}  // namespace
 
 Result<int> retry(const Client& client, const RetryOptions& options) {
   if (!options.all) {
     const auto result = each_of(options.ids, [&](const std::string& id) {
       return client.api.retry(id, options.drop_expiry);
     });
-    return tell_bulk(client, result, "retried", [](const TaskInfo& letter) {
+    return told(tell_bulk(client, result, "retried", [](const TaskInfo& letter) {
       return "dead letter " + printable(letter.id) + " is a waiting task again";
-    });
+    }));
   }
   note_odd_reason(client, options.reason);
   TaskFilter filter;
@@ -18,7 +25,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
   filter.reason = options.reason;
   const auto result = client.api.retry_all(filter, options.drop_expiry, progress_of(client));
   if (!result) return tl::unexpected(result.error());
-  return tell_bulk(client, *result, "retried", {});
+  return told(tell_bulk(client, *result, "retried", {}));
 }
 
 }  // namespace lictor::cli

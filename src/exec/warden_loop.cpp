@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -63,7 +66,13 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  LICTOR_ASSERT(epoll_ && ends_ && timer_ && signals_);
+  if (!epoll_ || !ends_ || !timer_ || !signals_) {
+    std::fprintf(stderr,
+                 "lictor: cannot make the warden's file descriptors: %s; raise the limit of open "
+                 "files\n",
+                 std::generic_category().message(errno).c_str());
+    _exit(EXIT_FAILURE);  // The daemon learns of it as of a death.
+  }
   watch_channel();
   if (daemon_) watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);

@@ -156,13 +156,13 @@ TEST_CASE("what cannot be tried again stays a dead letter, and one copy can be n
   World world;
   world.kv.put_json(world.dead_key("raw"), {{"raw", "not json"}, {"reason", "unreadable"}});
   const Output raw = lictor(world, {"retry", "raw"});
-  CHECK(raw.exit_code == 2);
+  CHECK(raw.exit_code == 1);
   says(raw, "could not be read as a task");
   json late = record_of();
   late["expireAt"] = "2026-01-01T00:00:00Z";
   put_letter(world, "late", late, "expired");
   const Output expired = lictor(world, {"retry", "late"});
-  CHECK(expired.exit_code == 2);
+  CHECK(expired.exit_code == 1);
   says(expired, "--drop-expiry");
   CHECK(lictor(world, {"retry", "late", "--drop-expiry"}).exit_code == 0);
   CHECK(world.kv.get_json(world.task_key("late")) == record_of());
@@ -194,7 +194,8 @@ TEST_CASE("all dead letters of a type or reason are tried again, many in a trans
   put_letter(world, "b", record_of("B"));
   put_letter(world, "c", record_of("A"), "owner lost");
   world.kv.put_json(world.task_key("a7"), record_of("A"));  // in the way
-  const Output output = lictor(world, {"retry", "--all", "--type", "A", "--reason", "failed"});
+  const Output output =
+      lictor(world, {"retry", "--all", "--yes", "--type", "A", "--reason", "failed"});
   CHECK(output.exit_code == 1);
   says(output, "retried 99 tasks, 1 refused");
   says(output, "task a7 exists");
