@@ -20,6 +20,7 @@ struct QueueStatus {
   std::size_t claimed_ahead = 0;  ///< claimed, and not started yet
   std::size_t running = 0;        ///< jobs on this host
   bool paused = false;            ///< as a leader knows
+  std::string cannot_start{};  ///< why the last job that was to start here could not; empty: none
 };
 
 struct Status {

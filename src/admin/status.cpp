@@ -50,6 +50,7 @@ Response status_response(Backend& backend) {
     told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
     told["running"] = queue.running;
     told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
+    if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
     queues.push_back(std::move(told));
   }
   const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);

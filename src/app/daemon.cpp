@@ -211,7 +211,7 @@ class Daemon {
                         : stopping_          ? Role::kDraining
                                              : Role::kLeading;
       status.queues.push_back({queue->name(), role, queue->waiting(), queue->claimed_ahead(),
-                               queue->running(), queue->paused()});
+                               queue->running(), queue->paused(), queue->cannot_start()});
     }
     return status;
   }

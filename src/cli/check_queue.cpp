@@ -24,7 +24,8 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;  // tasks that a finding names
+constexpr std::size_t kNamed = 3;                          // tasks that a finding names
+constexpr std::string_view kNotStarted = "not started: ";  // a taskError that is no attempt's
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
@@ -243,6 +244,8 @@ class QueueCheck {
     std::vector<std::string> unreadable;
     std::vector<std::string> large;
     std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
+    std::vector<std::string> unstarted;
+    std::string why_unstarted;
     std::size_t bytes = 0;
     std::size_t total = 0;
     const WallTime now = wall_now();
@@ -263,6 +266,10 @@ class QueueCheck {
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);
       if (view.state == TaskState::kUnnameable) unnameable.push_back(view.key);
       if (nothing_runs(view)) ++idle_types[view.type];
+      if (view.state == TaskState::kWaiting && view.error.starts_with(kNotStarted)) {
+        unstarted.push_back(view.id);
+        why_unstarted = view.error.substr(kNotStarted.size());
+      }
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
     const std::array<TaskState, 4> shown{TaskState::kRunning, TaskState::kOrphan,
@@ -291,6 +298,13 @@ class QueueCheck {
                        " that nothing here runs: " + some(types),
                    "give it one in the configuration, or one for \"*\"; nothing is wrong if the "
                    "daemons are programs of your own that register it");
+    }
+    if (!unstarted.empty()) {
+      report_.warn(
+          name("tasks"),
+          "the leader's host could not start " + some(unstarted) + ": " + printable(why_unstarted),
+          "no attempt was counted, and it tries again; mend that host, or hand the lead "
+          "over (\"lictor leader --step-down\")");
     }
     if (!folders.empty()) {
       report_.warn(

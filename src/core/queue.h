@@ -59,6 +59,10 @@ class Queue {
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] bool draining() const { return drain_ != Drain::kNone; }
+  /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
+  [[nodiscard]] std::string cannot_start() const {
+    return start_holds_.any() ? start_holds_.first().error : std::string{};
+  }
 
   /// What it holds in memory, for who checks that it stays bounded.
   struct Held {

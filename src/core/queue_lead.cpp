@@ -85,6 +85,7 @@ void Queue::end_term(Instant now, Effects& out) {
   });
   attempts_.clear();
   schedule_.clear();
+  start_holds_.clear();
   tombstones_.clear();
   burying_.clear();
   left_alone_.clear();

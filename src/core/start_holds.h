@@ -17,7 +17,8 @@ namespace lictor::core {
 class StartHolds {
  public:
   struct Hold {
-    Instant until = Instant::min();  // over; kept for what comes next
+    bool active = false;
+    Instant until{};  // of the last one, when it is over
     Duration wait{};
     std::string error;
   };
@@ -25,25 +26,27 @@ class StartHolds {
   /// A job of `executor` could not be started. Nothing: it is held for that already.
   const Hold* failed(Instant now, const std::string& executor, std::string error) {
     Hold& hold = holds_[executor];
-    if (hold.until > now) return nullptr;
-    hold.wait = std::clamp(2 * hold.wait, kFirst, kLongest);
+    if (hold.active) return nullptr;
+    const bool goes_on = hold.wait > Duration::zero() && now - hold.until <= hold.wait;
+    hold.wait = goes_on ? std::min(2 * hold.wait, kLongest) : kFirst;
     hold.until = now + hold.wait;
     hold.error = std::move(error);
+    hold.active = true;
     ++active_;
     return &hold;
   }
   /// One was started.
   void started(std::string_view executor) {
     const auto it = holds_.find(executor);
-    if (it != holds_.end() && it->second.until == Instant::min()) holds_.erase(it);
+    if (it != holds_.end() && !it->second.active) holds_.erase(it);
   }
   /// Returns whether a hold is over.
   bool release(Instant now) {
     if (active_ == 0) return false;
     const std::size_t before = active_;
     for (auto& [executor, hold] : holds_) {
-      if (hold.until == Instant::min() || hold.until > now) continue;
-      hold.until = Instant::min();
+      if (!hold.active || hold.until > now) continue;
+      hold.active = false;
       --active_;
     }
     return active_ != before;
@@ -56,14 +59,13 @@ class StartHolds {
   [[nodiscard]] bool any() const { return active_ != 0; }
   [[nodiscard]] const Hold* find(std::string_view executor) const {
     const auto it = holds_.find(executor);
-    return it == holds_.end() || it->second.until == Instant::min() ? nullptr : &it->second;
+    return it == holds_.end() || !it->second.active ? nullptr : &it->second;
   }
   /// The one that is over first; there must be one.
   [[nodiscard]] const Hold& first() const {
     const Hold* first = nullptr;
     for (const auto& [executor, hold] : holds_) {
-      if (hold.until == Instant::min()) continue;
-      if (first == nullptr || hold.until < first->until) first = &hold;
+      if (hold.active && (first == nullptr || hold.until < first->until)) first = &hold;
     }
     return *first;
   }

@@ -53,6 +53,7 @@ bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
       failed.step == Step::kInputOutput) {
     return true;
   }
+  if (failed.step == Step::kRun && failed.error == ETXTBSY) return true;  // being installed
   const bool shortage = failed.error == ENOMEM || failed.error == EAGAIN ||
                         failed.error == EMFILE || failed.error == ENFILE || failed.error == EIO;
   return shortage && program.limits.empty();

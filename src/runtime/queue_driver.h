@@ -65,6 +65,7 @@ class QueueDriver : public Task {
   [[nodiscard]] std::size_t waiting() const { return core_.waiting(); }
   [[nodiscard]] std::size_t claimed_ahead() const { return core_.claimed_ahead(); }
   [[nodiscard]] std::size_t running() const { return core_.running(); }
+  [[nodiscard]] std::string cannot_start() const { return core_.cannot_start(); }
 
  private:
   // Shared with callbacks that may come after the driver's end.

@@ -77,6 +77,13 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   }));
   CHECK(world.dead() == 0);
   CHECK(world.journal.runs().size() == 1);
+  const std::string config = world.folder.file("client.json");
+  write_text(config, "{}");
+  const Output check = run({LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul",
+                            world.consul.address(), "check"});
+  INFO(check.out);
+  CHECK(check.out.find("the leader's host could not start 1: cannot make the directory") !=
+        std::string::npos);
 
   std::filesystem::remove(scratch);
   REQUIRE(eventually([&] { return world.all_done(); }));

@@ -72,8 +72,11 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
                                   {"claimed_ahead", 1},
                                   {"running", 2},
                                   {"paused", false}});
+  CHECK_FALSE(told["queues"][1].contains("cannot_start"));
   CHECK(told["queues"][1]["waiting"].is_null());
   CHECK(told["queues"][1]["claimed_ahead"].is_null());
+  backend.known->queues[0].cannot_start = "no process";
+  CHECK(json::parse(get(backend, "/v1/status").body)["queues"][0]["cannot_start"] == "no process");
   backend.known.reset();
   CHECK(get(backend, "/v1/status").status == 503);
 }

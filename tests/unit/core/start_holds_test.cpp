@@ -61,7 +61,7 @@ TEST_CASE("what could not be started does not count, and is tried again after 1s
     CHECK(a.cluster.started.size() == starts);
   }
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
-  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no process");
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "not started: no process");
   a.cluster.run_for(1h);
   const std::size_t starts = a.cluster.started.size();
   CHECK(starts > 60);  // once a minute
@@ -92,11 +92,13 @@ TEST_CASE("one at a time, nothing passes what cannot be started") {
   a.cluster.run_for(10s);
   CHECK(a.done().empty());
   CHECK(a.cluster.started == Keys(a.cluster.started.size(), "tasks/1"));
+  CHECK(a.daemon.queue->cannot_start() == "no process");
   CHECK(a.daemon.queue->claimed_ahead() == 0);  // another leader would find nothing lost
   a.ill = false;
   a.cluster.started.clear();
   REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3"});
+  CHECK(a.daemon.queue->cannot_start().empty());
 }
 
 TEST_CASE("side by side, others go on, but for those of its serialKey") {
@@ -135,6 +137,19 @@ TEST_CASE("side by side, others go on, but for those of its serialKey") {
   };
   CHECK(began("tasks/5") < began("tasks/2"));  // from the end
   if (!a.ill) CHECK(began("tasks/2") < began("tasks/1"));
+}
+
+TEST_CASE("a hold that is long over says nothing of the next one") {
+  Ill a{with_types(1)};
+  a.put("1", "program");
+  a.cluster.run_for(20s);  // the last one was for 16 s
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(2min);
+  a.put("2", "program");
+  a.cluster.run_for(100ms);
+  const std::size_t starts = a.cluster.started.size();
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == starts + 1);
 }
 
 TEST_CASE("a reload may be what it waits for") {

@@ -20,6 +20,7 @@ TEST_CASE("what did not start for want of the host's is no failure of the job") 
   CHECK(ending(Step::kSession, EPERM) == Ending::kNotStarted);
   CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
   CHECK(ending(Step::kRun, ENFILE) == Ending::kNotStarted);
+  CHECK(ending(Step::kRun, ETXTBSY) == Ending::kNotStarted);
   CHECK(ending(Step::kDirectory, EIO) == Ending::kNotStarted);
 
   CHECK(ending(Step::kRun, ENOENT) == Ending::kRetry);
