@@ -328,9 +328,11 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
 int run_command(int argc, char** argv, const Registry& registry) {
   try {
     return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
-  } catch (const std::system_error& error) {  // of std::thread
-    std::fprintf(stderr, "lictor: cannot start a thread: %s; raise the limit of processes\n",
-                 error.what());
+  } catch (const std::system_error& error) {
+    // EAGAIN is what std::thread throws; others, of std::filesystem say, name what they are about.
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    std::fprintf(stderr, "lictor: %s%s%s\n", thread ? "cannot start a thread: " : "", error.what(),
+                 thread ? "; raise the limit of processes" : "");
     return cli::kFailed;
   } catch (const std::exception& error) {  // out of memory, most likely
     std::fprintf(stderr, "lictor: %s\n", error.what());

@@ -24,8 +24,7 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;                          // tasks that a finding names
-constexpr std::string_view kNotStarted = "not started: ";  // a taskError that is no attempt's
+constexpr std::size_t kNamed = 3;  // tasks that a finding names
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
@@ -266,9 +265,9 @@ class QueueCheck {
       if (view.state == TaskState::kTooLarge) large.push_back(view.id);
       if (view.state == TaskState::kUnnameable) unnameable.push_back(view.key);
       if (nothing_runs(view)) ++idle_types[view.type];
-      if (view.state == TaskState::kWaiting && view.error.starts_with(kNotStarted)) {
+      if (view.state == TaskState::kWaiting && view.error.starts_with(core::kNotStartedError)) {
         unstarted.push_back(view.id);
-        why_unstarted = view.error.substr(kNotStarted.size());
+        why_unstarted = view.error.substr(core::kNotStartedError.size());
       }
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);

@@ -249,7 +249,7 @@ void Queue::put_off(Instant now, Attempt& attempt, const std::string& error, Eff
   Stamp stamp = task.stamp;
   stamp.taken = false;
   stamp.claim.reset();
-  stamp.error = "not started: " + error;
+  stamp.error = std::string{kNotStartedError} + error;
   if (!mutant(Mutant::kCountUnstarted)) --stamp.attempt;
   restamp(now, attempt, Purpose::kGiveBack, std::move(stamp));
 }

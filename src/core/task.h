@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/options.h"
 #include "core/rare.h"
@@ -22,6 +23,9 @@ struct Claim {
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };
+
+/// How Stamp::error begins where the host could not even start the job, so that no attempt failed.
+inline constexpr std::string_view kNotStartedError = "not started: ";
 
 /// The fields that lictor writes into a record. Each rewrite carries all of them.
 struct Stamp {

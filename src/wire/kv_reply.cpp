@@ -250,8 +250,9 @@ Result<TxnReply> read_txn_reply(std::string_view body) { return read(body); }
 // With sixty claims it has sixty entries, of which this is all that counts.
 std::optional<std::uint64_t> read_txn_index(std::string_view body) {
   if (body.size() > Parsers::kMostBytes) return std::nullopt;
+  // One for each thread that reads such answers, which are few.
   thread_local simdjson::ondemand::parser parser{Parsers::kMostBytes};
-  thread_local std::string padded;  // as simdjson wants it
+  thread_local std::string padded;  // with the room behind the text that simdjson wants
   padded.reserve(body.size() + simdjson::SIMDJSON_PADDING);
   padded = body;
   const char* const name = mutant(Mutant::kCreateForModify) ? "CreateIndex" : "ModifyIndex";

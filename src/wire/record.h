@@ -32,9 +32,9 @@ struct KvEntry {
 /// names field, expectation and finding. `entry.key` must lie under the layout's tasks prefix.
 [[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
-/// The record with lictor's fields as in `stamp` and everything else as its producer wrote it;
-/// taskTaken keeps its place and its form (a string stays a string). `record` is one that
-/// read_record() took.
+/// The record with lictor's fields as in `stamp` and everything else as its producer wrote it, but
+/// for space where something was put in or taken out; taskTaken keeps its place and its form (a
+/// string stays a string). `record` is one that read_record() took.
 [[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
 
 /// The record as its producer wrote it: taskTaken false, lictor's other fields gone.

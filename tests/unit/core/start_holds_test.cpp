@@ -152,6 +152,20 @@ TEST_CASE("a hold that is long over says nothing of the next one") {
   CHECK(a.cluster.started.size() == starts + 1);
 }
 
+TEST_CASE("a new term begins without a hold") {
+  Ill a{with_types(1)};
+  a.put("1", "program");
+  a.cluster.run_for(35s);  // on hold for another half a minute
+  const std::size_t terms = count(a.daemon, Fact::Kind::kLeading);
+  a.cluster.kill_session();
+  REQUIRE(a.cluster.run_until([&] { return count(a.daemon, Fact::Kind::kLeading) > terms; }, 5min));
+  const std::size_t starts = a.cluster.started.size();
+  a.cluster.run_for(200ms);
+  CHECK(a.cluster.started.size() == starts + 1);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started.size() == starts + 2);
+}
+
 TEST_CASE("a reload may be what it waits for") {
   Ill a{with_types(1)};
   a.put("1", "program");
