@@ -37,9 +37,12 @@ struct RememberSession {
   std::string session;
 };
 
+/// `held_at`: 0, or the ModifyIndex at which the session holds the leader key already, and whose
+/// value is to be the holder's again.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
+  std::uint64_t held_at = 0;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
 /// lost could land after the same session acquired anew, and free the lock without lock-delay.
@@ -229,6 +232,7 @@ struct Fact {
     kLeaseLost,
     kLeaseExpired,
     kLeaseRegained,
+    kLeaderRestored,  // the leader key, which somebody else had written to
     kSteppingDown,
     kSteppedDown,
     kStopped,

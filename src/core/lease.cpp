@@ -74,6 +74,20 @@ void Lease::acquire(Instant now, Effects& out) {
   out.emplace_back(AcquireLock{lock_, session_});
 }
 
+// Whoever writes to the leader key leaves the lock ours, and nobody knows then who leads. Only
+// what is ours at this index is written: acquired anew it might have been another's in between.
+void Lease::restore(Instant now, std::uint64_t held_at, Effects& out) {
+  if (lock_ || mutant(Mutant::kIgnoreOverwrite)) return;
+  if (now < restore_from_) {
+    look_at_ = restore_from_;
+    return;
+  }
+  restore_from_ = now + kRetry;  // a stranger who writes again and again is not kept pace with
+  lock_ = requests_.next();
+  lock_sent_ = now;
+  out.emplace_back(AcquireLock{lock_, session_, held_at});
+}
+
 void Lease::renew(Instant now, Effects& out) {
   renew_at_ = now + options_.renew_interval;
   if (renew_) return;
@@ -108,6 +122,7 @@ void Lease::forget_requests(Effects& out) {
     *request = {};
   }
   read_again_ = false;
+  look_at_ = Instant::max();
 }
 
 void Lease::trouble(const std::string& what, const std::string& error, Effects& out) {
@@ -176,6 +191,7 @@ Lease::Change Lease::on(Instant now, const SessionRenewed& reply, Effects& out) 
 Lease::Change Lease::on(Instant now, const LockReplied& reply, Effects& out) {
   if (reply.request != lock_) return Change::kNone;
   lock_ = {};
+  if (holding()) return on_restored(now, reply, out);
   if (state_ != State::kAcquiring) return Change::kNone;
   using Answer = LockReplied::Answer;
   if (reply.answer != Answer::kUnknown && reply.answer != Answer::kRefused) in_trouble_ = false;
@@ -224,6 +240,18 @@ Lease::Change Lease::win(Instant sent_at, std::uint64_t index, Effects& out) {
   watch(0, out);
   out.emplace_back(ExtendLease{trusted_until_});
   return Change::kWon;
+}
+
+Lease::Change Lease::on_restored(Instant now, const LockReplied& reply, Effects& out) {
+  if (reply.answer == LockReplied::Answer::kAcquired) {
+    lock_index_ = reply.modify_index;
+    out.emplace_back(Fact{Fact::Kind::kLeaderRestored, {}, 0, 0, {}, {}});
+    read(now, out);  // what was written to it meanwhile
+    return proved(now, lock_sent_, out);
+  }
+  if (reply.answer == LockReplied::Answer::kRefused) restore_from_ = now + kRefusedRetry;
+  look_at_ = restore_from_;
+  return Change::kNone;
 }
 
 Lease::Change Lease::proved(Instant now, Instant sent_at, Effects& out) {
@@ -279,8 +307,8 @@ Lease::Change Lease::on_watch(Instant now, const LeaderRead& reply, Effects& out
   if (holding()) {
     // The watch is a default read, which may be stale: what it shows is a reason to look, no more.
     // What is not newer than our own acquisition is old news.
-    const bool ours = reply.session == session_;
-    if (!ours && reply.consul_index >= lock_index_) read(now, out);
+    const bool as_left = reply.session == session_ && reply.modify_index <= lock_index_;
+    if (!as_left && reply.consul_index >= lock_index_) read(now, out);
     // A key that is gone makes a watch wake on every write near it (CONSUL-FACTS.md 4.2).
     if (reply.found) {
       watch(reply.consul_index, out);
@@ -316,6 +344,7 @@ Lease::Change Lease::on_consistent_read(Instant now, const LeaderRead& reply, Ef
       }
       if (!ours) return lose(out);
       if (again) read(now, out);
+      if (reply.modify_index > lock_index_) restore(now, reply.modify_index, out);
       return proved(now, sent_at, out);
     case State::kResigning:
       if (ours) {
@@ -437,6 +466,10 @@ Lease::Change Lease::on_time(Instant now, Effects& out) {
     proof_at_ = now + options_.proof_interval();
     read(now, out);
   }
+  if (now >= look_at_) {
+    look_at_ = Instant::max();
+    read(now, out);
+  }
   if (now >= retry_at_) {
     retry_at_ = Instant::max();
     switch (state_) {
@@ -470,7 +503,7 @@ Lease::Change Lease::on_time(Instant now, Effects& out) {
 }
 
 Instant Lease::next_deadline() const {
-  Instant next = std::min({proof_at_, retry_at_, close_until_});
+  Instant next = std::min({proof_at_, look_at_, retry_at_, close_until_});
   if (!session_.empty() && state_ != State::kClosing) next = std::min(next, renew_at_);
   if (state_ == State::kLeading) next = std::min(next, trusted_until_);
   return next;

@@ -101,6 +101,8 @@ class Lease {
   void stand_by(Instant now, Effects& out);
   void watch(std::uint64_t index, Effects& out);
   void acquire(Instant now, Effects& out);
+  void restore(Instant now, std::uint64_t held_at, Effects& out);
+  Change on_restored(Instant now, const LockReplied& reply, Effects& out);
   void renew(Instant now, Effects& out);
   void read(Instant now, Effects& out);
   void unlock(Effects& out);
@@ -120,7 +122,7 @@ class Lease {
   State state_ = State::kIdle;
   std::string session_;
   std::string other_holder_;
-  std::uint64_t lock_index_ = 0;  // ModifyIndex of the leader key when we acquired it
+  std::uint64_t lock_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
   Instant last_proof_ = Instant::min();
   Instant trusted_until_ = Instant::min();
 
@@ -132,8 +134,10 @@ class Lease {
   // Deadlines; Instant::max() when none.
   Instant renew_at_ = Instant::max();
   Instant proof_at_ = Instant::max();
+  Instant look_at_ = Instant::max();   // at the leader key, which is to be restored
   Instant retry_at_ = Instant::max();  // of whatever the state waits for
   Instant close_until_ = Instant::max();
+  Instant restore_from_ = Instant::min();  // not before this
   Duration standoff_{};
   std::uint64_t watch_index_ = 0;
   bool closing_ = false;

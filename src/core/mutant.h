@@ -11,6 +11,7 @@ namespace lictor::core {
   X(RenewalProves, "a renewed session counts as a proof of leadership")                  \
   X(IgnoreExpiry, "jobs are not stopped when the lease runs out")                        \
   X(StartUntrusted, "jobs are started although the lease ran out")                       \
+  X(IgnoreOverwrite, "a leader key that a stranger wrote to is left as it is")           \
   X(ReleaseWithJobs, "the lock is released while jobs run")                              \
   X(UnknownIsRejected, "a lost reply is taken for a refusal")                            \
   X(UnknownIsApplied, "a lost reply is taken for a success")                             \

@@ -25,6 +25,9 @@ Wording wording_of(Kind kind) {
       return {Level::kWarn, "no proof of leadership within the lease; stopping its jobs"};
     case Kind::kLeaseRegained:
       return {Level::kInfo, "leadership is proved again"};
+    case Kind::kLeaderRestored:
+      return {Level::kWarn,
+              "somebody else wrote to the leader key; it names its holder again, who leads on"};
     case Kind::kSteppingDown:
       return {Level::kInfo, "asked to step down; what runs may finish, nothing more is started"};
     case Kind::kSteppedDown:

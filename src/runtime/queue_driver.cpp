@@ -204,7 +204,7 @@ void QueueDriver::step(Instant now) {
         event);
     const auto* lock = std::get_if<core::LockReplied>(&event);
     if (lock != nullptr && lock->answer != core::LockReplied::Answer::kUnknown) {
-      lock_asked_at_.reset();
+      lock_answered_ = true;
     }
   }
   if (events_.empty()) events_.emplace_back(core::TimePassed{});
@@ -249,8 +249,9 @@ void QueueDriver::send(const Effect& effect) {
 // What is asked once more, since nobody knows what became of it, is the same to the byte: Consul
 // changes nothing for it.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
-  if (!lock_asked_at_) lock_asked_at_ = wall_now();
-  dispatch(wire::encode(*binding_, effect, *lock_asked_at_), effect.request,
+  const bool anew = effect.held_at == 0 && std::exchange(lock_answered_, false);
+  if (anew) lock_since_ = wall_now();
+  dispatch(wire::encode(*binding_, effect, lock_since_), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 

@@ -118,7 +118,8 @@ class QueueDriver : public Task {
   Peak backlog_;
   Instant release_at_ = Instant::max();
   std::size_t jobs_since_release_ = 0;
-  std::optional<WallTime> lock_asked_at_;  // and there is no answer yet
+  WallTime lock_since_{};  // of what was last asked for the lock, as its value says
+  bool lock_answered_ = true;
   // The core's ids to the transport's and the carrier's.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;

@@ -212,7 +212,7 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
       event.error = describe(response);
       return event;
     }
-    event.modify_index = reply->results.front().modify_index;
+    event.modify_index = reply->results.back().modify_index;  // checks come before it
     event.answer = Answer::kAcquired;
     return event;
   }

@@ -126,6 +126,10 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   Txn txn;
   std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
   value += ",\"since\":" + json_quoted(format_rfc3339(at)) + '}';
+  if (effect.held_at != 0) {
+    txn.verb("check-index", binding.layout.leader_key).index(effect.held_at);
+    txn.verb("check-session", binding.layout.leader_key).session(effect.session);
+  }
   txn.verb("lock", binding.layout.leader_key).session(effect.session).value(value);
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }

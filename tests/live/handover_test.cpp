@@ -103,7 +103,9 @@ TEST_CASE("a stranger who overwrites the leader key takes nothing away") {
   world.submit("2", 1001);
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   const std::string session = world.leader_session();
+  const std::string before = world.kv.get(world.leader_key())->value;
   world.kv.put(world.leader_key(), "not yours");
+  REQUIRE(eventually([&] { return world.kv.get(world.leader_key())->value == before; }));
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
   CHECK(world.journal.ended() == 2);

@@ -436,6 +436,11 @@ void Simulation::check_leftovers() {
     cluster_.violation(std::to_string(cluster_.store.sessions()) + " sessions, of " +
                        std::to_string(cluster_.daemons().size()) + " daemons");
   }
+  const Daemon* leader = cluster_.leader();
+  const std::string holder = cluster_.store.read_leader({{}, true, 0}).holder;
+  if (leader != nullptr && holder != leader->name) {
+    cluster_.violation(leader->name + " leads, and the leader key names " + holder);
+  }
 }
 
 std::string Simulation::run() {

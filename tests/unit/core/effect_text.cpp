@@ -13,7 +13,9 @@ std::string text(const DestroySession& e) { return "destroy " + e.session; }
 std::string text(const RememberSession& e) {
   return e.session.empty() ? "forget the session" : "remember " + e.session;
 }
-std::string text(const AcquireLock& e) { return "acquire the lock with " + e.session; }
+std::string text(const AcquireLock& e) {
+  return (e.held_at == 0 ? "acquire the lock with " : "restore the leader key of ") + e.session;
+}
 std::string text(const ReleaseLock& e) { return "release the lock of " + e.session; }
 std::string text(const ReadLeader& e) {
   return e.consistent ? "prove leadership" : "watch the leader from " + std::to_string(e.index);
@@ -87,38 +89,17 @@ std::string effect_text(const Effect& effect) {
 }
 
 std::string fact_name(Fact::Kind kind) {
-  static constexpr std::array kNames{"campaigning",
-                                     "leading",
-                                     "lease lost",
-                                     "lease expired",
-                                     "lease regained",
-                                     "stepping down",
-                                     "stepped down",
-                                     "stopped",
-                                     "session created",
-                                     "session lost",
-                                     "lock-delay",
-                                     "claimed",
-                                     "started",
-                                     "done",
-                                     "failed",
-                                     "not started",
-                                     "dead",
-                                     "given back",
-                                     "owner lost",
-                                     "withdrawn",
-                                     "changed",
-                                     "too large",
-                                     "denied",
-                                     "store trouble",
-                                     "paused",
-                                     "control unreadable",
-                                     "resumed",
-                                     "no executor",
-                                     "result left out",
-                                     "unnameable",
-                                     "in a folder",
-                                     "unwritten"};
+  static constexpr std::array kNames{"campaigning",     "leading",        "lease lost",
+                                     "lease expired",   "lease regained", "leader key restored",
+                                     "stepping down",   "stepped down",   "stopped",
+                                     "session created", "session lost",   "lock-delay",
+                                     "claimed",         "started",        "done",
+                                     "failed",          "not started",    "dead",
+                                     "given back",      "owner lost",     "withdrawn",
+                                     "changed",         "too large",      "denied",
+                                     "store trouble",   "paused",         "control unreadable",
+                                     "resumed",         "no executor",    "result left out",
+                                     "unnameable",      "in a folder",    "unwritten"};
   static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kUnwritten) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }

@@ -85,6 +85,10 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
     return {effect.request, Answer::kRefused, 0, "Permission denied"};
   }
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
+  if (effect.held_at != 0 &&
+      (leader_.session != effect.session || leader_.modify_index != effect.held_at)) {
+    return {effect.request, Answer::kRefused, 0, "current modify index does not match"};
+  }
   const std::string value = node + '#' + std::to_string(incarnation);
   if (leader_.session == effect.session) {
     if (std::exchange(leader_.value, value) != value) leader_.modify_index = ++index_;

@@ -302,11 +302,66 @@ TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one 
 
 TEST_CASE("the leader key is overwritten by a stranger: the leader leads on, and can step down") {
   Two two;
+  const auto holder = [&] { return two.cluster.store.read_leader({{}, true, 0}).holder; };
+  two.cluster.run_for(1s);
   two.cluster.store.overwrite_leader_key();
+  REQUIRE(holder() == "a stranger");
+  two.cluster.run_for(10ms);
+  CHECK(holder() == "a");
+  CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);
   two.cluster.run_for(1min);
+  CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);
   CHECK(two.cluster.leader() == &two.a);
   two.cluster.store.control(false, "now");
   CHECK(two.until_leader(*two.b) < 1s);
+}
+
+TEST_CASE("a stranger who writes to the leader key all the time is answered at a measured pace") {
+  Two two;
+  const std::size_t before = all<AcquireLock>(two.a).size();
+  for (int i = 0; i < 1000; ++i) {
+    two.cluster.store.overwrite_leader_key();
+    two.cluster.run_for(10ms);
+  }
+  CHECK(all<AcquireLock>(two.a).size() - before > 15);
+  CHECK(all<AcquireLock>(two.a).size() - before <= 21);
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
+  CHECK(two.cluster.leader() == &two.a);
+}
+
+TEST_CASE("what is written to the leader key while it is being restored is found, too") {
+  Two two;
+  two.cluster.run_for(1s);
+  two.cluster.fault = [&](const Daemon&, const Effect& e) {
+    const auto* lock = std::get_if<AcquireLock>(&e);
+    Fault f;
+    if (lock != nullptr && lock->held_at != 0) f.back = 300ms;
+    return f;
+  };
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.run_for(200ms);
+  REQUIRE(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
+  two.cluster.store.overwrite_leader_key();  // the watch tells of it before that answer comes
+  two.cluster.run_for(2s);
+  CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
+}
+
+TEST_CASE("a leader key that was freed and taken meanwhile is not restored") {
+  Two two;
+  two.cluster.run_for(1s);
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    const auto* lock = std::get_if<AcquireLock>(&e);
+    Fault f;
+    if (&daemon == &two.a && lock != nullptr && lock->held_at != 0) f.out = 2s;
+    return f;
+  };
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.run_for(1s);
+  two.cluster.store.remove_leader_key();
+  two.cluster.run_for(5s);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 0);
 }
 
 TEST_CASE("a lock that may not be acquired is asked for now and then") {

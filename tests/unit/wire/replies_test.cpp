@@ -130,6 +130,12 @@ TEST_CASE("the lock") {
   const auto won = decode(effect, reply(200, results(kv(entry("l/q/leader", "", 234, "s")))));
   CHECK(won.answer == Answer::kAcquired);
   CHECK(won.modify_index == 234);
+  const auto restored = decode(AcquireLock{RequestId{3}, "s", 234},
+                               reply(200, results(kv(entry("l/q/leader", "", 234, "s")) + ',' +
+                                                  kv(entry("l/q/leader", "", 234, "s")) + ',' +
+                                                  kv(entry("l/q/leader", "", 240, "s")))));
+  CHECK(restored.answer == Answer::kAcquired);
+  CHECK(restored.modify_index == 240);
   const auto lost = [&](const std::string& text) {
     return decode(effect, reply(409, errors(what(text)))).answer;
   };

@@ -53,6 +53,12 @@ TEST_CASE("the lock is taken and released in a transaction, the release at one i
         R"(PUT /v1/txn [{"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
         R"("Value":")" +
             base64_encode(R"({"node":"a","since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
+  CHECK(text(encode(binding(), AcquireLock{{}, "5e55", 77}, at)) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
+        R"({"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)"
+        R"({"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
+        R"("Value":")" +
+            base64_encode(R"({"node":"a","since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
   CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77})) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
         R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55"}}])");
