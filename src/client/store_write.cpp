@@ -52,7 +52,7 @@ Error lost(const std::string& key, const http::Response& response) {
 }  // namespace
 
 std::size_t Store::batch_bytes(const Record& record) {
-  constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Index":0,"Value":""}}, and some
+  constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Value":""}}, and some
   return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
 }
 

@@ -41,6 +41,7 @@ Txn& Txn::value(std::string_view value) {
 }
 
 Txn& Txn::number(std::string_view before, std::uint64_t number) {
+  if (number == 0) return *this;
   std::array<char, 20> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   text_ += before;
