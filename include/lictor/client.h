@@ -143,6 +143,12 @@ struct PauseState {
   std::optional<WallTime> at;
 };
 
+/// How many tasks are written together.
+enum class SubmitOrder {
+  kAsGiven,  ///< none is there before those that come before it
+  kAny,      ///< whichever comes first: faster, for what may start in any order, or later
+};
+
 /// A producer's and an operator's access to one queue.
 ///
 ///   auto client = lictor::Client::open();
@@ -172,12 +178,13 @@ class Client {
   /// missing, what only lictor may say is taken out, all else is kept to the byte.
   [[nodiscard]] Result<Submitted> submit_record(std::string_view record);
 
-  /// As submit() for each, 63 in a transaction, several transactions at a time, and yet none of
-  /// them is there before those that come before it. Tasks without a time start in this order. What
-  /// became of each stands in its place; after one that Consul did not take for half a minute the
-  /// rest is not sent.
-  [[nodiscard]] std::vector<Result<Submitted>> submit_many(std::span<const NewTask> tasks,
-                                                           const Progress& progress = {});
+  /// As submit() for each, 63 in a transaction, several transactions at a time, and yet, unless
+  /// `order` says otherwise, none of them is there before those that come before it. Tasks without
+  /// a time are given one, in this order. What became of each stands in its place; after one that
+  /// Consul did not take for half a minute the rest is not sent.
+  [[nodiscard]] std::vector<Result<Submitted>> submit_many(
+      std::span<const NewTask> tasks, const Progress& progress = {},
+      SubmitOrder order = SubmitOrder::kAsGiven);
 
   [[nodiscard]] Result<TaskList> list(const TaskFilter& filter = {});
 

@@ -46,7 +46,9 @@ constexpr const char* kSubmitExamples =
     "With --ndjson each line is a record: {\"taskId\": \"42\", \"taskType\": \"Notify\", "
     "\"taskPara\": {}}.\n"
     "taskId and taskTime are made where they are missing, taskType is TYPE. Tasks without a time\n"
-    "of their own start in the order of the lines. The exit code is 1 if any line was refused.\n"
+    "of their own start in the order of the lines, and no line is there before those above it:\n"
+    "with --any-order it may be, which is faster, for what may start in any order, or later.\n"
+    "The exit code is 1 if any line was refused.\n"
     "\n"
     "Examples:\n"
     "  lictor submit CreateTableSpace --para instanceId=db7 --para initSize=8000\n"
@@ -266,6 +268,9 @@ class CommandLine {
                        "Write many: a record a line, from a file, or with - from standard input",
                        "FILE|-");
     for (CLI::Option* option : of_one) ndjson_->excludes(option);
+    submit_
+        ->add_flag("--any-order", any_order_, "A line may be there before those above it: faster")
+        ->needs(ndjson_);
   }
 
   void add_list() {
@@ -342,7 +347,8 @@ class CommandLine {
 
   std::variant<Invocation, Answer> submit_invocation() {
     if (ndjson_file_) {
-      invocation_.command = cli::SubmitManyOptions{*ndjson_file_, type_};
+      invocation_.command = cli::SubmitManyOptions{
+          *ndjson_file_, type_, any_order_ ? SubmitOrder::kAny : SubmitOrder::kAsGiven};
       return invocation_;
     }
     if (type_.empty()) return usage_error("TYPE is required: the kind of task");
@@ -441,6 +447,7 @@ class CommandLine {
   std::string type_;
   std::optional<std::string> wait_timeout_;
   std::optional<std::string> ndjson_file_;
+  bool any_order_ = false;
   cli::ListOptions list_options_;
   std::string show_id_;
   cli::LogsOptions logs_options_;

@@ -43,6 +43,7 @@ struct SubmitOptions {
 struct SubmitManyOptions {
   std::string file;  ///< "-": standard input
   std::string type;  ///< for records without one; may be empty
+  SubmitOrder order = SubmitOrder::kAsGiven;
 };
 [[nodiscard]] Result<int> submit_many(const Client& client, const SubmitManyOptions& options);
 

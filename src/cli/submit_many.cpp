@@ -44,7 +44,8 @@ class Submission {
             client.store, [this](const auto& settled) { settle(settled); },
             [this](const Error& error) {
               client_.console.complain(error.message + "; trying again for a while");
-            }) {}
+            },
+            options.order) {}
 
   Result<int> run(std::istream& in) {
     LineReader lines{in};

@@ -95,11 +95,12 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
 class Submission {
  public:
   Submission(client::Queue& queue, std::vector<Result<Submitted>>& results,
-             const Progress& progress)
+             const Progress& progress, SubmitOrder order)
       : queue_(queue),
         results_(results),
         progress_(progress),
-        writer_(queue.store, [this](const auto& settled) { settle(settled); }) {}
+        writer_(
+            queue.store, [this](const auto& settled) { settle(settled); }, {}, order) {}
 
   void add(std::size_t place, NewRecord task) {
     results_[place] = Submitted{std::move(task.id), 0};
@@ -195,9 +196,9 @@ Result<Submitted> Client::submit_record(std::string_view record) {
 }
 
 std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> tasks,
-                                                   const Progress& progress) {
+                                                   const Progress& progress, SubmitOrder order) {
   std::vector<Result<Submitted>> results(tasks.size());
-  Submission submission{impl_->queue, results, progress};
+  Submission submission{impl_->queue, results, progress, order};
   // What is written in one transaction gets one CreateIndex: times of their own keep the order.
   WallTime time{};
   for (std::size_t i = 0; i < tasks.size(); ++i) {

@@ -57,7 +57,7 @@ bool Pipeline::may_send() {
 }
 
 Instant Pipeline::next_turn() const {
-  return under_way_ == 0 ? Instant{} : last_sent_ + usual_time_ / 3;
+  return under_way_ == 0 || !came_early_ ? Instant{} : last_sent_ + usual_time_ / 3;
 }
 
 // What may leave. Unlocked meanwhile: an answer may come before it returns.

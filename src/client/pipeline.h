@@ -19,13 +19,12 @@ namespace lictor::client {
 /// network's thread as soon as an answer has come, without waiting for ours. Their answers are
 /// taken in the order of the requests.
 ///
-/// Two that leave together race each other through Consul, and the second may be carried out first.
-/// Consul answers them together, too; so one that has another before it leaves a while after that:
-/// a third of the time that an answer takes (of 800 transactions some 30 are ahead of the one
-/// before them then, in place of 110 to 150).
-///
-/// One whose answer says no more than that it came before another (`came_early`) is sent again, in
-/// its place; if it was sent when all before it were answered, that is its answer.
+/// With `came_early` each follows the one before it. One whose answer says no more than that it
+/// came before that one is sent again, in its place; if it was sent when all before it were
+/// answered, that is its answer. Two that leave together race each other through Consul, and the
+/// second may be carried out first. Consul answers them together, too; so one that has another
+/// before it leaves a while after that: a third of the time that an answer takes (of 800
+/// transactions some 30 are ahead of the one before them then, in place of 110 to 150).
 ///
 /// What is answered by anything else but 200 holds up what was not sent yet, until next() is asked
 /// for its answer: what the earlier answer means may be settled before that.

@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
 constexpr auto kPause = 500ms;
 constexpr std::size_t kMostRecords = Store::kMaxOperations - 1;  // and a look at the one before
-constexpr std::size_t kReady = 2;  // transactions that wait for their turn to be sent
 
 bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
@@ -43,9 +42,10 @@ void RecordWriter::send() {
   first_gathered_ += next.records.size();
   // One that is too large for a transaction cannot look at another.
   if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
-  while (sent_.size() >= at_once_ + kReady) settle_oldest();
+  // As many as are under way wait for their turn, or for the answer to an older one.
+  while (sent_.size() >= 2 * at_once_) settle_oldest();
   if (stopped_) return;
-  if (!sent_.empty()) next.after = last_key_;
+  if (in_order_ && !sent_.empty()) next.after = last_key_;
   last_key_ = next.records.back().key;
   pipeline_.add(Store::create_request(next.records, next.after));
   sent_.push_back(std::move(next));

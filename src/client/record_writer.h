@@ -9,13 +9,15 @@
 
 #include "client/pipeline.h"
 #include "client/store.h"
+#include "lictor/client.h"
 #include "lictor/result.h"
 
 namespace lictor::client {
 
 /// Writes many new records, several transactions at a time, and yet in their order: each
 /// transaction reads the last record of the one before and is refused while that is not there.
-/// A leader that starts tasks as they come never sees a later one without the earlier ones.
+/// A leader that starts tasks as they come never sees a later one without the earlier ones. Where
+/// any order will do, nothing is read, and more are under way.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
@@ -30,6 +32,8 @@ class RecordWriter {
   using Records = std::vector<Store::Record>;
   /// Of more, most would overtake one another on their way through Consul, and go twice.
   static constexpr std::size_t kInOrder = 2;
+  /// More make Consul no faster (tests/bench, raw transactions of `set`).
+  static constexpr std::size_t kInAnyOrder = 16;
   /// A run of the records, by their place in the order of add(): which of them exist already,
   /// counted from `first`, or why they are not written, or not known to be.
   struct Settled {
@@ -41,12 +45,18 @@ class RecordWriter {
   /// `settled` is called in the order of the records, from add() and finish(). `trouble` is told
   /// when Consul does not answer and is waited for, half a minute.
   RecordWriter(Store& store, std::function<void(const Settled&)> settled,
-               std::function<void(const Error&)> trouble = {}, std::size_t at_once = kInOrder)
+               std::function<void(const Error&)> trouble = {},
+               SubmitOrder order = SubmitOrder::kAsGiven)
+      : RecordWriter(store, std::move(settled), std::move(trouble), order,
+                     order == SubmitOrder::kAsGiven ? kInOrder : kInAnyOrder) {}
+  RecordWriter(Store& store, std::function<void(const Settled&)> settled,
+               std::function<void(const Error&)> trouble, SubmitOrder order, std::size_t at_once)
       : store_(store),
         settled_(std::move(settled)),
         trouble_(std::move(trouble)),
+        in_order_(order == SubmitOrder::kAsGiven),
         at_once_(at_once),
-        pipeline_(store.transport(), at_once, Store::came_early) {}
+        pipeline_(store.transport(), at_once, in_order_ ? Store::came_early : Pipeline::Judge{}) {}
 
   /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
   void add(Store::Record record);
@@ -79,6 +89,7 @@ class RecordWriter {
   std::string last_key_;  // of the last in the pipeline
   std::optional<Error> stopped_;
 
+  const bool in_order_;
   const std::size_t at_once_;
   std::deque<Sent> sent_;  // what is in the pipeline
   Pipeline pipeline_;

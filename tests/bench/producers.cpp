@@ -33,22 +33,23 @@ void expect_tasks(const live::ConsulAgent& consul, std::size_t count) {
   require(keys_below(kv, kTasksPrefix) == count, "not as many tasks as there should be");
 }
 
-double submit_command(const live::ConsulAgent& consul, std::size_t count) {
+double submit_command(const live::ConsulAgent& consul, std::size_t count, SubmitOrder order) {
   const live::TemporaryFolder folder;
   std::string lines;
   for (std::size_t i = 0; i < count; ++i) lines += task_record(i, "Noop") + '\n';
   live::write_text(folder.file("tasks.ndjson"), lines);
   const std::int64_t begin = live::monotonic_ns();
-  const auto output =
-      live::run({"/proc/self/exe", "lictor", "submit", "--ndjson", folder.file("tasks.ndjson")},
-                Environment{{"CONSUL_HTTP_ADDR", consul.address()}});
+  std::vector<std::string> command{"/proc/self/exe", "lictor", "submit", "--ndjson",
+                                   folder.file("tasks.ndjson")};
+  if (order == SubmitOrder::kAny) command.emplace_back("--any-order");
+  const auto output = live::run(command, Environment{{"CONSUL_HTTP_ADDR", consul.address()}});
   const double result = rate(count, begin);
   require(output.exit_code == 0, "lictor submit failed: " + output.out.substr(0, 1000));
   expect_tasks(consul, count);
   return result;
 }
 
-double submit_many(const live::ConsulAgent& consul, std::size_t count) {
+double submit_many(const live::ConsulAgent& consul, std::size_t count, SubmitOrder order) {
   const Client client = open_client(consul);
   std::vector<NewTask> tasks;
   for (std::size_t i = 0; i < count; ++i) {
@@ -60,7 +61,7 @@ double submit_many(const live::ConsulAgent& consul, std::size_t count) {
   }
   Client mutable_client = open_client(consul);
   const std::int64_t begin = live::monotonic_ns();
-  const auto results = mutable_client.submit_many(tasks);
+  const auto results = mutable_client.submit_many(tasks, {}, order);
   const double result = rate(count, begin);
   for (const auto& each : results) require(each.has_value(), "submit_many() refused a task");
   expect_tasks(consul, count);
@@ -145,21 +146,27 @@ Best best_of(const std::map<std::size_t, std::vector<double>>& rates) {
 
 void measure_producers(Bench& bench) {
   const std::size_t count = bench.sizes().produced;
-  std::vector<double> command, client, cancelled, cancelled_by_client;
+  std::vector<double> cancelled, cancelled_by_client;
+  std::map<SubmitOrder, std::vector<double>> command, client;
   std::map<std::size_t, std::vector<double>> set, removed;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
     bench.tell("producers, run " + std::to_string(run + 1));
     const auto on_consul = [&](auto measure) {
       return bench.on_consul([&](const auto& consul) { return measure(consul, count); });
     };
-    for (const std::size_t connections : {1, 2, 4}) {
+    for (const std::size_t connections : {1, 2, 4, 16}) {
       set[connections].push_back(
           bench.on_consul([&](const auto& consul) { return raw_set(consul, count, connections); }));
       removed[connections].push_back(bench.on_consul(
           [&](const auto& consul) { return raw_cancel(consul, count, connections); }));
     }
-    command.push_back(on_consul(submit_command));
-    client.push_back(on_consul(submit_many));
+    for (const SubmitOrder order : {SubmitOrder::kAsGiven, SubmitOrder::kAny}) {
+      const auto in = [order](auto submit) {
+        return [=](const auto& consul, std::size_t tasks) { return submit(consul, tasks, order); };
+      };
+      command[order].push_back(on_consul(in(submit_command)));
+      client[order].push_back(on_consul(in(submit_many)));
+    }
     cancelled.push_back(on_consul(cancel_command));
     cancelled_by_client.push_back(on_consul(cancel_many));
   }
@@ -171,10 +178,13 @@ void measure_producers(Bench& bench) {
   const std::string by_set = "raw 64 set" + connections(written);
   const std::string by_delete = "list, raw 32 check-index + delete-cas" + connections(gone);
   constexpr auto kWanted = Row::Wanted::kRatioAtLeast;
-  bench.add({name("lictor submit --ndjson,"), "tasks/s", median(command), written.rate, by_set,
-             kWanted, 0.8});
-  bench.add({name("Client::submit_many(),"), "tasks/s", median(client), written.rate, by_set,
-             kWanted, 0.8});
+  for (const auto& [order, in] :
+       {std::pair{SubmitOrder::kAsGiven, ""}, std::pair{SubmitOrder::kAny, " in any order"}}) {
+    bench.add({name("lictor submit --ndjson" + std::string{in} + ","), "tasks/s",
+               median(command[order]), written.rate, by_set, kWanted, 0.8});
+    bench.add({name("Client::submit_many()" + std::string{in} + ","), "tasks/s",
+               median(client[order]), written.rate, by_set, kWanted, 0.8});
+  }
   bench.add({name("lictor cancel --all,"), "tasks/s", median(cancelled), gone.rate, by_delete,
              kWanted, 0.8});
   bench.add({name("Client::cancel_all(),"), "tasks/s", median(cancelled_by_client), gone.rate,

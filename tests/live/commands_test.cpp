@@ -113,6 +113,37 @@ TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {
   CHECK(world.waiting() == 1);
 }
 
+TEST_CASE("many tasks are written in the order of their lines, or in any, and none twice") {
+  constexpr int kTasks = 1000;
+  World world;
+  std::string lines;
+  for (int i = 0; i < kTasks; ++i) {
+    lines += json{{"taskId", std::to_string(i)}, {"taskType", "Record"}}.dump() + '\n';
+  }
+  write_text(world.folder.file("tasks.ndjson"), lines);
+  world.kv.put_json(world.task_key("700"), record_of());
+  std::vector<std::string> command{"submit", "--ndjson", world.folder.file("tasks.ndjson")};
+  bool in_order = false;
+  SUBCASE("in their order") { in_order = true; }
+  SUBCASE("in any order") { command.emplace_back("--any-order"); }
+  const Output output = lictor(world, command);
+  CHECK(output.exit_code == 1);
+  says(output, "line 701: taskId: \"700\" exists already");
+  says(output, "999 tasks written, 1 refused");
+  CHECK(world.waiting() == kTasks);
+  std::uint64_t before = 0;
+  for (int i = 0; i < kTasks; ++i) {
+    const auto task = world.kv.get(world.task_key(std::to_string(i)));
+    REQUIRE(task);
+    if (i == 700) {
+      CHECK(task->value == record_of().dump());
+    } else if (in_order) {
+      CHECK(task->modify_index >= before);
+      before = task->modify_index;
+    }
+  }
+}
+
 TEST_CASE("all of a type are cancelled at once, but not without a yes") {
   World world;
   for (int i = 0; i < 100; ++i) {

@@ -64,7 +64,12 @@ TEST_CASE("logs takes which attempt, and of which member") {
 
 TEST_CASE("--ndjson needs no type and goes with no flag of a single task") {
   const auto invocation = accept({"submit", "--ndjson", "-"});
-  CHECK(std::get<cli::SubmitManyOptions>(invocation.command).file == "-");
+  const auto& many = std::get<cli::SubmitManyOptions>(invocation.command);
+  CHECK(many.file == "-");
+  CHECK(many.order == SubmitOrder::kAsGiven);
+  const auto faster = accept({"submit", "--ndjson", "-", "--any-order"});
+  CHECK(std::get<cli::SubmitManyOptions>(faster.command).order == SubmitOrder::kAny);
+  CHECK(contains(refuse({"submit", "T", "--any-order"}), "--ndjson"));
   CHECK(contains(refuse({"submit", "--ndjson", "-", "--id", "4"}), "excludes"));
 }
 

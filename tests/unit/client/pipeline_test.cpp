@@ -85,7 +85,7 @@ TEST_CASE("the next request leaves when an answer has come, and not more than so
 
 TEST_CASE("two do not leave together") {
   Held network;
-  Pipeline pipeline{network, 2};
+  Pipeline pipeline{network, 2, [](const auto&) { return false; }};
   pipeline.add(request("a"));
   std::this_thread::sleep_for(60ms);  // so long an answer takes, at least
   network.answer(0);
@@ -105,6 +105,20 @@ TEST_CASE("two do not leave together") {
   CHECK(pipeline.next().body == "c");
   answerer.join();
   CHECK(network.last_sent - begin >= 60ms * 7 / 8 / 3);
+}
+
+TEST_CASE("what follows nothing leaves at once") {
+  Held network;
+  Pipeline pipeline{network, 3};
+  pipeline.add(request("a"));
+  std::this_thread::sleep_for(60ms);
+  network.answer(0);
+  CHECK(pipeline.next().body == "a");
+  for (const char* target : {"b", "c", "d", "e"}) pipeline.add(request(target));
+  CHECK(network.sent == "abcd");
+  network.answer(2);
+  CHECK(network.sent == "abcde");
+  while (!network.waiting.empty()) network.answer(0);
 }
 
 TEST_CASE("answers that come within the call that sends do no harm") {

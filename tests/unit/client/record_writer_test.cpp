@@ -132,7 +132,10 @@ struct Scene {
   OneTransactionAtATime consul;
   Store store{consul};
   std::vector<RecordWriter::Settled> settled;
-  RecordWriter writer{store, [this](const auto& s) { settled.push_back(s); }, {}, 4};
+  RecordWriter writer;
+
+  explicit Scene(SubmitOrder order = SubmitOrder::kAsGiven)
+      : writer{store, [this](const auto& s) { settled.push_back(s); }, {}, order, 4} {}
 
   void write(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) writer.add({key(i), "{}"});
@@ -174,6 +177,37 @@ TEST_CASE("a transaction that comes before the one that it follows is refused, a
   scene.check_order(300);
   CHECK(scene.consul.out_of_order >= 1);
   CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("in any order nothing waits for what is before it, and all is settled in its order") {
+  Scene scene{SubmitOrder::kAny};
+  scene.consul.hold_back(key(0), 3);
+  scene.write(1'000);
+  REQUIRE(scene.consul.written.size() == 1'000);
+  CHECK(scene.consul.written.front() != key(0));
+  CHECK(scene.consul.out_of_order == 0);
+  CHECK(scene.consul.sent == 16);  // none of them twice
+  std::size_t next = 0;
+  for (const auto& settled : scene.settled) {
+    CHECK(settled.first == next);
+    CHECK(settled.created);
+    next += settled.count;
+  }
+  CHECK(next == 1'000);
+}
+
+TEST_CASE("in any order, too, what exists is told, and an error stops what was not sent") {
+  Scene scene{SubmitOrder::kAny};
+  scene.consul.written = {key(70)};
+  scene.consul.refuse(key(126), reply(409, txn_error(0, "Permission denied")));
+  scene.write(1'000);
+  REQUIRE(scene.writer.stopped());
+  CHECK(scene.writer.stopped()->code == ErrorCode::kPermissionDenied);
+  REQUIRE(scene.settled.size() >= 3);
+  CHECK(scene.settled[1].created->existing == std::vector<std::size_t>{7});
+  CHECK_FALSE(scene.settled[2].created);
+  CHECK(scene.consul.written.size() < 1'000);
+  CHECK(std::count(scene.consul.written.begin(), scene.consul.written.end(), key(126)) == 0);
 }
 
 TEST_CASE("a record too large for a transaction goes in its place all the same") {
@@ -232,6 +266,22 @@ TEST_CASE("tasks without a time start in their order, whatever transaction they 
     CHECK(consul.written[i] == "lictor/q/tasks/" + results[i]->id);
     if (i > 0) CHECK(results[i - 1]->id < results[i]->id);
   }
+}
+
+TEST_CASE("tasks may be submitted in any order") {
+  OneTransactionAtATime consul;
+  lictor::Client client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  std::vector<NewTask> tasks(300, NewTask{.type = "T"});
+  for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
+  consul.hold_back("lictor/q/tasks/0", 2);
+  const auto results = client.submit_many(tasks, {}, SubmitOrder::kAny);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    REQUIRE(results[i]);
+    CHECK(results[i]->id == std::to_string(i));
+  }
+  CHECK(consul.written.size() == 300);
+  CHECK(consul.written.front() != "lictor/q/tasks/0");
 }
 
 TEST_CASE("where Consul refuses, each task of many is told so") {
