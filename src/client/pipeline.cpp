@@ -20,7 +20,7 @@ void Pipeline::add(http::Request request) {
   send(lock);
 }
 
-http::Response Pipeline::next() {
+Pipeline::Answer Pipeline::next() {
   Lock lock{mutex_};
   const std::shared_ptr<Call> oldest = calls_.front();
   while (true) {
@@ -34,7 +34,7 @@ http::Response Pipeline::next() {
     }
   }
   calls_.pop_front();
-  return std::move(*oldest->response);
+  return std::move(*oldest->answer);
 }
 
 std::size_t Pipeline::drop_unsent() {
@@ -86,17 +86,18 @@ void Pipeline::send(Lock& lock) {
 
 void Pipeline::answered(const std::shared_ptr<Call>& call, http::Response response) {
   Lock lock{mutex_};
+  const Instant now = boot_now();
   --under_way_;
   call->state = State::kAnswered;
   if (response.delivery == http::Delivery::kReplied && response.status == 200) {
-    const Duration time = boot_now() - call->sent_at;
+    const Duration time = now - call->sent_at;
     usual_time_ = usual_time_ == Duration::zero() ? time : (usual_time_ * 7 + time) / 8;
   } else if (call->overlaps && came_early_ && came_early_(response)) {
     call->state = State::kWaiting;
   } else {
     held_up_ = true;
   }
-  call->response = std::move(response);
+  call->answer = Answer{std::move(response), now};
   send(lock);
   changed_.notify_all();
 }

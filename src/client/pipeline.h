@@ -43,8 +43,12 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   void add(http::Request request);
+  struct Answer {
+    http::Response response;
+    Instant at{};  ///< when it came
+  };
   /// The answer to the oldest; waits for it.
-  [[nodiscard]] http::Response next();
+  [[nodiscard]] Answer next();
   /// How many were dropped: the last ones. Nothing is sent again, either.
   std::size_t drop_unsent();
 
@@ -55,7 +59,7 @@ class Pipeline {
     State state = State::kWaiting;
     bool overlaps = false;  // was sent while one before it was under way
     Instant sent_at{};
-    std::optional<http::Response> response{};  // of one that is to be sent again, the early one
+    std::optional<Answer> answer{};  // of one that is to be sent again, the early one
   };
   using Lock = std::unique_lock<std::mutex>;
 

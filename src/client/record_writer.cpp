@@ -60,10 +60,10 @@ void RecordWriter::write_alone(Sent sent) {
 }
 
 void RecordWriter::settle_oldest() {
-  const http::Response response = pipeline_.next();
+  const Pipeline::Answer answer = pipeline_.next();
   const Sent sent = std::move(sent_.front());
   sent_.pop_front();
-  auto created = store_.create_from(response, sent.records, sent.after);
+  auto created = store_.create_from(answer.response, answer.at, sent.records, sent.after);
   if (is_unavailable(created) || (created && created->out_of_order)) {
     if (stopped_) return;  // it was not written
     created = write_again(sent.records, std::move(created));

@@ -88,7 +88,7 @@ class Store {
   /// while that key exists.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
                                                     const std::string& after);
-  [[nodiscard]] Result<Created> create_from(const http::Response& response,
+  [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
                                             const std::vector<Record>& records,
                                             const std::string& after);
   /// Whether the answer to create_request() says that `after` does not exist.
@@ -139,7 +139,7 @@ class Store {
   [[nodiscard]] http::Response put(std::string target, std::string body);
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
-  [[nodiscard]] Result<void> take_in(const http::Response& response,
+  [[nodiscard]] Result<void> take_in(const http::Response& response, Instant answered_at,
                                      const std::vector<Record>& records,
                                      std::vector<std::size_t>& left, Created& created);
   [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
@@ -147,7 +147,7 @@ class Store {
   [[nodiscard]] Result<Created> create_large(const Record& record);
   [[nodiscard]] Result<std::optional<std::uint64_t>> find_written(
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
-      const http::Response& lost);
+      const http::Response& lost, Instant lost_at);
 
   net::Transport& transport_;
 };

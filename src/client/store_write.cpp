@@ -25,7 +25,11 @@ using namespace std::chrono_literals;
 // A write whose reply was lost is looked for as long as an election with Consul's default timing
 // takes (CONSUL-FACTS.md 6.1): when it is over, the write has landed or never will.
 constexpr auto kLookFor = 20s;
+// Of many that were lost together the last may have to wait for the looks for the first. Then it is
+// looked for once, but not by one who has waited so long.
+constexpr auto kLookNoMore = 30s;
 constexpr auto kLookEvery = 500ms;
+constexpr const char* kLookAgain = "; look again when Consul is back";
 
 bool replied(const http::Response& response, int status) {
   return response.delivery == Delivery::kReplied && response.status == status;
@@ -78,23 +82,24 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
   if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
     return create_large(records.front());
   }
-  return create_from(transport_.perform(create_request(records, {})), records, {});
+  const http::Response response = transport_.perform(create_request(records, {}));
+  return create_from(response, boot_now(), records, {});
 }
 
-Result<Store::Created> Store::create_from(const http::Response& response,
+Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
                                           const std::string& after) {
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  if (auto once = take_in(response, records, left, created); !once) {
+  if (auto once = take_in(response, answered_at, records, left, created); !once) {
     return tl::unexpected(std::move(once.error()));
   }
   while (!left.empty() && !created.out_of_order) {
     std::vector<Record> others;
     for (const std::size_t i : left) others.push_back(records[i]);
     const http::Response again = transport_.perform(create_request(others, after));
-    if (auto once = take_in(again, records, left, created); !once) {
+    if (auto once = take_in(again, boot_now(), records, left, created); !once) {
       return tl::unexpected(std::move(once.error()));
     }
   }
@@ -103,11 +108,12 @@ Result<Store::Created> Store::create_from(const http::Response& response,
 }
 
 // The answer to one transaction. What is done with, written or in the way, leaves `left`.
-Result<void> Store::take_in(const http::Response& response, const std::vector<Record>& records,
-                            std::vector<std::size_t>& left, Created& created) {
+Result<void> Store::take_in(const http::Response& response, Instant answered_at,
+                            const std::vector<Record>& records, std::vector<std::size_t>& left,
+                            Created& created) {
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
-    const auto written = find_written(records, left, response);
+    const auto written = find_written(records, left, response, answered_at);
     if (!written) return tl::unexpected(written.error());
     if (*written) {
       created.index = **written;
@@ -171,7 +177,7 @@ Result<Store::Created> Store::create_large(const Record& record) {
   if (!is_unknown(response)) {
     return tl::unexpected(store_error("write " + shown(record.key), response));
   }
-  const auto written = find_written({record}, {0}, response);
+  const auto written = find_written({record}, {0}, response, boot_now());
   if (!written) return tl::unexpected(written.error());
   if (!*written) return tl::unexpected(lost(record.key, response));
   created.index = **written;
@@ -183,11 +189,16 @@ Result<Store::Created> Store::create_large(const Record& record) {
 // be done already.
 Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
                                                          const std::vector<std::size_t>& left,
-                                                         const http::Response& response) {
+                                                         const http::Response& response,
+                                                         Instant lost_at) {
   std::vector<std::string> keys;
   for (const std::size_t i : left) keys.push_back(records[i].key);
-  const Instant until = boot_now() + kLookFor;
-  while (true) {
+  const auto not_found = [&](const char* why) {
+    Error error = lost(keys.front(), response);
+    error.message += why;
+    return tl::unexpected(std::move(error));
+  };
+  while (boot_now() <= lost_at + kLookNoMore) {
     const auto entries = get_all(keys);
     if (!entries && entries.error().code != ErrorCode::kUnavailable &&
         entries.error().code != ErrorCode::kTimeout) {
@@ -208,14 +219,13 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
       }
       if (other) return std::nullopt;
     }
-    if (boot_now() > until) {
-      Error error = lost(keys.front(), response);
-      error.message += entries ? "; it is not there now: it was not written, or is done already"
-                               : "; look again when Consul is back";
-      return tl::unexpected(std::move(error));
+    if (boot_now() > lost_at + kLookFor) {
+      return not_found(entries ? "; it is not there now: it was not written, or is done already"
+                               : kLookAgain);
     }
     std::this_thread::sleep_for(kLookEvery);
   }
+  return not_found(kLookAgain);
 }
 
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value) {

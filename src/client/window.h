@@ -51,8 +51,7 @@ class Window {
   std::deque<std::unique_ptr<Call>> calls_;
 };
 
-/// Beyond this many transactions Consul does not take them faster; half as many are a twentieth
-/// slower.
+/// Transactions; half as many are a twentieth slower.
 inline constexpr std::size_t kAtOnce = 16;
 
 }  // namespace lictor::client

@@ -73,13 +73,13 @@ TEST_CASE("the next request leaves when an answer has come, and not more than so
   network.answer(0);
   // The fourth may have to wait a moment, so as not to leave together with the third.
   CHECK(network.sent.starts_with("abc"));
-  CHECK(pipeline.next().body == "a");  // in their order, whichever was answered first
-  CHECK(pipeline.next().body == "b");
+  CHECK(pipeline.next().response.body == "a");  // in their order, whichever was answered first
+  CHECK(pipeline.next().response.body == "b");
   network.at_once = true;
   network.answer(0);
-  CHECK(pipeline.next().body == "c");
+  CHECK(pipeline.next().response.body == "c");
   if (!network.waiting.empty()) network.answer(0);
-  CHECK(pipeline.next().body == "d");
+  CHECK(pipeline.next().response.body == "d");
   CHECK(network.sent == "abcd");
 }
 
@@ -89,10 +89,11 @@ TEST_CASE("two do not leave together") {
   pipeline.add(request("a"));
   std::this_thread::sleep_for(60ms);  // so long an answer takes, at least
   network.answer(0);
-  CHECK(pipeline.next().body == "a");
+  CHECK(pipeline.next().response.body == "a");
   network.at_once = true;
   pipeline.add(request("b"));
-  CHECK(pipeline.next().body == "b");  // alone it leaves at once, and makes answers quicker
+  CHECK(pipeline.next().response.body ==
+        "b");  // alone it leaves at once, and makes answers quicker
   network.at_once = false;
   const Instant begin = boot_now();
   pipeline.add(request("c"));
@@ -102,7 +103,7 @@ TEST_CASE("two do not leave together") {
     while (network.count() < 4) std::this_thread::sleep_for(1ms);
     network.answer(0);
   }};
-  CHECK(pipeline.next().body == "c");
+  CHECK(pipeline.next().response.body == "c");
   answerer.join();
   CHECK(network.last_sent - begin >= 60ms * 7 / 8 / 3);
 }
@@ -113,7 +114,7 @@ TEST_CASE("what follows nothing leaves at once") {
   pipeline.add(request("a"));
   std::this_thread::sleep_for(60ms);
   network.answer(0);
-  CHECK(pipeline.next().body == "a");
+  CHECK(pipeline.next().response.body == "a");
   for (const char* target : {"b", "c", "d", "e"}) pipeline.add(request(target));
   CHECK(network.sent == "abcd");
   network.answer(2);
@@ -126,9 +127,9 @@ TEST_CASE("answers that come within the call that sends do no harm") {
   network.at_once = true;
   Pipeline pipeline{network, 2};
   for (int i = 0; i < 100; ++i) pipeline.add(request("a"));
-  for (int i = 0; i < 100; ++i) CHECK(pipeline.next().body == "a");
+  for (int i = 0; i < 100; ++i) CHECK(pipeline.next().response.body == "a");
   pipeline.add(request("b"));
-  CHECK(pipeline.next().body == "b");
+  CHECK(pipeline.next().response.body == "b");
 }
 
 TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
@@ -139,12 +140,12 @@ TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
   SUBCASE("lost") { network.answer(0, 0); }
   network.answer(0);
   CHECK(network.sent == "ab");
-  CHECK(pipeline.next().status != 200);
-  CHECK(pipeline.next().body == "b");
+  CHECK(pipeline.next().response.status != 200);
+  CHECK(pipeline.next().response.body == "b");
   CHECK(network.sent == "ab");  // what the refusal means is settled first
   network.at_once = true;
-  CHECK(pipeline.next().body == "c");
-  CHECK(pipeline.next().body == "d");
+  CHECK(pipeline.next().response.body == "c");
+  CHECK(pipeline.next().response.body == "d");
 }
 
 bool is_early(const http::Response& response) { return response.status == 409; }
@@ -158,7 +159,7 @@ TEST_CASE("what came before what it follows is sent again, in its place") {
   network.at_once = true;
   while (!network.waiting.empty()) network.answer(0);
   for (const char* target : {"a", "b", "c"}) {
-    const http::Response response = pipeline.next();
+    const http::Response response = pipeline.next().response;
     CHECK(response.status == 200);
     CHECK(response.body == target);
   }
@@ -174,7 +175,7 @@ TEST_CASE("what follows one that is sent again goes again, too") {
   network.answer(1, 409);
   network.at_once = true;
   while (!network.waiting.empty()) network.answer(0);
-  for (const char* target : {"a", "b", "c"}) CHECK(pipeline.next().body == target);
+  for (const char* target : {"a", "b", "c"}) CHECK(pipeline.next().response.body == target);
   CHECK(std::count(network.sent.begin(), network.sent.end(), 'a') == 1);
 }
 
@@ -187,8 +188,8 @@ TEST_CASE("what was sent when all before it were answered cannot have come early
   CHECK(network.sent == "abb");
   network.answer(0, 409);
   CHECK(network.sent == "abb");
-  CHECK(pipeline.next().status == 200);
-  CHECK(pipeline.next().status == 409);
+  CHECK(pipeline.next().response.status == 200);
+  CHECK(pipeline.next().response.status == 409);
 }
 
 TEST_CASE("what came early is sent again also when another one went wrong") {
@@ -196,13 +197,13 @@ TEST_CASE("what came early is sent again also when another one went wrong") {
   Pipeline pipeline{network, 2, is_early};
   for (const char* target : {"a", "b"}) pipeline.add(request(target));
   network.answer(0, 500);
-  CHECK(pipeline.next().status == 500);
+  CHECK(pipeline.next().response.status == 500);
   std::thread answerer{[&] {
     network.answer(0, 409);
     while (network.count() < 3) std::this_thread::sleep_for(1ms);
     network.answer(0);
   }};
-  CHECK(pipeline.next().status == 200);
+  CHECK(pipeline.next().response.status == 200);
   answerer.join();
   CHECK(network.sent == "abb");
 }
@@ -216,9 +217,9 @@ TEST_CASE("what was not sent can be dropped, and is not sent again") {
   network.answer(0, 409);
   CHECK(pipeline.drop_unsent() == 1);
   network.answer(0, 500);
-  CHECK(pipeline.next().status == 500);
-  CHECK(pipeline.next().status == 409);
-  CHECK(pipeline.next().status == 500);
+  CHECK(pipeline.next().response.status == 500);
+  CHECK(pipeline.next().response.status == 409);
+  CHECK(pipeline.next().response.status == 500);
   CHECK(network.sent == "abc");
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("what was not sent can be dropped") {
   CHECK(pipeline.drop_unsent() == 2);
   CHECK(pipeline.drop_unsent() == 0);
   network.answer(0);
-  CHECK(pipeline.next().body == "a");
+  CHECK(pipeline.next().response.body == "a");
   pipeline.add(request("d"));
   CHECK(network.sent == "ad");
   network.answer(0);

@@ -1,7 +1,12 @@
 #include "client/store.h"
 
+#include <chrono>
+#include <deque>
+#include <utility>
+
 #include <doctest/doctest.h>
 
+#include "base/clock.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
@@ -48,6 +53,31 @@ TEST_CASE("a lost reply is resolved by reading back, also when the task is claim
   CHECK(created->index == 9);
   CHECK(created->existing.empty());
   CHECK(contains(consul.asked[1].target, "consistent"));
+}
+
+TEST_CASE("what was lost with others is looked for once more after them, and then no more") {
+  using namespace std::chrono_literals;
+  const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
+  const http::Response lost = undelivered(Delivery::kLost);
+  const auto look = [&](Duration ago, std::deque<http::Response> replies) {
+    FakeConsul consul{std::move(replies)};
+    auto created = Store{consul}.create_from(lost, boot_now() - ago, records, {});
+    return std::pair{std::move(created), consul.asked.size()};
+  };
+  const auto [there, looks] = look(25s, {reply(200, result("t/42", records[0].value, 9))});
+  REQUIRE(there);
+  CHECK(there->index == 9);
+  CHECK(looks == 1);
+  const auto [gone, more_looks] = look(25s, {reply(409, txn_error(0, "key doesn't exist"))});
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().code == ErrorCode::kTimeout);
+  CHECK(contains(gone.error().message, "it is not there now"));
+  CHECK(more_looks == 1);
+  const auto [unknown, no_looks] = look(31s, {});
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::kTimeout);
+  CHECK(contains(unknown.error().message, "look again when Consul is back"));
+  CHECK(no_looks == 0);
 }
 
 TEST_CASE("after a lost reply another task of this id means that ours was not written") {
