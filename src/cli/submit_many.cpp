@@ -99,7 +99,7 @@ class Submission {
       refuse_before(line_of(settled.first).number);
       refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
-      doubtful_.emplace_back(line_of(settled.first).number, line_of(end - 1).number);
+      doubt(line_of(settled.first).number, line_of(end - 1).number);
     }
     last_settled_ = line_of(end - 1).number;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
@@ -116,6 +116,14 @@ class Submission {
       written_ids_.push_back(std::move(id));
     } else {
       client_.console.print(std::move(id) + '\n');
+    }
+  }
+
+  void doubt(std::size_t first, std::size_t last) {
+    if (!doubtful_.empty() && doubtful_.back().second + 1 == first) {
+      doubtful_.back().second = last;
+    } else {
+      doubtful_.emplace_back(first, last);
     }
   }
 
