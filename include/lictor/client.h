@@ -143,7 +143,7 @@ struct PauseState {
   std::optional<WallTime> at;
 };
 
-/// How many tasks are written together.
+/// In which order tasks that are submitted together come to be there.
 enum class SubmitOrder {
   kAsGiven,  ///< none is there before those that come before it
   kAny,      ///< whichever comes first: faster, for what may start in any order, or later

@@ -145,6 +145,15 @@ struct Scene {
     REQUIRE(consul.written.size() == count);
     for (std::size_t i = 0; i < count; ++i) CHECK(consul.written[i] == key(i));
   }
+  void check_settled(std::size_t count) const {
+    std::size_t next = 0;
+    for (const auto& run : settled) {
+      CHECK(run.first == next);
+      CHECK(run.created);
+      next += run.count;
+    }
+    CHECK(next == count);
+  }
 };
 
 TEST_CASE("only a refusal for want of the record before says that a transaction came early") {
@@ -160,13 +169,7 @@ TEST_CASE("many records go in transactions of Consul's size, and are settled in 
   scene.write(1'000);
   scene.check_order(1'000);
   CHECK(scene.consul.most_operations <= Store::kMaxOperations);
-  std::size_t next = 0;
-  for (const auto& settled : scene.settled) {
-    CHECK(settled.first == next);
-    CHECK(settled.created);
-    next += settled.count;
-  }
-  CHECK(next == 1'000);
+  scene.check_settled(1'000);
   CHECK_FALSE(scene.writer.stopped());
 }
 
@@ -187,13 +190,7 @@ TEST_CASE("in any order nothing waits for what is before it, and all is settled 
   CHECK(scene.consul.written.front() != key(0));
   CHECK(scene.consul.out_of_order == 0);
   CHECK(scene.consul.sent == 16);  // none of them twice
-  std::size_t next = 0;
-  for (const auto& settled : scene.settled) {
-    CHECK(settled.first == next);
-    CHECK(settled.created);
-    next += settled.count;
-  }
-  CHECK(next == 1'000);
+  scene.check_settled(1'000);
 }
 
 TEST_CASE("in any order, too, what exists is told, and an error stops what was not sent") {
