@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kLockDelayPoll = 100ms;
 // After an error of Consul or of the network. Longer only makes the outage longer.
 constexpr Duration kRetry = 500ms;
+// One line of who writes to the leader key again and again.
+constexpr Duration kTellAgain = 1min;
 // After a refusal that only an operator can mend.
 constexpr Duration kRefusedRetry = 5s;
 
@@ -245,7 +247,10 @@ Lease::Change Lease::win(Instant sent_at, std::uint64_t index, Effects& out) {
 Lease::Change Lease::on_restored(Instant now, const LockReplied& reply, Effects& out) {
   if (reply.answer == LockReplied::Answer::kAcquired) {
     lock_index_ = reply.modify_index;
-    out.emplace_back(Fact{Fact::Kind::kLeaderRestored, {}, 0, 0, {}, {}});
+    if (now >= tell_restored_from_) {
+      tell_restored_from_ = now + kTellAgain;
+      out.emplace_back(Fact{Fact::Kind::kLeaderRestored, {}, 0, 0, {}, {}});
+    }
     read(now, out);  // what was written to it meanwhile
     return proved(now, lock_sent_, out);
   }

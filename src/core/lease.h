@@ -137,7 +137,8 @@ class Lease {
   Instant look_at_ = Instant::max();   // at the leader key, which is to be restored
   Instant retry_at_ = Instant::max();  // of whatever the state waits for
   Instant close_until_ = Instant::max();
-  Instant restore_from_ = Instant::min();  // not before this
+  Instant restore_from_ = Instant::min();  // the leader key's value, not before this
+  Instant tell_restored_from_ = Instant::min();
   Duration standoff_{};
   std::uint64_t watch_index_ = 0;
   bool closing_ = false;
