@@ -15,3 +15,7 @@ key_prefix "lictor/default/tasks/" { policy = "write" }
 # answer of Consul is 403 for a single key, and 404, "nothing there", for a listing.
 # key_prefix "lictor/default/dead/" { policy = "list" }
 # key_prefix "lictor/default/done/" { policy = "list" }
+
+# For "lictor submit --ndjson" and submit_many(): a third faster while nobody leads the queue, which
+# they cannot know without this rule.
+# key "lictor/default/leader" { policy = "read" }

@@ -145,7 +145,7 @@ struct PauseState {
 
 /// In which order tasks that are submitted together come to be there.
 enum class SubmitOrder {
-  kAsGiven,  ///< none is there before those that come before it
+  kAsGiven,  ///< whoever leads the queue finds none before those that come before it
   kAny,      ///< whichever comes first: faster, for what may start in any order, or later
 };
 
@@ -179,9 +179,12 @@ class Client {
   [[nodiscard]] Result<Submitted> submit_record(std::string_view record);
 
   /// As submit() for each, 63 in a transaction, several transactions at a time, and yet, unless
-  /// `order` says otherwise, none of them is there before those that come before it. Tasks without
-  /// a time are given one, in this order. What became of each stands in its place; after one that
-  /// Consul did not take for half a minute the rest is not sent.
+  /// `order` says otherwise, no leader at work finds one before those that come before it. While
+  /// nobody leads the queue, or it is paused, nobody starts any, and they are written in any order,
+  /// sixteen transactions at a time; who takes the lead or resumes just then may find one of the
+  /// last thousand, for a moment, without one before it. Tasks without a time are given one, in
+  /// this order. What became of each stands in its place; after one that Consul did not take for
+  /// half a minute the rest is not sent.
   [[nodiscard]] std::vector<Result<Submitted>> submit_many(
       std::span<const NewTask> tasks, const Progress& progress = {},
       SubmitOrder order = SubmitOrder::kAsGiven);

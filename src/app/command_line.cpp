@@ -46,8 +46,9 @@ constexpr const char* kSubmitExamples =
     "With --ndjson each line is a record: {\"taskId\": \"42\", \"taskType\": \"Notify\", "
     "\"taskPara\": {}}.\n"
     "taskId and taskTime are made where they are missing, taskType is TYPE. Tasks without a time\n"
-    "of their own start in the order of the lines, and no line is there before those above it:\n"
-    "with --any-order it may be, which is faster, for what may start in any order, or later.\n"
+    "of their own start in the order of the lines: no leader at work finds a line before those\n"
+    "above it. With --any-order it may, which is faster, for what may start in any order, or "
+    "later.\n"
     "The exit code is 1 if any line was refused.\n"
     "\n"
     "Examples:\n"
@@ -269,7 +270,8 @@ class CommandLine {
                        "FILE|-");
     for (CLI::Option* option : of_one) ndjson_->excludes(option);
     submit_
-        ->add_flag("--any-order", any_order_, "A line may be there before those above it: faster")
+        ->add_flag("--any-order", any_order_,
+                   "A leader may find a line before those above it: faster")
         ->needs(ndjson_);
   }
 

@@ -41,7 +41,8 @@ class Submission {
         ids_(random_seed()),
         completer_(options.type, ids_),
         writer_(
-            client.store, [this](const auto& settled) { settle(settled); },
+            {client.store, client.queue, client.layout},
+            [this](const auto& settled) { settle(settled); },
             [this](const Error& error) {
               client_.console.complain(error.message + "; trying again for a while");
             },

@@ -100,7 +100,7 @@ class Submission {
         results_(results),
         progress_(progress),
         writer_(
-            queue.store, [this](const auto& settled) { settle(settled); }, {}, order) {}
+            queue, [this](const auto& settled) { settle(settled); }, {}, order) {}
 
   void add(std::size_t place, NewRecord task) {
     results_[place] = Submitted{std::move(task.id), 0};

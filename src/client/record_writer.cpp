@@ -20,10 +20,33 @@ bool is_unavailable(const Result<Store::Created>& created) {
 
 }  // namespace
 
+RecordWriter::RecordWriter(const Queue& queue, std::function<void(const Settled&)> settled,
+                           std::function<void(const Error&)> trouble, SubmitOrder order)
+    : queue_(queue), settled_(std::move(settled)), trouble_(std::move(trouble)) {
+  go_on(order == SubmitOrder::kAny ? Pace::kAnyOrder : Pace::kUnknown);
+}
+
+// Nothing is in the pipeline.
+void RecordWriter::go_on(Pace pace) {
+  pace_ = pace;
+  const bool in_order = pace == Pace::kUnknown || pace == Pace::kInOrder;
+  at_once_ = in_order ? kInOrder : kInAnyOrder;
+  pipeline_ = std::make_unique<Pipeline>(queue_.store.transport(), at_once_,
+                                         in_order ? Store::came_early : Pipeline::Judge{});
+}
+
+// Asked where there is more than one transaction to send.
+void RecordWriter::find_pace() {
+  const auto rest = at_rest(queue_);
+  if (rest) rest_ = *rest;
+  go_on(rest ? Pace::kAtRest : Pace::kInOrder);
+}
+
 void RecordWriter::add(Store::Record record) {
   const std::size_t bytes = Store::batch_bytes(record);
   if (!gathered_.empty() &&
       (gathered_.size() == kMostRecords || bytes_ + bytes > Store::kMaxBatchBytes)) {
+    if (pace_ == Pace::kUnknown) find_pace();
     send();
   }
   if (stopped_) return;
@@ -44,27 +67,37 @@ void RecordWriter::send() {
   if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
   // As many as are under way wait for their turn, or for the answer to an older one.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
+  if (pace_ == Pace::kAtRest && rest_is_over_) {
+    while (!sent_.empty()) settle_oldest();
+    go_on(Pace::kInOrder);
+  }
   if (stopped_) return;
-  if (in_order_ && !sent_.empty()) next.after = last_key_;
+  if (pace_ == Pace::kAtRest) {
+    next.condition = rest_;
+  } else if (pace_ == Pace::kInOrder && !sent_.empty()) {
+    next.condition.key = last_key_;
+  }
   last_key_ = next.records.back().key;
-  pipeline_.add(Store::create_request(next.records, next.after));
+  pipeline_->add(Store::create_request(next.records, next.condition));
   sent_.push_back(std::move(next));
 }
 
 void RecordWriter::write_alone(Sent sent) {
   while (!sent_.empty()) settle_oldest();
   if (stopped_) return;
-  auto created = store_.create(sent.records);
+  auto created = queue_.store.create(sent.records);
   if (is_unavailable(created)) created = write_again(sent.records, std::move(created));
   settle(sent, std::move(created));
 }
 
 void RecordWriter::settle_oldest() {
-  const Pipeline::Answer answer = pipeline_.next();
+  const Pipeline::Answer answer = pipeline_->next();
   const Sent sent = std::move(sent_.front());
   sent_.pop_front();
-  auto created = store_.create_from(answer.response, answer.at, sent.records, sent.after);
-  if (is_unavailable(created) || (created && created->out_of_order)) {
+  auto created = queue_.store.create_from(answer.response, answer.at, sent.records, sent.condition);
+  const bool unmet = created && created->unmet;
+  if (unmet && pace_ == Pace::kAtRest) rest_is_over_ = true;
+  if (unmet || is_unavailable(created)) {
     if (stopped_) return;  // it was not written
     created = write_again(sent.records, std::move(created));
   }
@@ -76,7 +109,7 @@ void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
   const bool stops = !created && created.error().code != ErrorCode::kTooLarge;
   if (stops && !stopped_) {
     stopped_ = created.error();
-    sent_.resize(sent_.size() - pipeline_.drop_unsent());
+    sent_.resize(sent_.size() - pipeline_->drop_unsent());
   }
   settled_({sent.first, sent.records.size(), std::move(created)});
 }
@@ -87,10 +120,10 @@ Result<Store::Created> RecordWriter::write_again(const Records& records,
   if (!first_try && trouble_) trouble_(first_try.error());
   const Instant until = boot_now() + kSitOut;
   if (!first_try) std::this_thread::sleep_for(kPause);
-  auto created = store_.create(records);
+  auto created = queue_.store.create(records);
   while (is_unavailable(created) && boot_now() < until) {
     std::this_thread::sleep_for(kPause);
-    created = store_.create(records);
+    created = queue_.store.create(records);
   }
   return created;
 }

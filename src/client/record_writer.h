@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "client/pipeline.h"
+#include "client/queue.h"
 #include "client/store.h"
 #include "lictor/client.h"
 #include "lictor/result.h"
@@ -17,7 +19,9 @@ namespace lictor::client {
 /// Writes many new records, several transactions at a time, and yet in their order: each
 /// transaction reads the last record of the one before and is refused while that is not there.
 /// A leader that starts tasks as they come never sees a later one without the earlier ones. Where
-/// any order will do, nothing is read, and more are under way.
+/// any order will do, nothing is read, and more are under way; so they are while the queue is at
+/// rest, since nobody starts anything: each transaction is refused then when that has changed, and
+/// from there on the order is kept.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
@@ -44,19 +48,9 @@ class RecordWriter {
 
   /// `settled` is called in the order of the records, from add() and finish(). `trouble` is told
   /// when Consul does not answer and is waited for, half a minute.
-  RecordWriter(Store& store, std::function<void(const Settled&)> settled,
+  RecordWriter(const Queue& queue, std::function<void(const Settled&)> settled,
                std::function<void(const Error&)> trouble = {},
-               SubmitOrder order = SubmitOrder::kAsGiven)
-      : RecordWriter(store, std::move(settled), std::move(trouble), order,
-                     order == SubmitOrder::kAsGiven ? kInOrder : kInAnyOrder) {}
-  RecordWriter(Store& store, std::function<void(const Settled&)> settled,
-               std::function<void(const Error&)> trouble, SubmitOrder order, std::size_t at_once)
-      : store_(store),
-        settled_(std::move(settled)),
-        trouble_(std::move(trouble)),
-        in_order_(order == SubmitOrder::kAsGiven),
-        at_once_(at_once),
-        pipeline_(store.transport(), at_once, in_order_ ? Store::came_early : Pipeline::Judge{}) {}
+               SubmitOrder order = SubmitOrder::kAsGiven);
 
   /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
   void add(Store::Record record);
@@ -69,9 +63,17 @@ class RecordWriter {
   struct Sent {
     std::size_t first = 0;
     Records records;
-    std::string after;
+    Store::Condition condition;
+  };
+  enum class Pace {
+    kUnknown,  // whether the queue is at rest
+    kInOrder,
+    kAtRest,
+    kAnyOrder,
   };
 
+  void go_on(Pace pace);
+  void find_pace();
   void send();
   void write_alone(Sent sent);
   void settle_oldest();
@@ -79,7 +81,7 @@ class RecordWriter {
   [[nodiscard]] Result<Store::Created> write_again(const Records& records,
                                                    Result<Store::Created> first_try);
 
-  Store& store_;
+  const Queue queue_;
   const std::function<void(const Settled&)> settled_;
   const std::function<void(const Error&)> trouble_;
 
@@ -89,10 +91,12 @@ class RecordWriter {
   std::string last_key_;  // of the last in the pipeline
   std::optional<Error> stopped_;
 
-  const bool in_order_;
-  const std::size_t at_once_;
+  Pace pace_ = Pace::kUnknown;
+  Store::Condition rest_;      // while the queue is at rest
+  bool rest_is_over_ = false;  // as one of them was answered
+  std::size_t at_once_ = kInOrder;
   std::deque<Sent> sent_;  // what is in the pipeline
-  Pipeline pipeline_;
+  std::unique_ptr<Pipeline> pipeline_;
 };
 
 }  // namespace lictor::client

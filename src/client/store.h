@@ -37,7 +37,12 @@ class Store {
   struct Created {
     std::uint64_t index = 0;            ///< the new keys' CreateIndex, or one not above it
     std::vector<std::size_t> existing;  ///< which of the records exist already; not written
-    bool out_of_order = false;          ///< none was written: what they come after is not there
+    bool unmet = false;                 ///< none was written: the condition does not hold
+  };
+  /// What must hold for a transaction to be applied.
+  struct Condition {
+    std::string key{};                     ///< empty: nothing
+    std::optional<std::uint64_t> index{};  ///< its ModifyIndex, 0: it does not exist; else it does
   };
   struct Watched {
     std::optional<wire::KvEntry> entry;
@@ -84,14 +89,13 @@ class Store {
   /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of it, but for a single large one: what is to be sent, and what follows from
-  /// the answer to that, which may take further requests. With `after`, one record fewer, and only
-  /// while that key exists.
+  /// the answer to that, which may take further requests. With a condition, one record fewer.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
-                                                    const std::string& after);
+                                                    const Condition& condition);
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
                                             const std::vector<Record>& records,
-                                            const std::string& after);
-  /// Whether the answer to create_request() says that `after` does not exist.
+                                            const Condition& condition);
+  /// Whether the answer to create_request() says that a key does not exist that must.
   [[nodiscard]] static bool came_early(const http::Response& response);
   static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
   static constexpr std::size_t kMaxBatchBytes = 400'000;
@@ -140,7 +144,7 @@ class Store {
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
   [[nodiscard]] Result<void> take_in(const http::Response& response, Instant answered_at,
-                                     const std::vector<Record>& records,
+                                     const std::vector<Record>& records, bool conditional,
                                      std::vector<std::size_t>& left, Created& created);
   [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
                                         std::vector<std::optional<std::size_t>>& refused);

@@ -60,10 +60,19 @@ std::size_t Store::batch_bytes(const Record& record) {
   return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
 }
 
-http::Request Store::create_request(const std::vector<Record>& records, const std::string& after) {
+http::Request Store::create_request(const std::vector<Record>& records,
+                                    const Condition& condition) {
   wire::Txn txn;
   for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
-  if (!after.empty()) txn.verb("get", after);  // refuses the whole where there is none
+  if (!condition.key.empty()) {
+    if (!condition.index) {
+      txn.verb("get", condition.key);  // refuses the whole where there is none
+    } else if (*condition.index == 0) {
+      txn.verb("check-not-exists", condition.key);
+    } else {
+      txn.verb("check-index", condition.key).index(*condition.index);
+    }
+  }
   http::Request request;
   request.method = "PUT";
   request.target = "/v1/txn";
@@ -88,18 +97,19 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 
 Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
-                                          const std::string& after) {
+                                          const Condition& condition) {
+  const bool conditional = !condition.key.empty();
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  if (auto once = take_in(response, answered_at, records, left, created); !once) {
+  if (auto once = take_in(response, answered_at, records, conditional, left, created); !once) {
     return tl::unexpected(std::move(once.error()));
   }
-  while (!left.empty() && !created.out_of_order) {
+  while (!left.empty() && !created.unmet) {
     std::vector<Record> others;
     for (const std::size_t i : left) others.push_back(records[i]);
-    const http::Response again = transport_.perform(create_request(others, after));
-    if (auto once = take_in(again, boot_now(), records, left, created); !once) {
+    const http::Response again = transport_.perform(create_request(others, condition));
+    if (auto once = take_in(again, boot_now(), records, conditional, left, created); !once) {
       return tl::unexpected(std::move(once.error()));
     }
   }
@@ -109,8 +119,8 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
 
 // The answer to one transaction. What is done with, written or in the way, leaves `left`.
 Result<void> Store::take_in(const http::Response& response, Instant answered_at,
-                            const std::vector<Record>& records, std::vector<std::size_t>& left,
-                            Created& created) {
+                            const std::vector<Record>& records, bool conditional,
+                            std::vector<std::size_t>& left, Created& created) {
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
     const auto written = find_written(records, left, response, answered_at);
@@ -138,8 +148,8 @@ Result<void> Store::take_in(const http::Response& response, Instant answered_at,
 
   std::vector<bool> exists(left.size());
   for (const auto& error : reply->errors) {
-    if (error.index == left.size() && is_absent(error)) {
-      created.out_of_order = true;
+    if (conditional && error.index == left.size()) {
+      created.unmet = true;
       return {};
     }
     if (error.index >= left.size() || error.what.find("stale") == std::string::npos) {

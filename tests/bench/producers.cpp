@@ -1,6 +1,7 @@
 // Writing and cancelling many tasks, beside raw transactions.
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include <lictor/client.h>
@@ -66,6 +67,22 @@ double submit_many(const live::ConsulAgent& consul, std::size_t count, SubmitOrd
   for (const auto& each : results) require(each.has_value(), "submit_many() refused a task");
   expect_tasks(consul, count);
   return result;
+}
+
+// In which order tasks are submitted, and whether somebody leads the queue, for whom it is kept.
+struct Way {
+  const char* words;
+  bool led;
+  SubmitOrder order;
+};
+constexpr std::array kWays{Way{"", false, SubmitOrder::kAsGiven},
+                           Way{" to a leader", true, SubmitOrder::kAsGiven},
+                           Way{" to a leader in any order", true, SubmitOrder::kAny}};
+
+// Holds the lock, and does nothing with it.
+void lead(const live::ConsulAgent& consul) {
+  live::Kv kv{consul.address()};
+  require(kv.acquire(kLeaderKey, kv.create_session("bench", "1s"), "{}"), "cannot lead");
 }
 
 double raw_set(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
@@ -147,7 +164,7 @@ Best best_of(const std::map<std::size_t, std::vector<double>>& rates) {
 void measure_producers(Bench& bench) {
   const std::size_t count = bench.sizes().produced;
   std::vector<double> cancelled, cancelled_by_client;
-  std::map<SubmitOrder, std::vector<double>> command, client;
+  std::map<std::string, std::vector<double>> command, client;  // by the words
   std::map<std::size_t, std::vector<double>> set, removed;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
     bench.tell("producers, run " + std::to_string(run + 1));
@@ -160,12 +177,15 @@ void measure_producers(Bench& bench) {
       removed[connections].push_back(bench.on_consul(
           [&](const auto& consul) { return raw_cancel(consul, count, connections); }));
     }
-    for (const SubmitOrder order : {SubmitOrder::kAsGiven, SubmitOrder::kAny}) {
-      const auto in = [order](auto submit) {
-        return [=](const auto& consul, std::size_t tasks) { return submit(consul, tasks, order); };
+    for (const Way& way : kWays) {
+      const auto in = [&way](auto submit) {
+        return [&way, submit](const auto& consul, std::size_t tasks) {
+          if (way.led) lead(consul);
+          return submit(consul, tasks, way.order);
+        };
       };
-      command[order].push_back(on_consul(in(submit_command)));
-      client[order].push_back(on_consul(in(submit_many)));
+      command[way.words].push_back(on_consul(in(submit_command)));
+      client[way.words].push_back(on_consul(in(submit_many)));
     }
     cancelled.push_back(on_consul(cancel_command));
     cancelled_by_client.push_back(on_consul(cancel_many));
@@ -178,12 +198,12 @@ void measure_producers(Bench& bench) {
   const std::string by_set = "raw 64 set" + connections(written);
   const std::string by_delete = "list, raw 32 check-index + delete-cas" + connections(gone);
   constexpr auto kWanted = Row::Wanted::kRatioAtLeast;
-  for (const auto& [order, in] :
-       {std::pair{SubmitOrder::kAsGiven, ""}, std::pair{SubmitOrder::kAny, " in any order"}}) {
-    bench.add({name("lictor submit --ndjson" + std::string{in} + ","), "tasks/s",
-               median(command[order]), written.rate, by_set, kWanted, 0.8});
-    bench.add({name("Client::submit_many()" + std::string{in} + ","), "tasks/s",
-               median(client[order]), written.rate, by_set, kWanted, 0.8});
+  for (const Way& way : kWays) {
+    const std::string words{way.words};
+    bench.add({name("lictor submit --ndjson" + words + ","), "tasks/s", median(command[words]),
+               written.rate, by_set, kWanted, 0.8});
+    bench.add({name("Client::submit_many()" + words + ","), "tasks/s", median(client[words]),
+               written.rate, by_set, kWanted, 0.8});
   }
   bench.add({name("lictor cancel --all,"), "tasks/s", median(cancelled), gone.rate, by_delete,
              kWanted, 0.8});

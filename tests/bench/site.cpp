@@ -210,7 +210,7 @@ Worker::Worker(const live::ConsulAgent& consul, const std::string& queue, const 
   live::Kv kv{consul.address()};
   const bool ready = live::eventually([&] {
     if (!leader) return kv.has("lictor/default/members/" + node);
-    const auto lock = kv.get("lictor/default/leader");
+    const auto lock = kv.get(kLeaderKey);
     return lock && !lock->session.empty();
   });
   require(ready, "the daemon does not lead:\n" + live::read_text(folder_.file("log")));

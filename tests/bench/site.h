@@ -20,6 +20,7 @@
 namespace lictor::bench {
 
 inline constexpr const char* kTasksPrefix = "lictor/default/tasks/";
+inline constexpr const char* kLeaderKey = "lictor/default/leader";
 
 [[nodiscard]] double median(std::vector<double> values);
 struct Latency {

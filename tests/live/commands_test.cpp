@@ -2,10 +2,13 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <memory>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -113,35 +116,86 @@ TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {
   CHECK(world.waiting() == 1);
 }
 
+// Tasks "0", "1", ... of the type, a line each; the path of the file.
+std::string many_lines(const World& world, int count, const std::string& type = "Record") {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    lines += json{{"taskId", std::to_string(i)}, {"taskType", type}}.dump() + '\n';
+  }
+  write_text(world.folder.file("tasks.ndjson"), lines);
+  return world.folder.file("tasks.ndjson");
+}
+
 TEST_CASE("many tasks are written in the order of their lines, or in any, and none twice") {
   constexpr int kTasks = 1000;
   World world;
-  std::string lines;
-  for (int i = 0; i < kTasks; ++i) {
-    lines += json{{"taskId", std::to_string(i)}, {"taskType", "Record"}}.dump() + '\n';
-  }
-  write_text(world.folder.file("tasks.ndjson"), lines);
-  world.kv.put_json(world.task_key("700"), record_of());
-  std::vector<std::string> command{"submit", "--ndjson", world.folder.file("tasks.ndjson")};
+  std::vector<std::string> command{"submit", "--ndjson", many_lines(world, kTasks, "Sleep")};
+  const json sleeps{{"executors", {{"Sleep", {{"noop", {{"sleep", "1h"}}}}}}}};
+  std::unique_ptr<LictorDaemon> daemon;
   bool in_order = false;
-  SUBCASE("in their order") { in_order = true; }
-  SUBCASE("in any order") { command.emplace_back("--any-order"); }
+  SUBCASE("to whoever leads, in their order") {
+    daemon = world.daemon("a", sleeps);
+    REQUIRE(eventually([&] { return world.leads(*daemon); }));
+    in_order = true;
+  }
+  SUBCASE("to whoever leads, in any order") {
+    daemon = world.daemon("a", sleeps);
+    REQUIRE(eventually([&] { return world.leads(*daemon); }));
+    command.emplace_back("--any-order");
+  }
+  SUBCASE("while nobody leads") {}
+  SUBCASE("while the queue is paused") {
+    daemon = world.daemon("a", sleeps);
+    REQUIRE(eventually([&] { return world.leads(*daemon); }));
+    REQUIRE(lictor(world, {"pause"}).exit_code == 0);
+  }
+  const json mine = {{"taskType", "Sleep"}, {"executeAt", 99'999'999'999}};
+  world.kv.put_json(world.task_key("700"), mine);
   const Output output = lictor(world, command);
   CHECK(output.exit_code == 1);
   says(output, "line 701: taskId: \"700\" exists already");
   says(output, "999 tasks written, 1 refused");
-  CHECK(world.waiting() == kTasks);
   std::uint64_t before = 0;
   for (int i = 0; i < kTasks; ++i) {
     const auto task = world.kv.get(world.task_key(std::to_string(i)));
     REQUIRE(task);
     if (i == 700) {
-      CHECK(task->value == record_of().dump());
+      CHECK(task->value == mine.dump());
     } else if (in_order) {
-      CHECK(task->modify_index >= before);
-      before = task->modify_index;
+      CHECK(task->create_index >= before);
+      before = task->create_index;
     }
   }
+}
+
+TEST_CASE("a leader who comes while many tasks are written starts them in their order") {
+  constexpr std::size_t kBefore = 150;
+  constexpr std::size_t kTasks = 400;
+  World world;
+  const std::string lines = world.folder.file("lines");
+  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
+  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()),
+                 world.folder.file("submit.log")};
+  // Not for the daemon to inherit, or the file would not end.
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"), std::fclose};
+  REQUIRE(out);
+  std::vector<std::string> ids;
+  const auto write_lines_up_to = [&](std::size_t end) {
+    for (; ids.size() < end; ids.push_back(std::to_string(ids.size()))) {
+      const json task{{"taskId", std::to_string(ids.size())}, {"taskType", "Record"}};
+      std::fputs((task.dump() + '\n').c_str(), out.get());
+    }
+    std::fflush(out.get());
+  };
+  write_lines_up_to(kBefore);
+  REQUIRE(eventually([&] { return world.waiting() >= 126; }));  // two transactions
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  write_lines_up_to(kTasks);
+  out.reset();
+  CHECK(submit.wait() == 0);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == ids);
 }
 
 TEST_CASE("all of a type are cancelled at once, but not without a yes") {

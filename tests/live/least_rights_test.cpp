@@ -271,6 +271,34 @@ TEST_CASE(
             {R"(session_prefix "")", leader}});
 }
 
+TEST_CASE("a producer may submit many, whether or not it may see if somebody leads") {
+  GuardedConsul consul;
+  World world{consul.agent, "lictor/"};
+  std::string policy = R"(key_prefix "lictor/default/tasks/" { policy = "write" })";
+  // To compare a key that exists takes "read", one that does not, in this Consul, "write".
+  SUBCASE("the tasks alone") {}
+  SUBCASE("and the leader key, which is not there") {
+    policy += R"( key "lictor/default/leader" { policy = "read" })";
+  }
+  SUBCASE("and the leader key, which nobody holds") {
+    policy += R"( key "lictor/default/leader" { policy = "read" })";
+    consul.kv.put("lictor/default/leader", "{}");
+  }
+  const std::string token = consul.make_token(consul.make_policy("producer", policy)).secret;
+  const std::string config = world.folder.file("client.json");
+  write_text(config, "{}");
+  std::string lines;
+  for (int i = 0; i < 1000; ++i)
+    lines += R"({"taskType": "Record"})"
+             "\n";
+  write_text(world.folder.file("tasks.ndjson"), lines);
+  const Output output = run({LICTOR_COMMAND, "--config", config, "--consul", consul.agent.address(),
+                             "submit", "--ndjson", world.folder.file("tasks.ndjson")},
+                            {{"CONSUL_HTTP_TOKEN", token}});
+  CHECK_MESSAGE(output.exit_code == 0, output.out);
+  CHECK(consul.kv.list("lictor/default/tasks/").size() == 1000);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

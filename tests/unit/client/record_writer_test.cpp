@@ -26,6 +26,11 @@ using test::reply;
 using test::txn_error;
 using test::undelivered;
 
+struct Key {
+  std::string value, session;
+  std::uint64_t index = 3;
+};
+
 // Carries transactions and single writes out, one at a time, each when it is let: on threads of its
 // own, as the network would.
 class OneTransactionAtATime : public net::Transport {
@@ -59,10 +64,21 @@ class OneTransactionAtATime : public net::Transport {
   void slow_down(const std::string& key) { slow_ = key; }
   /// Answered so in place of being carried out, once.
   void refuse(const std::string& key, http::Response answer) { refused_[key] = std::move(answer); }
+  /// What is there beside the tasks. A leader is, unless it is taken away.
+  std::map<std::string, Key> keys{{"q/leader", {"host-a", "session"}}};
+  bool may_read = true;   ///< these
+  bool may_check = true;  ///< them within a transaction
+  /// Once so many transactions are carried out.
+  void change(std::size_t after, const std::string& key, Key to) {
+    change_after_ = after;
+    change_ = {key, std::move(to)};
+  }
+  std::size_t written_at_change = 0;
 
   std::vector<std::string> written;  // in the order in which they came to be there
   std::size_t most_operations = 0;
   std::size_t out_of_order = 0;
+  std::size_t unmet = 0;  // refused by a check
   std::size_t sent = 0;
   std::size_t most_under_way = 0;
 
@@ -83,18 +99,36 @@ class OneTransactionAtATime : public net::Transport {
     return carry_out(operations);
   }
   http::Response carry_out_single(const net::Request& request) {
-    if (request.method == "GET") return reply(404, "", ++index_);
     const std::string path = request.target.substr(0, request.target.find('?'));
+    const std::string key = path.substr(std::string{"/v1/kv/"}.size());
+    if (request.method == "GET") {
+      if (!may_read) return reply(403, "Permission denied");
+      const auto found = keys.find(key);
+      if (found == keys.end()) return reply(404, "", ++index_);
+      const auto& [value, session, index] = found->second;
+      return reply(200, test::entry(key, value, index, session), index);
+    }
     CHECK(request.target == path + "?cas=0");
-    written.push_back(path.substr(std::string{"/v1/kv/"}.size()));
+    written.push_back(key);
     return reply(200, "true");
+  }
+  // Why a check of the transaction fails; empty: it holds.
+  std::string failed_check(const nlohmann::json& kv) {
+    const std::string verb = kv["Verb"];
+    const std::string key = kv["Key"];
+    if (!verb.starts_with("check-")) return {};
+    if (!may_check) return "Permission denied";
+    const auto found = keys.find(key);
+    const std::uint64_t index = found == keys.end() ? 0 : found->second.index;
+    if (verb == "check-not-exists") return index == 0 ? "" : "key exists";
+    return index == kv["Index"] ? "" : "current modify index is another";
   }
   http::Response carry_out(const nlohmann::json& operations) {
     const std::string first = operations[0]["KV"]["Key"];
     if (const auto node = refused_.extract(first); !node.empty()) return node.mapped();
     most_operations = std::max(most_operations, operations.size());
     std::set<std::string> there{written.begin(), written.end()};
-    std::vector<std::string> keys;
+    std::vector<std::string> created;
     for (std::size_t i = 0; i < operations.size(); ++i) {
       const auto& kv = operations[i]["KV"];
       const std::string key = kv["Key"];
@@ -105,10 +139,18 @@ class OneTransactionAtATime : public net::Transport {
         ++out_of_order;
         return reply(409, txn_error(i, "key doesn't exist"));
       }
-      if (kv["Verb"] == "cas") keys.push_back(key);
+      if (const std::string why = failed_check(kv); !why.empty()) {
+        ++unmet;
+        return reply(409, txn_error(i, why));
+      }
+      if (kv["Verb"] == "cas") created.push_back(key);
     }
-    written.insert(written.end(), keys.begin(), keys.end());
-    return reply(200, test::result(keys.front(), "{}", ++index_));
+    written.insert(written.end(), created.begin(), created.end());
+    if (change_after_ != 0 && --change_after_ == 0) {
+      keys[change_.first] = change_.second;
+      written_at_change = written.size();
+    }
+    return reply(200, test::result(created.front(), "{}", ++index_));
   }
 
   std::mutex mutex_;
@@ -118,6 +160,8 @@ class OneTransactionAtATime : public net::Transport {
   std::set<std::string> waits_for_others_;
   std::map<std::string, http::Response> refused_;
   std::string slow_;
+  std::size_t change_after_ = 0;
+  std::pair<std::string, Key> change_;
   std::size_t answered_ = 0;
   std::size_t others_ = 0;
   std::uint64_t index_ = 10;
@@ -131,11 +175,12 @@ std::string key(std::size_t i) {
 struct Scene {
   OneTransactionAtATime consul;
   Store store{consul};
+  Queue queue{store, "q", wire::Layout::under("", "q")};
   std::vector<RecordWriter::Settled> settled;
   RecordWriter writer;
 
   explicit Scene(SubmitOrder order = SubmitOrder::kAsGiven)
-      : writer{store, [this](const auto& s) { settled.push_back(s); }, {}, order, 4} {}
+      : writer{queue, [this](const auto& s) { settled.push_back(s); }, {}, order} {}
 
   void write(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) writer.add({key(i), "{}"});
@@ -207,6 +252,70 @@ TEST_CASE("in any order, too, what exists is told, and an error stops what was n
   CHECK(std::count(scene.consul.written.begin(), scene.consul.written.end(), key(126)) == 0);
 }
 
+TEST_CASE("in a queue at rest nobody sees an order, and none is kept") {
+  Scene scene;
+  SUBCASE("that nobody has ever led") { scene.consul.keys.clear(); }
+  SUBCASE("that nobody leads") { scene.consul.keys["q/leader"].session.clear(); }
+  SUBCASE("that is paused") { scene.consul.keys["q/control"] = {R"({"paused": true})", {}}; }
+  scene.consul.hold_back(key(0), 3);
+  scene.write(1'000);
+  REQUIRE(scene.consul.written.size() == 1'000);
+  CHECK(scene.consul.written.front() != key(0));
+  CHECK(scene.consul.out_of_order == 0);
+  CHECK(scene.consul.unmet == 0);
+  CHECK(scene.consul.most_operations == Store::kMaxOperations);
+  scene.check_settled(1'000);
+}
+
+TEST_CASE("the order is kept where somebody leads, or nobody can tell") {
+  Scene scene;
+  SUBCASE("a leader") {}
+  SUBCASE("a key that may not be read") { scene.consul.may_read = false; }
+  SUBCASE("a key that may be read and not compared") {
+    scene.consul.keys.clear();
+    scene.consul.may_check = false;
+  }
+  SUBCASE("a leader under another key: only the folder shows that there was one") {
+    scene.consul.keys = {{"q/tasks/", {}}};
+  }
+  scene.consul.hold_back(key(0), 1);
+  scene.write(300);
+  scene.check_order(300);
+  scene.check_settled(300);
+}
+
+TEST_CASE("from when a queue is no longer at rest, the order is kept") {
+  Scene scene;
+  SUBCASE("somebody leads it") {
+    scene.consul.keys.clear();
+    scene.consul.change(10, "q/leader", {"host-a", "session", 20});
+  }
+  SUBCASE("somebody leads it again") {
+    scene.consul.keys["q/leader"].session.clear();
+    scene.consul.change(10, "q/leader", {"host-b", "session", 20});
+  }
+  SUBCASE("it goes on") {
+    scene.consul.keys["q/control"] = {R"({"paused": true})", {}};
+    scene.consul.change(10, "q/control", {"{}", {}, 20});
+  }
+  scene.write(5'000);
+  CHECK(scene.consul.unmet >= 1);
+  CHECK(scene.consul.unmet <= 2 * RecordWriter::kInAnyOrder);  // those that waited already
+  const auto& written = scene.consul.written;
+  REQUIRE(written.size() == 5'000);
+  CHECK(std::set<std::string>{written.begin(), written.end()}.size() == 5'000);
+  const auto change = written.begin() + static_cast<std::ptrdiff_t>(scene.consul.written_at_change);
+  CHECK(std::is_sorted(change, written.end()));
+  scene.check_settled(5'000);
+  CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("a single transaction asks nothing of the queue") {
+  Scene scene;
+  scene.write(63);
+  CHECK(scene.consul.sent == 1);
+}
+
 TEST_CASE("a record too large for a transaction goes in its place all the same") {
   Scene scene;
   scene.consul.slow_down(key(0));
@@ -253,6 +362,7 @@ TEST_CASE("what exists already is left as it is, and keeps back nothing") {
 
 TEST_CASE("tasks without a time start in their order, whatever transaction they are in") {
   OneTransactionAtATime consul;
+  consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client{
       std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
   const auto results = client.submit_many(std::vector<NewTask>(200, NewTask{.type = "T"}));
@@ -283,6 +393,7 @@ TEST_CASE("tasks may be submitted in any order") {
 
 TEST_CASE("where Consul refuses, each task of many is told so") {
   OneTransactionAtATime consul;
+  consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client{
       std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
   consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
