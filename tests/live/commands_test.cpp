@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "process.h"
+#include "tcp_proxy.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -196,6 +197,32 @@ TEST_CASE("a leader who comes while many tasks are written starts them in their 
   CHECK(submit.wait() == 0);
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.order() == ids);
+}
+
+TEST_CASE("of many tasks that are written while replies are lost, each is there, and told so") {
+  constexpr int kTasks = 30'000;
+  World world;
+  TcpProxy network{world.consul.port()};
+  network.cut_at("/v1/txn", TcpProxy::Before::kReplies);
+  const std::string log = world.folder.file("submit.log");
+  Process submit{
+      command_line(world, {"submit", "--ndjson", many_lines(world, kTasks)}, network.address()),
+      log};
+  REQUIRE(eventually([&] { return network.lost_replies() > 0; }));
+  for (int i = 0; i < 3 && submit.runs(); ++i) {
+    const std::size_t resets = network.resets();
+    network.heal();
+    REQUIRE(eventually([&] { return network.resets() > resets; }));
+    const std::size_t lost = network.lost_replies();
+    network.lose_replies();
+    REQUIRE(eventually([&] { return network.lost_replies() > lost || !submit.runs(); }));
+  }
+  network.heal();
+  CHECK(submit.wait() == 0);
+  const std::string told = read_text(log);
+  CHECK(told.find("30000 tasks written") != std::string::npos);
+  CHECK(told.find("exists") == std::string::npos);
+  CHECK(world.waiting() == kTasks);
 }
 
 TEST_CASE("all of a type are cancelled at once, but not without a yes") {
