@@ -57,9 +57,8 @@ class Submission {
         if (sent_.empty()) refuse_before(lines.number() + 1);
         continue;
       }
-      Store::Record record{client_.layout.task_key(task->id), std::move(task->record)};
-      sent_.push_back({lines.number(), std::move(task->id)});
-      writer_.add(std::move(record));
+      sent_.push_back({lines.number(), task->id});
+      writer_.add(std::move(*task));
       if (writer_.stopped()) break;
     }
     writer_.finish();

@@ -103,9 +103,9 @@ class Submission {
             queue, [this](const auto& settled) { settle(settled); }, {}, order) {}
 
   void add(std::size_t place, NewRecord task) {
-    results_[place] = Submitted{std::move(task.id), 0};
+    results_[place] = Submitted{task.id, 0};
     places_.push_back(place);
-    writer_.add({queue_.layout.task_key(results_[place]->id), std::move(task.record)});
+    writer_.add(std::move(task));
   }
 
   void finish() {
@@ -199,14 +199,11 @@ std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> task
                                                    const Progress& progress, SubmitOrder order) {
   std::vector<Result<Submitted>> results(tasks.size());
   Submission submission{impl_->queue, results, progress, order};
-  // What is written in one transaction gets one CreateIndex: times of their own keep the order.
-  WallTime time{};
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    time = std::max(wall_now(), time + std::chrono::milliseconds{1});
     Result<NewRecord> record;
     {
       const std::lock_guard lock{impl_->mutex};
-      record = client::make_record(tasks[i], time, impl_->ids);
+      record = client::make_record(tasks[i], wall_now(), impl_->ids);
     }
     if (record) {
       submission.add(i, std::move(*record));

@@ -34,6 +34,12 @@ Result<void> check_size(const std::string& record) {
 
 }  // namespace
 
+void NewRecord::restamp(WallTime time) {
+  record.replace(made_time->at, ms_text(made_time->time).size(), ms_text(time));
+  made_time->time = time;
+  if (made_time->is_place) place = time;
+}
+
 void ObjectText::add(std::string_view name, std::string_view json) {
   add_raw(json_quoted(name), json);
 }
@@ -48,7 +54,9 @@ void ObjectText::add_raw(std::string_view quoted_name, std::string_view json) {
 Result<NewRecord> make_record(const RecordFields& fields) {
   ObjectText record;
   record.add("taskId", json_quoted(fields.id));
-  record.add("taskTime", ms_text(fields.task_time));  // milliseconds: the order within a second
+  const std::string time_text = ms_text(fields.task_time);  // the order within a second
+  record.add("taskTime", time_text);
+  const std::size_t time_at = record.size() - time_text.size();
   record.add("taskTaken", "false");
   record.add("taskType", json_quoted(fields.type));
   record.add("taskPara", fields.para);
@@ -60,8 +68,10 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
   // What the daemon would say of it.
-  auto good = check_size(made.record).and_then([&] { return wire::check_record(made.record); });
-  if (!good) return tl::unexpected(std::move(good.error()));
+  auto place = check_size(made.record).and_then([&] { return wire::check_record(made.record); });
+  if (!place) return tl::unexpected(std::move(place.error()));
+  made.place = *place;
+  if (fields.made_time) made.made_time = {fields.task_time, time_at, !fields.execute_at};
   return made;
 }
 
@@ -77,6 +87,7 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   }
   fields.type = task.type;
   fields.task_time = task.time.value_or(now);
+  fields.made_time = !task.time;
   fields.para = task.parameters.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   fields.execute_at = task.execute_at;
   fields.expire_at = task.expire_at;
@@ -114,33 +125,37 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
     }
   }
 
-  const WallTime time = std::max(now, last_time_);
   const bool new_id = task.id.empty();
-  if (new_id) task.id = ids_.next(time);
-  const bool behind = time == last_time_ && task.id <= last_id_;
-  const WallTime stamped = behind ? time + std::chrono::milliseconds{1} : time;
+  if (new_id) task.id = ids_.next(now);
 
   std::erase_if(members, [&](const wire::Member& member) {
     return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
                                            (member.name == "taskType" && !type_text_.empty()));
   });
-  const std::string id_text = json_quoted(task.id), time_text = ms_text(stamped);
+  const std::string id_text = json_quoted(task.id), time_text = ms_text(now);
   std::vector<wire::Member> added;
   if (new_id) added.push_back({"taskId", "\"taskId\"", id_text});
-  if (!has("taskTime")) added.push_back({"taskTime", "\"taskTime\"", time_text});
+  const bool new_time = !has("taskTime");
+  if (new_time) added.push_back({"taskTime", "\"taskTime\"", time_text});
   if (!has("taskType") && !type_text_.empty()) {
     added.push_back({"taskType", "\"taskType\"", type_text_});
   }
   members.insert(members.begin(), added.begin(), added.end());
 
   ObjectText record;
-  for (const wire::Member& member : members) record.add_raw(member.name_text, member.value_text);
+  std::size_t time_at = 0;
+  for (const wire::Member& member : members) {
+    record.add_raw(member.name_text, member.value_text);
+    if (new_time && member.value_text.data() == time_text.data()) {
+      time_at = record.size() - time_text.size();
+    }
+  }
   task.record = record.take();
   // What the daemon would say of it.
-  auto good = check_size(task.record).and_then([&] { return wire::check_record(members); });
-  if (!good) return tl::unexpected(std::move(good.error()));
-  last_time_ = stamped;
-  last_id_ = task.id;
+  auto place = check_size(task.record).and_then([&] { return wire::check_record(members); });
+  if (!place) return tl::unexpected(std::move(place.error()));
+  task.place = *place;
+  if (new_time) task.made_time = {now, time_at, !has("executeAt")};
   return task;
 }
 

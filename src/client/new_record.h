@@ -2,6 +2,7 @@
 
 // The records of new tasks. Pure.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,17 @@ namespace lictor::client {
 struct NewRecord {
   std::string id;
   std::string record;
+  WallTime place{};  ///< what its place in the order goes by first
+  /// The taskTime that was made for it, and where in the record it is written.
+  struct MadeTime {
+    WallTime time{};
+    std::size_t at = 0;
+    bool is_place = true;  ///< else it goes by executeAt
+  };
+  std::optional<MadeTime> made_time{};  ///< nothing: its producer gave it one
+
+  /// Another for what was made.
+  void restamp(WallTime time);
 };
 
 /// A JSON object that grows.
@@ -25,6 +37,7 @@ class ObjectText {
  public:
   void add(std::string_view name, std::string_view json);
   void add_raw(std::string_view quoted_name, std::string_view json);
+  [[nodiscard]] std::size_t size() const { return text_.size(); }
   [[nodiscard]] std::string take() { return std::move(text_) + '}'; }
 
  private:
@@ -35,7 +48,8 @@ class ObjectText {
 struct RecordFields {
   std::string id, type;
   WallTime task_time{};
-  std::string para;  ///< JSON
+  bool made_time = false;  ///< it is none of the producer's
+  std::string para;        ///< JSON
   std::optional<WallTime> execute_at, expire_at;
   std::optional<std::string> serial_key;
   std::optional<std::uint32_t> max_attempts;
@@ -50,10 +64,7 @@ struct RecordFields {
 [[nodiscard]] Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids);
 
 /// Completes the records of many tasks, one after the other: id, taskTime and taskType are added
-/// where they are missing, what only lictor may say (a claim, attempts) is taken out. Tasks that
-/// get their time here start in the order of the calls, if they are written in it: those of one
-/// millisecond that share a transaction are ordered by their keys, so where the keys are not in
-/// order the time is moved on by a millisecond.
+/// where they are missing, what only lictor may say (a claim, attempts) is taken out.
 class RecordCompleter {
  public:
   /// `type`: for records without one; may be empty.
@@ -65,8 +76,6 @@ class RecordCompleter {
  private:
   std::string type_text_;  // JSON; "" when there is none
   TaskIds& ids_;
-  WallTime last_time_{};
-  std::string last_id_;
 };
 
 }  // namespace lictor::client

@@ -1,5 +1,6 @@
 #include "client/record_writer.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -42,16 +43,30 @@ void RecordWriter::find_pace() {
   go_on(rest ? Pace::kAtRest : Pace::kInOrder);
 }
 
-void RecordWriter::add(Store::Record record) {
-  const std::size_t bytes = Store::batch_bytes(record);
+void RecordWriter::add(NewRecord task) {
+  Store::Record record{queue_.layout.task_key(task.id), {}};
+  const std::size_t bytes = Store::batch_bytes(record.key, task.record.size());
   if (!gathered_.empty() &&
       (gathered_.size() == kMostRecords || bytes_ + bytes > Store::kMaxBatchBytes)) {
     if (pace_ == Pace::kUnknown) find_pace();
     send();
   }
   if (stopped_) return;
+  give_time(task, gathered_.empty());
   bytes_ += bytes;
+  earliest_ = std::min(earliest_, task.place);
+  latest_added_ = std::max(latest_added_, task.place);
+  record.value = std::move(task.record);
   gathered_.push_back(std::move(record));
+}
+
+void RecordWriter::give_time(NewRecord& task, bool begins_transaction) {
+  if (!task.made_time) return;
+  WallTime time = std::max(task.made_time->time, last_time_);
+  if (time == last_time_ && (begins_transaction || task.id <= last_id_)) time += 1ms;
+  if (time != task.made_time->time) task.restamp(time);
+  last_time_ = time;
+  last_id_ = task.id;
 }
 
 void RecordWriter::finish() {
@@ -63,11 +78,13 @@ void RecordWriter::send() {
   if (gathered_.empty()) return;
   Sent next{first_gathered_, std::exchange(gathered_, {}), {}};
   first_gathered_ += next.records.size();
+  const bool grows = std::exchange(earliest_, WallTime::max()) > latest_sent_;
+  latest_sent_ = latest_added_;
   // One that is too large for a transaction cannot look at another.
   if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
   // As many as are under way wait for their turn, or for the answer to an older one.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
-  if (pace_ == Pace::kAtRest && rest_is_over_) {
+  if (pace_ == Pace::kAtRest && (rest_is_over_ || !grows)) {
     while (!sent_.empty()) settle_oldest();
     go_on(Pace::kInOrder);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/new_record.h"
 #include "client/pipeline.h"
 #include "client/queue.h"
 #include "client/store.h"
@@ -22,6 +23,12 @@ namespace lictor::client {
 /// any order will do, nothing is read, and more are under way; so they are while the queue is at
 /// rest, since nobody starts anything: each transaction is refused then when that has changed, and
 /// from there on the order is kept.
+///
+/// Tasks start by their times, then by their creation, then by their keys. Those of one transaction
+/// are created together. So the times that were made for tasks are made such that the keys of
+/// those of one millisecond are in order, and that they share a transaction: their order holds in
+/// whatever order the transactions are carried out. Times that producers gave need not do so: where
+/// they do not grow from transaction to transaction, the order of these is kept, also at rest.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
@@ -52,8 +59,9 @@ class RecordWriter {
                std::function<void(const Error&)> trouble = {},
                SubmitOrder order = SubmitOrder::kAsGiven);
 
-  /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled.
-  void add(Store::Record record);
+  /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled. A time that
+  /// was made for it is moved on where that takes it to start after those before it.
+  void add(NewRecord task);
   /// Returns when all are settled.
   void finish();
   /// The error after which the rest was not sent. A record too large for Consul stops nothing.
@@ -72,6 +80,7 @@ class RecordWriter {
     kAnyOrder,
   };
 
+  void give_time(NewRecord& task, bool begins_transaction);
   void go_on(Pace pace);
   void find_pace();
   void send();
@@ -88,6 +97,11 @@ class RecordWriter {
   Records gathered_;
   std::size_t bytes_ = 0;
   std::size_t first_gathered_ = 0;
+  WallTime earliest_ = WallTime::max();      // place of what is gathered
+  WallTime latest_added_ = WallTime::min();  // of that and all before it
+  WallTime latest_sent_ = WallTime::min();
+  WallTime last_time_{};  // that was made for a task
+  std::string last_id_;   // whose that was
   std::string last_key_;  // of the last in the pipeline
   std::optional<Error> stopped_;
 

@@ -29,7 +29,7 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
                        "\", so its dead letter " + printable(letter.id) + " was left as it is";
     planned.change = removal(letter.key, letter.modify_index);
     Store::Record task{key, std::move(*record)};
-    if (Store::batch_bytes(task) > Store::kMaxBatchBytes) {
+    if (Store::batch_bytes(task.key, task.value.size()) > Store::kMaxBatchBytes) {
       planned.before = std::move(task);
     } else {
       planned.change.insert(planned.change.begin() + 1,

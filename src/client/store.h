@@ -99,7 +99,7 @@ class Store {
   [[nodiscard]] static bool came_early(const http::Response& response);
   static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
   static constexpr std::size_t kMaxBatchBytes = 400'000;
-  [[nodiscard]] static std::size_t batch_bytes(const Record& record);
+  [[nodiscard]] static std::size_t batch_bytes(std::string_view key, std::size_t value_size);
 
   /// Writes `value` if the key still has ModifyIndex `index` (0: does not exist). False: it has
   /// not. Errors as create().

@@ -55,9 +55,9 @@ Error lost(const std::string& key, const http::Response& response) {
 
 }  // namespace
 
-std::size_t Store::batch_bytes(const Record& record) {
+std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
   constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Value":""}}, and some
-  return kFrame + wire::json_quoted(record.key).size() + (record.value.size() + 2) / 3 * 4;
+  return kFrame + wire::json_quoted(key).size() + (value_size + 2) / 3 * 4;
 }
 
 http::Request Store::create_request(const std::vector<Record>& records,
@@ -88,7 +88,8 @@ bool Store::came_early(const http::Response& response) {
 }
 
 Result<Store::Created> Store::create(const std::vector<Record>& records) {
-  if (records.size() == 1 && batch_bytes(records.front()) > kMaxBatchBytes) {
+  if (records.size() == 1 &&
+      batch_bytes(records.front().key, records.front().value.size()) > kMaxBatchBytes) {
     return create_large(records.front());
   }
   const http::Response response = transport_.perform(create_request(records, {}));
@@ -251,7 +252,7 @@ Result<bool> Store::replace(const std::string& key, std::uint64_t index, const s
 
 std::size_t Store::batch_bytes(const Change& change) {
   std::size_t bytes = 0;
-  for (const Op& op : change) bytes += batch_bytes(Record{op.key, op.value});
+  for (const Op& op : change) bytes += batch_bytes(op.key, op.value.size());
   return bytes;
 }
 

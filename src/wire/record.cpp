@@ -302,19 +302,19 @@ std::vector<Member> unstamped(std::vector<Member> members) {
   return members;
 }
 
-Result<void> check_record(std::string_view record) {
-  core::Task ignored;
-  return read_text(record, ignored);
+Result<WallTime> check_record(std::string_view record) {
+  core::Task task;
+  return read_text(record, task).map([&] { return core::order_of(task).time; });
 }
 
-Result<void> check_record(const std::vector<Member>& members) {
-  core::Task ignored;
+Result<WallTime> check_record(const std::vector<Member>& members) {
+  core::Task task;
   for (const Member& member : members) {
-    if (auto read = read_field(member.name, member.value_text, ignored); !read) {
+    if (auto read = read_field(member.name, member.value_text, task); !read) {
       return bad_field(member.name, read.error());
     }
   }
-  return check_fields(ignored);
+  return check_fields(task).map([&] { return core::order_of(task).time; });
 }
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {

@@ -41,10 +41,11 @@ struct KvEntry {
 [[nodiscard]] std::string unstamped_record(std::string_view record);
 /// The same, member by member.
 [[nodiscard]] std::vector<Member> unstamped(std::vector<Member> members);
-/// Whether read_record() takes such a value for a task, and else why not.
-[[nodiscard]] Result<void> check_record(std::string_view record);
+/// Whether read_record() takes such a value for a task, and else why not: what its place in the
+/// order goes by first (core::Order).
+[[nodiscard]] Result<WallTime> check_record(std::string_view record);
 /// The same of a record that split_object() has taken, whose members these are.
-[[nodiscard]] Result<void> check_record(const std::vector<Member>& members);
+[[nodiscard]] Result<WallTime> check_record(const std::vector<Member>& members);
 
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);

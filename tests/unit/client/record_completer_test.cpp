@@ -54,16 +54,39 @@ TEST_CASE("what only lictor may say is taken out") {
   CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
 }
 
-TEST_CASE("tasks of one millisecond whose ids are not in order get times that are") {
+TEST_CASE("where a task goes in the order, and whether its time was made") {
   Lines lines;
-  const auto time_of = [](const NewRecord& task) {
-    const std::size_t at = task.record.find("taskTime\":") + 10;
-    return std::stoll(task.record.substr(at, 13)) - kNow.time_since_epoch().count();
-  };
-  CHECK(time_of(lines.take(R"({"taskId":"b"})")) == 0);
-  CHECK(time_of(lines.take(R"({"taskId":"c"})")) == 0);  // the key decides
-  CHECK(time_of(lines.take(R"({"taskId":"a"})")) == 1);
-  CHECK(time_of(lines.take(R"({"taskId":"b"})")) == 1);
+  const NewRecord made = lines.take(R"({"taskId":"a"})");
+  CHECK(made.place == kNow);
+  REQUIRE(made.made_time);
+  CHECK(made.made_time->is_place);
+
+  const NewRecord given = lines.take(R"({"taskId":"a","taskTime":"1445599887"})");
+  CHECK(given.place == WallTime{1'445'599'887s});
+  CHECK_FALSE(given.made_time);
+
+  NewRecord timed = lines.take(R"({"executeAt":"2026-11-21T09:30:00Z","taskId":"a"})");
+  CHECK(timed.place == WallTime{1'795'253'400s});
+  REQUIRE(timed.made_time);
+  CHECK_FALSE(timed.made_time->is_place);
+}
+
+TEST_CASE("a time that was made is changed in its place") {
+  Lines lines;
+  NewRecord task = lines.take(R"({"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
+  task.restamp(kNow + 1ms);
+  CHECK(task.record ==
+        R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
+  CHECK(task.place == WallTime{5s});
+
+  NewTask made;
+  made.type = "T";
+  made.id = "a";
+  auto record = make_record(made, kNow, lines.ids);
+  REQUIRE(record);
+  record->restamp(kNow + 2ms);
+  CHECK(record->place == kNow + 2ms);
+  CHECK(record->record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
 }
 
 TEST_CASE("a line that is no task says what was expected and what came") {

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "client/client.h"
+#include "client/new_record.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
@@ -76,6 +81,9 @@ class OneTransactionAtATime : public net::Transport {
   std::size_t written_at_change = 0;
 
   std::vector<std::string> written;  // in the order in which they came to be there
+  std::map<std::string, std::string> values;
+  std::map<std::string, std::size_t> created_at;
+  std::vector<std::string> transactions;  // the first keys of those that were carried out
   std::size_t most_operations = 0;
   std::size_t out_of_order = 0;
   std::size_t unmet = 0;  // refused by a check
@@ -146,6 +154,13 @@ class OneTransactionAtATime : public net::Transport {
       if (kv["Verb"] == "cas") created.push_back(key);
     }
     written.insert(written.end(), created.begin(), created.end());
+    for (const auto& operation : operations) {
+      const auto& kv = operation["KV"];
+      if (kv["Verb"] != "cas") continue;
+      values[kv["Key"]] = base64_decode(kv["Value"].get<std::string>()).value();
+      created_at[kv["Key"]] = transactions.size();
+    }
+    transactions.push_back(first);
     if (change_after_ != 0 && --change_after_ == 0) {
       keys[change_.first] = change_.second;
       written_at_change = written.size();
@@ -167,9 +182,16 @@ class OneTransactionAtATime : public net::Transport {
   std::uint64_t index_ = 10;
 };
 
-std::string key(std::size_t i) {
+std::string id(std::size_t i) {
   std::string number = std::to_string(i);
-  return "t/" + std::string(6 - number.size(), '0') + number;
+  return std::string(6 - number.size(), '0') + number;
+}
+
+std::string key(std::size_t i) { return "q/tasks/" + id(i); }
+
+// The i-th task, with a time of its own.
+NewRecord task(std::size_t i, std::string record = "{}") {
+  return {id(i), std::move(record), WallTime{std::chrono::milliseconds{i}}};
 }
 
 struct Scene {
@@ -183,7 +205,7 @@ struct Scene {
       : writer{queue, [this](const auto& s) { settled.push_back(s); }, {}, order} {}
 
   void write(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) writer.add({key(i), "{}"});
+    for (std::size_t i = 0; i < count; ++i) writer.add(task(i));
     writer.finish();
   }
   void check_order(std::size_t count) const {
@@ -310,6 +332,70 @@ TEST_CASE("from when a queue is no longer at rest, the order is kept") {
   CHECK_FALSE(scene.writer.stopped());
 }
 
+// The ids in the order in which their tasks would start.
+std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
+  std::vector<std::tuple<std::int64_t, std::size_t, std::string>> order;
+  for (const auto& [key, value] : consul.values) {
+    order.emplace_back(nlohmann::json::parse(value)["taskTime"], consul.created_at.at(key), key);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> ids;
+  for (const auto& [time, created, key] : order) ids.push_back(key.substr(8));  // q/tasks/
+  return ids;
+}
+
+TEST_CASE("tasks without a time start in the order of the calls, in whatever order they came") {
+  Scene scene;
+  scene.consul.keys.clear();  // nobody leads
+  scene.consul.hold_back(key(0), 5);
+  TaskIds ids{1};
+  RecordCompleter completer{"T", ids};
+  std::vector<std::string> given;
+  constexpr WallTime kNow{1'795'228'350'949ms};
+  std::function<std::string(std::size_t)> line = [](std::size_t) { return "{}"; };
+  SUBCASE("with ids that are made") {}
+  SUBCASE("with ids that are in order") {
+    line = [](std::size_t i) { return R"({"taskId":")" + id(i) + "\"}"; };
+  }
+  SUBCASE("with ids that are not") {
+    line = [](std::size_t i) { return R"({"taskId":")" + id(i * 7 % 2'000) + "\"}"; };
+  }
+  for (std::size_t i = 0; i < 2'000; ++i) {
+    // Many within a millisecond, as always.
+    auto task = completer.complete(line(i), kNow + std::chrono::milliseconds{i / 500});
+    REQUIRE(task);
+    given.push_back(task->id);
+    scene.writer.add(std::move(*task));
+  }
+  scene.writer.finish();
+  CHECK(scene.consul.unmet == 0);
+  CHECK_FALSE(std::is_sorted(scene.consul.transactions.begin(), scene.consul.transactions.end()));
+  CHECK(order_of_start(scene.consul) == given);
+}
+
+TEST_CASE("times that do not grow leave it to the order in which tasks are written") {
+  Scene scene;
+  scene.consul.keys.clear();  // nobody leads
+  std::function<WallTime(std::size_t)> place;
+  SUBCASE("all at once") {
+    place = [](std::size_t) { return WallTime{1s}; };
+  }
+  SUBCASE("backwards") {
+    place = [](std::size_t i) { return WallTime{1h} - std::chrono::milliseconds{i}; };
+  }
+  SUBCASE("some time or other") {
+    place = [](std::size_t i) { return WallTime{std::chrono::seconds{i * 7919 % 31}}; };
+  }
+  for (std::size_t i = 0; i < 1'000; ++i) {
+    NewRecord same = task(i);
+    same.place = place(i);
+    scene.writer.add(std::move(same));
+  }
+  scene.writer.finish();
+  scene.check_order(1'000);
+  scene.check_settled(1'000);
+}
+
 TEST_CASE("a single transaction asks nothing of the queue") {
   Scene scene;
   scene.write(63);
@@ -319,9 +405,9 @@ TEST_CASE("a single transaction asks nothing of the queue") {
 TEST_CASE("a record too large for a transaction goes in its place all the same") {
   Scene scene;
   scene.consul.slow_down(key(0));
-  for (std::size_t i = 0; i < 3; ++i) scene.writer.add({key(i), "{}"});
-  scene.writer.add({key(3), std::string(Store::kMaxBatchBytes, ' ')});
-  for (std::size_t i = 4; i < 200; ++i) scene.writer.add({key(i), "{}"});
+  for (std::size_t i = 0; i < 3; ++i) scene.writer.add(task(i));
+  scene.writer.add(task(3, std::string(Store::kMaxBatchBytes, ' ')));
+  for (std::size_t i = 4; i < 200; ++i) scene.writer.add(task(i));
   scene.writer.finish();
   scene.check_order(200);
 }
