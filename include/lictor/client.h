@@ -145,8 +145,8 @@ struct PauseState {
 
 /// In which order tasks that are submitted together come to be there.
 enum class SubmitOrder {
-  kAsGiven,  ///< whoever leads the queue finds none before those that come before it
-  kAny,      ///< whichever comes first: faster, for what may start in any order, or later
+  kAsGiven,  ///< a leader at work finds none before those that come before it
+  kAny,      ///< it may: faster, for what may start in any order, or later
 };
 
 /// A producer's and an operator's access to one queue.
@@ -178,13 +178,17 @@ class Client {
   /// missing, what only lictor may say is taken out, all else is kept to the byte.
   [[nodiscard]] Result<Submitted> submit_record(std::string_view record);
 
-  /// As submit() for each, 63 in a transaction, several transactions at a time, and yet, unless
-  /// `order` says otherwise, no leader at work finds one before those that come before it. While
-  /// nobody leads the queue, or it is paused, nobody starts any, and they are written in any order,
-  /// sixteen transactions at a time; who takes the lead or resumes just then may find one of the
-  /// last thousand, for a moment, without one before it. Tasks without a time are given one, in
-  /// this order. What became of each stands in its place; after one that Consul did not take for
-  /// half a minute the rest is not sent.
+  /// As submit() for each, 63 in a transaction, several transactions at a time. Tasks without a
+  /// time are given one, by which they start in this order; those of one time start in the order in
+  /// which they are written. Unless `order` says otherwise, that is this order, and a leader at
+  /// work finds no task before those that come before it. While nobody leads the queue, or it is
+  /// paused, tasks whose times grow are written in any order, sixteen transactions at a time; who
+  /// takes the lead or resumes just then may, for a moment, find one of the last thousand before
+  /// all those that come before it are there.
+  ///
+  /// What became of each stands in its place; one that is refused keeps back no other. After an
+  /// error of Consul (an outage of half a minute, a lost reply that cannot be resolved within 20 s,
+  /// no permission) the rest is not sent, and has that error.
   [[nodiscard]] std::vector<Result<Submitted>> submit_many(
       std::span<const NewTask> tasks, const Progress& progress = {},
       SubmitOrder order = SubmitOrder::kAsGiven);

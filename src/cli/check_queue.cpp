@@ -365,7 +365,8 @@ std::string takeover_text(const core::QueueOptions& options,
                           const std::vector<std::string>& session_checks) {
   // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
   // 1.8 takes two, CONSUL-FACTS.md 1.2), which was up to renew_interval ago. Then the lock-delay.
-  const Duration least = options.session_ttl - options.renew_interval + options.lock_delay;
+  const Duration least = std::chrono::floor<std::chrono::seconds>(
+      options.session_ttl - options.renew_interval + options.lock_delay);
   const Duration most = 2 * options.session_ttl + options.lock_delay;
   std::string text = "when the leader dies, another takes over within " + format_duration(least) +
                      " to " + format_duration(most) + " (session_ttl " +

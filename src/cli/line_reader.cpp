@@ -1,19 +1,68 @@
 #include "cli/line_reader.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <string_view>
+#include <utility>
 
 namespace lictor::cli {
+namespace {
+
+constexpr int kPauseMs = 200;
+constexpr std::size_t kReadBytes = 65'536;
+
+}  // namespace
 
 std::optional<std::string> LineReader::next() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  std::string line;
-  while (std::getline(in_, line)) {
+  while (auto line = next_line()) {
     ++number_;
-    if (number_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.find_first_not_of(" \t") != std::string::npos) return line;
+    if (number_ == 1 && line->starts_with(kByteOrderMark)) line->erase(0, kByteOrderMark.size());
+    if (line->ends_with('\r')) line->pop_back();
+    if (line->find_first_not_of(" \t") != std::string::npos) return line;
   }
   return std::nullopt;
+}
+
+std::optional<std::string> LineReader::next_line() {
+  std::size_t looked_at = begin_;
+  while (true) {
+    const std::size_t end = text_.find('\n', looked_at);
+    if (end != std::string::npos) {
+      std::string line = text_.substr(begin_, end - begin_);
+      begin_ = end + 1;
+      return line;
+    }
+    text_.erase(0, begin_);
+    begin_ = 0;
+    looked_at = text_.size();
+    if (ended_) {
+      if (text_.empty()) return std::nullopt;
+      return std::exchange(text_, {});  // the last one need not end
+    }
+    read_more();
+  }
+}
+
+void LineReader::read_more() {
+  pollfd ready{fd_, POLLIN, 0};
+  if (on_pause_ && poll(&ready, 1, kPauseMs) == 0 && !on_pause_()) {
+    ended_ = true;
+    text_.clear();
+    return;
+  }
+  const std::size_t have = text_.size();
+  text_.resize(have + kReadBytes);
+  ssize_t n = 0;
+  do {
+    n = read(fd_, text_.data() + have, kReadBytes);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) error_ = errno;
+  ended_ = n <= 0;
+  text_.resize(have + static_cast<std::size_t>(n > 0 ? n : 0));
+  if (error_ != 0) text_.clear();  // half a line is none
 }
 
 }  // namespace lictor::cli

@@ -1,26 +1,39 @@
 #pragma once
 
 #include <cstddef>
-#include <istream>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace lictor::cli {
 
 /// Lines of a text, numbered from 1; empty ones are left out, a carriage return at the end of a
-/// line and a byte order mark at the start of the text too.
+/// line and a byte order mark at the start of the text too. Blocks.
 class LineReader {
  public:
-  explicit LineReader(std::istream& in) : in_(in) {}
+  /// `fd` is open as long as the reader is there, and not closed by it. `on_pause` is called each
+  /// time that nothing has come for a fifth of a second; false: the next is not waited for.
+  explicit LineReader(int fd, std::function<bool()> on_pause = {})
+      : fd_(fd), on_pause_(std::move(on_pause)) {}
 
   /// The next line, or nothing at the end, or where reading fails.
   [[nodiscard]] std::optional<std::string> next();
 
   [[nodiscard]] std::size_t number() const { return number_; }
-  [[nodiscard]] bool failed() const { return in_.bad(); }
+  /// An errno; 0: nothing failed.
+  [[nodiscard]] int error() const { return error_; }
 
  private:
-  std::istream& in_;
+  [[nodiscard]] std::optional<std::string> next_line();
+  void read_more();
+
+  const int fd_;
+  const std::function<bool()> on_pause_;
+  std::string text_;  // read, and not given out from begin_ on
+  std::size_t begin_ = 0;
+  bool ended_ = false;
+  int error_ = 0;
   std::size_t number_ = 0;
 };
 

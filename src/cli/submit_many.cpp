@@ -4,10 +4,12 @@
 //     |                   |
 //     +-- not a task      +-- Consul away --> tried again for a while, then stop
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <deque>
-#include <fstream>
-#include <iostream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -48,8 +50,11 @@ class Submission {
             },
             options.order) {}
 
-  Result<int> run(std::istream& in) {
-    LineReader lines{in};
+  Result<int> run(int file) {
+    LineReader lines{file, [&] {
+                       settle_all(lines.number());
+                       return !writer_.stopped();
+                     }};
     while (auto line = lines.next()) {
       auto task = completer_.complete(*line, wall_now());
       if (!task) {
@@ -61,14 +66,16 @@ class Submission {
       writer_.add(std::move(*task));
       if (writer_.stopped()) break;
     }
-    writer_.finish();
-    refuse_before(lines.number() + 1);
+    settle_all(lines.number());
     if (writer_.stopped()) return stopped(*writer_.stopped());
-    if (lines.failed()) {
-      return stopped(
-          {ErrorCode::kFailed, "cannot read on after line " + std::to_string(lines.number())});
+    if (lines.error() != 0) {
+      const std::string why = std::generic_category().message(lines.error());
+      if (lines.number() == 0) return fail(ErrorCode::kInvalid, "--ndjson: cannot read: " + why);
+      return stopped({ErrorCode::kFailed,
+                      "cannot read on after line " + std::to_string(lines.number()) + ": " + why});
     }
-    return finish();
+    tell(std::nullopt);
+    return refused_ == 0 ? kDone : kFailed;
   }
 
  private:
@@ -80,6 +87,18 @@ class Submission {
     std::size_t line = 0;
     std::string why;
   };
+
+  struct Run {
+    std::size_t first = 0, last = 0;  // lines
+  };
+  using Runs = std::vector<Run>;
+
+  // Those who wait for what was read, up to this line, are not to wait for the next.
+  void settle_all(std::size_t line) {
+    writer_.finish();
+    refuse_before(line + 1);
+    static_cast<void>(client_.console.flush());
+  }
 
   void settle(const client::RecordWriter::Settled& settled) {
     const std::size_t end = settled.first + settled.count;
@@ -99,7 +118,9 @@ class Submission {
       refuse_before(line_of(settled.first).number);
       refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
-      doubt(line_of(settled.first).number, line_of(end - 1).number);
+      const bool in_doubt = settled.created.error().code == ErrorCode::kTimeout;
+      add_run(in_doubt ? in_doubt_ : not_written_,
+              {line_of(settled.first).number, line_of(end - 1).number});
     }
     last_settled_ = line_of(end - 1).number;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
@@ -119,12 +140,27 @@ class Submission {
     }
   }
 
-  void doubt(std::size_t first, std::size_t last) {
-    if (!doubtful_.empty() && doubtful_.back().second + 1 == first) {
-      doubtful_.back().second = last;
+  static void add_run(Runs& runs, Run run) {
+    if (!runs.empty() && runs.back().last + 1 == run.first) {
+      runs.back().last = run.last;
     } else {
-      doubtful_.emplace_back(first, last);
+      runs.push_back(run);
     }
+  }
+
+  static std::string text_of(const Runs& runs) {
+    std::string text;
+    for (const auto& [first, last] : runs) {
+      text += (text.empty() ? "" : ", ") + std::string{first == last ? "line " : "lines "} +
+              std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
+    }
+    return text;
+  }
+
+  static ordered_json json_of(const Runs& runs) {
+    ordered_json list = ordered_json::array();
+    for (const auto& [first, last] : runs) list.push_back({{"first", first}, {"last", last}});
+    return list;
   }
 
   // What is no task is told in its turn among the others.
@@ -167,33 +203,38 @@ class Submission {
     return text;
   }
 
-  Result<int> finish() {
+  // `error`: why it ended before the last line.
+  void tell(const std::optional<std::string>& error) {
     if (client_.json) {
-      client_.console.print(json_document({{"queue", client_.queue},
-                                           {"written", written_},
-                                           {"refused", refused_},
-                                           {"ids", written_ids_},
-                                           {"errors", refusals_}}));
+      client_.console.print(
+          json_document({{"queue", client_.queue},
+                         {"written", written_},
+                         {"refused", refused_},
+                         {"ids", written_ids_},
+                         {"errors", refusals_},
+                         {"in_doubt", json_of(in_doubt_)},
+                         {"not_written", json_of(not_written_)},
+                         {"not_sent_after", error ? ordered_json(last_settled_) : nullptr},
+                         {"error", error ? ordered_json(*error) : nullptr}}));
     }
     client_.console.note(counts());
-    return refused_ == 0 ? kDone : kFailed;
   }
 
   // Ends in the middle: says what is certain, so that the rest can be sent again.
   Result<int> stopped(Error error) {
-    std::string lines;
-    for (const auto& [first, last] : doubtful_) {
-      lines += (lines.empty() ? "" : ", ") + std::string{first == last ? "line " : "lines "} +
-               std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
+    const bool some_are_settled = written_ + refused_ != 0;
+    std::string text;
+    if (!in_doubt_.empty())
+      text = text_of(in_doubt_) + ": nobody knows whether they were written; ";
+    if (!not_written_.empty()) text += text_of(not_written_) + ": not written; ";
+    const bool any = !text.empty();
+    text += error.message;
+    if (any && some_are_settled) {
+      text += "; all others up to line " + std::to_string(last_settled_) + " are settled";
     }
-    if (!lines.empty()) {
-      error.message = lines + ": " + error.message;
-      error.message += last_settled_ > doubtful_.back().second
-                           ? "; all others up to line " + std::to_string(last_settled_) +
-                                 " are settled, none after was sent"
-                           : "; all before are settled, none after was sent";
-    }
-    static_cast<void>(finish());
+    if (any) text += "; none after line " + std::to_string(last_settled_) + " was sent";
+    error.message = std::move(text);
+    tell(error.message);
     return tl::unexpected(std::move(error));
   }
 
@@ -204,8 +245,8 @@ class Submission {
   std::deque<Line> sent_;  // and not settled
   std::deque<Refusal> not_sent_;
   std::size_t forgotten_ = 0;
-  std::vector<std::pair<std::size_t, std::size_t>> doubtful_;  // first and last line
-  std::size_t last_settled_ = 0;                               // a line
+  Runs in_doubt_, not_written_;
+  std::size_t last_settled_ = 0;  // a line
 
   std::size_t written_ = 0;
   std::size_t refused_ = 0;
@@ -221,17 +262,15 @@ class Submission {
 
 Result<int> submit_many(const Client& client, const SubmitManyOptions& options) {
   Submission submission{client, options};
-  if (options.file == "-") {
-    std::ios::sync_with_stdio(false);  // else each character is read by itself
-    return submission.run(std::cin);
-  }
-  errno = 0;
-  std::ifstream in{options.file};
-  if (!in) {
+  if (options.file == "-") return submission.run(STDIN_FILENO);
+  const int file = ::open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
     return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + printable(options.file) + ": " +
                                          std::generic_category().message(errno));
   }
-  return submission.run(in);
+  auto result = submission.run(file);
+  ::close(file);
+  return result;
 }
 
 }  // namespace lictor::cli

@@ -62,7 +62,7 @@ class RecordWriter {
   /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled. A time that
   /// was made for it is moved on where that takes it to start after those before it.
   void add(NewRecord task);
-  /// Returns when all are settled.
+  /// Returns when all are settled. More may be added after that.
   void finish();
   /// The error after which the rest was not sent. A record too large for Consul stops nothing.
   [[nodiscard]] const std::optional<Error>& stopped() const { return stopped_; }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -166,6 +167,47 @@ TEST_CASE("many tasks are written in the order of their lines, or in any, and no
       CHECK(task->create_index >= before);
       before = task->create_index;
     }
+  }
+}
+
+TEST_CASE("tasks without a time start in the order of their lines, whoever was there to see") {
+  World world;
+  std::string lines;
+  for (int i = 0; i < 5'000; ++i)
+    lines += R"({"taskType": "Record"})"
+             "\n";
+  write_text(world.folder.file("tasks.ndjson"), lines);
+  std::vector<std::string> command{"submit", "--ndjson", world.folder.file("tasks.ndjson")};
+  SUBCASE("as given") {}
+  SUBCASE("in any order") { command.emplace_back("--any-order"); }
+  std::istringstream printed{lictor(world, command).out};
+  std::vector<std::string> ids;
+  for (std::string id; std::getline(printed, id) && ids.size() < 5'000;) ids.push_back(id);
+  REQUIRE(ids.size() == 5'000);
+  const json list = json::parse(lictor(world, {"list", "--json"}).out);
+  std::vector<std::string> listed;
+  for (const json& task : list.at("tasks")) {
+    listed.push_back(task.at("id"));
+  }
+  REQUIRE(listed.size() == ids.size());
+  const auto differ = std::mismatch(listed.begin(), listed.end(), ids.begin());
+  CHECK_MESSAGE((listed == ids), "listed " << *differ.first << ", printed " << *differ.second);
+}
+
+TEST_CASE("what comes slowly is written when nothing more comes for a while") {
+  World world;
+  const std::string lines = world.folder.file("lines");
+  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
+  const std::string log = world.folder.file("submit.log");
+  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()), log};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"),
+                                                            std::fclose};
+  REQUIRE(out);
+  for (const std::string id : {"a", "b"}) {
+    std::fputs((R"({"taskType": "Record", "taskId": ")" + id + "\"}\n").c_str(), out.get());
+    std::fflush(out.get());
+    CHECK(eventually([&] { return world.kv.has(world.task_key(id)); }));
+    CHECK(eventually([&] { return read_text(log).find(id + '\n') != std::string::npos; }));
   }
 }
 

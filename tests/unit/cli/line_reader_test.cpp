@@ -1,15 +1,42 @@
 #include "cli/line_reader.h"
 
-#include <sstream>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
 namespace lictor::cli {
 namespace {
 
+struct Pipe {
+  std::array<int, 2> ends{};
+  Pipe() { REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0); }
+  ~Pipe() {
+    close(ends[0]);
+    end();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  void say(std::string_view text) {
+    REQUIRE(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  void end() {
+    if (ends[1] >= 0) close(ends[1]);
+    ends[1] = -1;
+  }
+};
+
 TEST_CASE("lines bear the numbers that an editor shows") {
-  std::istringstream in{"\xef\xbb\xbf{1}\n\n  \n{2}\r\n{3}"};
-  LineReader lines{in};
+  Pipe pipe;
+  pipe.say("\xef\xbb\xbf{1}\n\n  \n{2}\r\n{3}");
+  pipe.end();
+  LineReader lines{pipe.ends[0]};
   CHECK(lines.next() == "{1}");
   CHECK(lines.number() == 1);
   CHECK(lines.next() == "{2}");
@@ -17,7 +44,62 @@ TEST_CASE("lines bear the numbers that an editor shows") {
   CHECK(lines.next() == "{3}");
   CHECK(lines.number() == 5);
   CHECK_FALSE(lines.next());
-  CHECK_FALSE(lines.failed());
+  CHECK(lines.error() == 0);
+}
+
+TEST_CASE("a line may be longer than what is read at once") {
+  const std::string path = "line_reader_test";
+  const std::string longer(200'000, 'x');
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  REQUIRE(file >= 0);
+  unlink(path.c_str());
+  const std::string text = "a\n" + longer + "\nb\n";
+  REQUIRE(write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  lseek(file, 0, SEEK_SET);
+  LineReader lines{file};
+  CHECK(lines.next() == "a");
+  CHECK(lines.next() == longer);
+  CHECK(lines.next() == "b");
+  CHECK_FALSE(lines.next());
+  close(file);
+}
+
+TEST_CASE("where nothing comes for a while that is told, once for each time") {
+  Pipe pipe;
+  int pauses = 0;
+  LineReader lines{pipe.ends[0], [&] {
+                     ++pauses;
+                     if (pauses == 1) pipe.say("{2}\n{3");
+                     if (pauses == 2) pipe.say("}\n");
+                     if (pauses == 3) pipe.end();
+                     return true;
+                   }};
+  pipe.say("{1}\n");
+  CHECK(lines.next() == "{1}");
+  CHECK(pauses == 0);
+  CHECK(lines.next() == "{2}");
+  CHECK(pauses == 1);
+  CHECK(lines.next() == "{3}");
+  CHECK(pauses == 2);
+  CHECK_FALSE(lines.next());
+  CHECK(pauses == 3);
+}
+
+TEST_CASE("whoever wants no more lines does not wait for them") {
+  Pipe pipe;
+  LineReader lines{pipe.ends[0], [] { return false; }};
+  pipe.say("{1}\n{2");
+  CHECK(lines.next() == "{1}");
+  CHECK_FALSE(lines.next());
+  CHECK(lines.error() == 0);
+}
+
+TEST_CASE("what cannot be read is no end") {
+  const int folder = open(".", O_RDONLY | O_CLOEXEC);
+  LineReader lines{folder};
+  CHECK_FALSE(lines.next());
+  CHECK(lines.error() == EISDIR);
+  close(folder);
 }
 
 }  // namespace

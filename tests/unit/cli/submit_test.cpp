@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/exit_code.h"
 #include "harness.h"
@@ -92,6 +93,52 @@ TEST_CASE("of many lines, those that are refused are told in their order, for wh
     told.push_back(line.substr(0, line.find(": ", 9)));
   CHECK(told == std::vector<std::string>{"lictor: line 1", "lictor: line 2", "lictor: line 4",
                                          "lictor: line 5", "1 task written, 4 refused"});
+}
+
+TEST_CASE("an error that ends it says which lines are not written, in JSON too") {
+  const std::string path = "submit_stopped_test.ndjson";
+  {
+    std::ofstream lines{path};
+    for (int i = 0; i < 3; ++i)
+      lines << R"({"taskId":"t)" << i
+            << R"(","taskType":"T"})"
+               "\n";
+  }
+  Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
+  const auto code = submit_many(scene.client, {.file = path, .type = {}});
+  std::remove(path.c_str());
+  REQUIRE_FALSE(code);
+  CHECK(exit_code(code.error().code) == kDenied);
+  const std::string& message = code.error().message;
+  CHECK(message.starts_with("lines 1 to 3: not written; cannot write lictor/q/tasks/t0"));
+  CHECK(message.ends_with("; none after line 3 was sent"));
+  const auto said = nlohmann::json::parse(scene.out());
+  CHECK(said["written"] == 0);
+  CHECK(said["in_doubt"].empty());
+  CHECK(said["not_written"] == nlohmann::json::parse(R"([{"first":1,"last":3}])"));
+  CHECK(said["not_sent_after"] == 3);
+  CHECK(said["error"] == message);
+}
+
+TEST_CASE("many that are all dealt with end without an error") {
+  const std::string path = "submit_all_test.ndjson";
+  std::ofstream{path} << R"({"taskId":"a","taskType":"T"})";
+  Scene scene{{reply(200, result("lictor/q/tasks/a", "{}"))}, true};
+  CHECK(*submit_many(scene.client, {.file = path, .type = {}}) == kDone);
+  std::remove(path.c_str());
+  const auto said = nlohmann::json::parse(scene.out());
+  CHECK(said["written"] == 1);
+  CHECK(said["not_sent_after"].is_null());
+  CHECK(said["error"].is_null());
+}
+
+TEST_CASE("a file that cannot be read is a wrong argument") {
+  Scene scene{{}};
+  for (const char* path : {".", "no/such.ndjson"}) {
+    const auto code = submit_many(scene.client, {.file = path, .type = {}});
+    REQUIRE_FALSE(code);
+    CHECK(exit_code(code.error().code) == kUsage);
+  }
 }
 
 }  // namespace
