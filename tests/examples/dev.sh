@@ -31,10 +31,11 @@ gone lictor/default/tasks/2
 "$lictor" leader >"$dir/leader.log"
 
 # A blocking query is woken by a write.
-index=$(curl -fs -D - -o /dev/null "$kv/lictor/default/leader" | sed -n 's/^X-Consul-Index: *\([0-9]*\).*/\1/pI')
-curl -fs "$kv/lictor/default/leader?raw&index=$index&wait=5m" >"$dir/watched" &
+curl -fs -o /dev/null -X PUT "$kv/app/watched" -d first
+index=$(curl -fs -D - -o /dev/null "$kv/app/watched" | sed -n 's/^X-Consul-Index: *\([0-9]*\).*/\1/pI')
+curl -fs "$kv/app/watched?raw&index=$index&wait=5m" >"$dir/watched" &
 watch=$!
-curl -fs -o /dev/null -X PUT "$kv/lictor/default/leader" -d changed
+curl -fs -o /dev/null -X PUT "$kv/app/watched" -d changed
 wait "$watch"
 expect "what the watch saw" "$(cat "$dir/watched")" changed
 
