@@ -3,14 +3,20 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace lictor::cli {
 namespace {
 
-constexpr int kPauseMs = 200;
+using namespace std::chrono_literals;
+
+constexpr auto kPause = 200ms;
 constexpr std::size_t kReadBytes = 65'536;
 
 }  // namespace
@@ -21,7 +27,9 @@ std::optional<std::string> LineReader::next() {
     ++number_;
     if (number_ == 1 && line->starts_with(kByteOrderMark)) line->erase(0, kByteOrderMark.size());
     if (line->ends_with('\r')) line->pop_back();
-    if (line->find_first_not_of(" \t") != std::string::npos) return line;
+    if (line->find_first_not_of(" \t") == std::string::npos) continue;
+    if (on_pause_ && !first_at_) first_at_ = boot_now();
+    return line;
   }
   return std::nullopt;
 }
@@ -47,11 +55,18 @@ std::optional<std::string> LineReader::next_line() {
 }
 
 void LineReader::read_more() {
-  pollfd ready{fd_, POLLIN, 0};
-  if (on_pause_ && poll(&ready, 1, kPauseMs) == 0 && !on_pause_()) {
-    ended_ = true;
-    text_.clear();
-    return;
+  if (first_at_) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*first_at_ + kPause - boot_now());
+    pollfd ready{fd_, POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(std::max(0ms, left).count())) == 0) {
+      first_at_.reset();
+      if (!on_pause_()) {
+        ended_ = true;
+        text_.clear();
+        return;
+      }
+    }
   }
   const std::size_t have = text_.size();
   text_.resize(have + kReadBytes);

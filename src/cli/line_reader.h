@@ -6,14 +6,17 @@
 #include <string>
 #include <utility>
 
+#include "lictor/time.h"
+
 namespace lictor::cli {
 
 /// Lines of a text, numbered from 1; empty ones are left out, a carriage return at the end of a
 /// line and a byte order mark at the start of the text too. Blocks.
 class LineReader {
  public:
-  /// `fd` is open as long as the reader is there, and not closed by it. `on_pause` is called each
-  /// time that nothing has come for a fifth of a second; false: the next is not waited for.
+  /// `fd` is open as long as the reader is there, and not closed by it. `on_pause` is called where
+  /// the next line is not there yet, a fifth of a second after the first one since it was called
+  /// last; false: the next is not waited for.
   explicit LineReader(int fd, std::function<bool()> on_pause = {})
       : fd_(fd), on_pause_(std::move(on_pause)) {}
 
@@ -32,6 +35,7 @@ class LineReader {
   const std::function<bool()> on_pause_;
   std::string text_;  // read, and not given out from begin_ on
   std::size_t begin_ = 0;
+  std::optional<Instant> first_at_;  // when the first line was given out since the last pause
   bool ended_ = false;
   int error_ = 0;
   std::size_t number_ = 0;

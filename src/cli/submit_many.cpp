@@ -9,9 +9,11 @@
 
 #include <cerrno>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -50,7 +52,7 @@ class Submission {
             },
             options.order) {}
 
-  Result<int> run(int file) {
+  Result<int> run(int file, const std::string& name) {
     LineReader lines{file, [&] {
                        settle_all(lines.number());
                        return !writer_.stopped();
@@ -70,11 +72,16 @@ class Submission {
     if (writer_.stopped()) return stopped(*writer_.stopped());
     if (lines.error() != 0) {
       const std::string why = std::generic_category().message(lines.error());
-      if (lines.number() == 0) return fail(ErrorCode::kInvalid, "--ndjson: cannot read: " + why);
+      if (lines.number() == 0)
+        return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + printable(name) + ": " + why);
       return stopped({ErrorCode::kFailed,
                       "cannot read on after line " + std::to_string(lines.number()) + ": " + why});
     }
     tell(std::nullopt);
+    if (lost_output_) {
+      return fail(lost_output_->code,
+                  lost_output_->message + "; the tasks are written all the same");
+    }
     return refused_ == 0 ? kDone : kFailed;
   }
 
@@ -90,6 +97,7 @@ class Submission {
 
   struct Run {
     std::size_t first = 0, last = 0;  // lines
+    std::vector<std::string> ids{};   // for --json
   };
   using Runs = std::vector<Run>;
 
@@ -97,7 +105,7 @@ class Submission {
   void settle_all(std::size_t line) {
     writer_.finish();
     refuse_before(line + 1);
-    static_cast<void>(client_.console.flush());
+    if (auto arrived = client_.console.flush(); !arrived) lost_output_ = arrived.error();
   }
 
   void settle(const client::RecordWriter::Settled& settled) {
@@ -119,8 +127,9 @@ class Submission {
       refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
       const bool in_doubt = settled.created.error().code == ErrorCode::kTimeout;
-      add_run(in_doubt ? in_doubt_ : not_written_,
-              {line_of(settled.first).number, line_of(end - 1).number});
+      Run run{line_of(settled.first).number, line_of(end - 1).number};
+      for (std::size_t i = settled.first; i < end; ++i) run.ids.push_back(line_of(i).id);
+      add_run(in_doubt ? in_doubt_ : not_written_, std::move(run));
     }
     last_settled_ = line_of(end - 1).number;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
@@ -143,14 +152,15 @@ class Submission {
   static void add_run(Runs& runs, Run run) {
     if (!runs.empty() && runs.back().last + 1 == run.first) {
       runs.back().last = run.last;
+      std::move(run.ids.begin(), run.ids.end(), std::back_inserter(runs.back().ids));
     } else {
-      runs.push_back(run);
+      runs.push_back(std::move(run));
     }
   }
 
   static std::string text_of(const Runs& runs) {
     std::string text;
-    for (const auto& [first, last] : runs) {
+    for (const auto& [first, last, ids] : runs) {
       text += (text.empty() ? "" : ", ") + std::string{first == last ? "line " : "lines "} +
               std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
     }
@@ -159,7 +169,9 @@ class Submission {
 
   static ordered_json json_of(const Runs& runs) {
     ordered_json list = ordered_json::array();
-    for (const auto& [first, last] : runs) list.push_back({{"first", first}, {"last", last}});
+    for (const auto& [first, last, ids] : runs) {
+      list.push_back({{"first", first}, {"last", last}, {"ids", ids}});
+    }
     return list;
   }
 
@@ -246,6 +258,7 @@ class Submission {
   std::deque<Refusal> not_sent_;
   std::size_t forgotten_ = 0;
   Runs in_doubt_, not_written_;
+  std::optional<Error> lost_output_;
   std::size_t last_settled_ = 0;  // a line
 
   std::size_t written_ = 0;
@@ -262,13 +275,13 @@ class Submission {
 
 Result<int> submit_many(const Client& client, const SubmitManyOptions& options) {
   Submission submission{client, options};
-  if (options.file == "-") return submission.run(STDIN_FILENO);
+  if (options.file == "-") return submission.run(STDIN_FILENO, "standard input");
   const int file = ::open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + printable(options.file) + ": " +
                                          std::generic_category().message(errno));
   }
-  auto result = submission.run(file);
+  auto result = submission.run(file, options.file);
   ::close(file);
   return result;
 }

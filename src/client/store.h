@@ -89,7 +89,9 @@ class Store {
   /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of it, but for a single large one: what is to be sent, and what follows from
-  /// the answer to that, which may take further requests. With a condition, one record fewer.
+  /// the answer to that, which may take further requests. With a condition, one record fewer. Where
+  /// it is that a key is unchanged, it must be such that nobody takes records away while it holds:
+  /// what is not there after a lost reply is written again then.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
                                                     const Condition& condition);
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
@@ -149,6 +151,9 @@ class Store {
   [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
                                         std::vector<std::optional<std::size_t>>& refused);
   [[nodiscard]] Result<Created> create_large(const Record& record);
+  [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
+                                             const Condition& condition, const http::Response& lost,
+                                             Instant lost_at);
   [[nodiscard]] Result<std::optional<std::uint64_t>> find_written(
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
       const http::Response& lost, Instant lost_at);

@@ -99,6 +99,9 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
                                           const Condition& condition) {
+  if (condition.index && is_unknown(response)) {
+    return create_again(records, condition, response, answered_at);
+  }
   const bool conditional = !condition.key.empty();
   Created created;
   std::vector<std::size_t> left(records.size());
@@ -116,6 +119,35 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   }
   std::sort(created.existing.begin(), created.existing.end());
   return created;
+}
+
+// While the condition holds, the records are there or were not written yet: written again, they are
+// refused if they are there, and the first try if it comes later.
+Result<Store::Created> Store::create_again(const std::vector<Record>& records,
+                                           const Condition& condition, const http::Response& lost,
+                                           Instant lost_at) {
+  std::vector<std::size_t> all(records.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  for (bool first = true; first || boot_now() <= lost_at + kLookNoMore; first = false) {
+    if (!first) std::this_thread::sleep_for(kLookEvery);
+    const http::Response response = transport_.perform(create_request(records, condition));
+    if (replied(response, 200)) return create_from(response, boot_now(), records, condition);
+    const auto reply =
+        replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+    if (!replied(response, 409) || !reply) continue;
+    const bool unmet =
+        std::any_of(reply->errors.begin(), reply->errors.end(),
+                    [&](const auto& error) { return error.index == records.size(); });
+    // Somebody may have taken them away since.
+    const auto written = find_written(records, all, lost, lost_at);
+    if (!written) return tl::unexpected(written.error());
+    if (*written) return Created{**written, {}, false};
+    if (!unmet) return create_from(response, boot_now(), records, condition);
+    return Created{0, {}, true};
+  }
+  Error error = client::lost(records.front().key, lost);
+  error.message += kLookAgain;
+  return tl::unexpected(std::move(error));
 }
 
 // The answer to one transaction. What is done with, written or in the way, leaves `left`.

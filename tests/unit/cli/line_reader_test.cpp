@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -83,6 +86,27 @@ TEST_CASE("where nothing comes for a while that is told, once for each time") {
   CHECK(pauses == 2);
   CHECK_FALSE(lines.next());
   CHECK(pauses == 3);
+}
+
+TEST_CASE("a line does not wait while others keep coming, each before long") {
+  using namespace std::chrono_literals;
+  Pipe pipe;
+  std::atomic<int> pauses = 0;
+  LineReader lines{pipe.ends[0], [&] {
+                     ++pauses;
+                     return true;
+                   }};
+  std::thread producer{[&] {
+    for (int i = 0; i < 1'000 && pauses < 3; ++i) {
+      pipe.say("{}\n");
+      std::this_thread::sleep_for(40ms);
+    }
+    pipe.end();
+  }};
+  while (lines.next()) {
+  }
+  producer.join();
+  CHECK(pauses >= 3);
 }
 
 TEST_CASE("whoever wants no more lines does not wait for them") {

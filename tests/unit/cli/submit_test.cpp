@@ -115,7 +115,8 @@ TEST_CASE("an error that ends it says which lines are not written, in JSON too")
   const auto said = nlohmann::json::parse(scene.out());
   CHECK(said["written"] == 0);
   CHECK(said["in_doubt"].empty());
-  CHECK(said["not_written"] == nlohmann::json::parse(R"([{"first":1,"last":3}])"));
+  CHECK(said["not_written"] ==
+        nlohmann::json::parse(R"([{"first":1,"last":3,"ids":["t0","t1","t2"]}])"));
   CHECK(said["not_sent_after"] == 3);
   CHECK(said["error"] == message);
 }

@@ -396,6 +396,17 @@ TEST_CASE("times that do not grow leave it to the order in which tasks are writt
   scene.check_settled(1'000);
 }
 
+TEST_CASE("in a queue at rest what was lost is written all the same") {
+  Scene scene;
+  scene.consul.keys.clear();
+  for (const std::size_t first : {0, 126, 945}) {
+    scene.consul.refuse(key(first), undelivered(Delivery::kLost));
+  }
+  scene.write(1'000);
+  CHECK(scene.consul.written.size() == 1'000);
+  scene.check_settled(1'000);
+}
+
 TEST_CASE("a single transaction asks nothing of the queue") {
   Scene scene;
   scene.write(63);
