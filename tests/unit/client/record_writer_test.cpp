@@ -46,9 +46,10 @@ class OneTransactionAtATime : public net::Transport {
   RequestId send(net::Request request, net::Callback done) override {
     const std::lock_guard lock{mutex_};
     ++sent;
+    const bool held = request.target == "/v1/txn" && std::exchange(holds_first_, false);
     most_under_way = std::max(most_under_way, ++under_way_);
-    threads_.emplace_back([this, request = std::move(request), done = std::move(done)] {
-      http::Response response = serve(request);
+    threads_.emplace_back([this, held, request = std::move(request), done = std::move(done)] {
+      http::Response response = serve(request, held);
       {
         const std::lock_guard served{mutex_};
         --under_way_;
@@ -63,6 +64,11 @@ class OneTransactionAtATime : public net::Transport {
   /// The transaction that begins with `key` is carried out after `others`.
   void hold_back(const std::string& key, std::size_t others) {
     waits_for_others_.insert(key);
+    others_ = others;
+  }
+  /// The first transaction, whatever it begins with.
+  void hold_back_first(std::size_t others) {
+    holds_first_ = true;
     others_ = others;
   }
   /// The transaction that begins with `key` takes long, so that others may come before it.
@@ -91,7 +97,7 @@ class OneTransactionAtATime : public net::Transport {
   std::size_t most_under_way = 0;
 
  private:
-  http::Response serve(const net::Request& request) {
+  http::Response serve(const net::Request& request, bool held) {
     std::unique_lock lock{mutex_};
     if (request.target != "/v1/txn") {
       turn_.notify_all();
@@ -100,7 +106,8 @@ class OneTransactionAtATime : public net::Transport {
     const auto operations = nlohmann::json::parse(request.body);
     const std::string first = operations[0]["KV"]["Key"];
     if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
-    turn_.wait(lock, [&] { return !waits_for_others_.contains(first) || answered_ >= others_; });
+    held = held || waits_for_others_.contains(first);
+    turn_.wait(lock, [&] { return !held || answered_ >= others_; });
     waits_for_others_.erase(first);
     ++answered_;
     turn_.notify_all();
@@ -173,6 +180,7 @@ class OneTransactionAtATime : public net::Transport {
   std::vector<std::thread> threads_;
   std::size_t under_way_ = 0;
   std::set<std::string> waits_for_others_;
+  bool holds_first_ = false;
   std::map<std::string, http::Response> refused_;
   std::string slow_;
   std::size_t change_after_ = 0;
@@ -347,7 +355,7 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
 TEST_CASE("tasks without a time start in the order of the calls, in whatever order they came") {
   Scene scene;
   scene.consul.keys.clear();  // nobody leads
-  scene.consul.hold_back(key(0), 5);
+  scene.consul.hold_back_first(5);
   TaskIds ids{1};
   RecordCompleter completer{"T", ids};
   std::vector<std::string> given;
