@@ -60,23 +60,6 @@ Result<PauseState> pause_state(const Queue& queue) {
   return *control ? read_pause((*control)->value) : PauseState{};
 }
 
-std::optional<Store::Condition> at_rest(const Queue& queue) {
-  const auto unchanged = [](const std::string& key, const std::optional<wire::KvEntry>& entry) {
-    return Store::Condition{key, entry ? entry->modify_index : 0};
-  };
-  const auto leader = queue.store.get(queue.layout.leader_key);
-  if (!leader) return std::nullopt;
-  if (!*leader) {
-    // Whoever leads makes the tasks' folder: with it, and no leader key, the key is another one.
-    const auto folder = queue.store.get(queue.layout.tasks_prefix);
-    if (!folder || *folder) return std::nullopt;
-  }
-  if (!*leader || (*leader)->session.empty()) return unchanged(queue.layout.leader_key, *leader);
-  const auto control = queue.store.get(queue.layout.control_key);
-  if (!control || !*control || !read_pause((*control)->value).paused) return std::nullopt;
-  return unchanged(queue.layout.control_key, *control);
-}
-
 Result<void> ask_to_step_down(const Queue& queue) {
   Random random{random_seed()};
   const std::string id = random.hex();

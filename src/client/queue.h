@@ -8,7 +8,6 @@
 //   purge    dead/<id>   -- check-index, delete-cas ---------------------------> gone
 //   pause    control     -- read, change, cas, again if it changed meanwhile
 
-#include <optional>
 #include <string>
 
 #include "client/store.h"
@@ -26,10 +25,6 @@ struct Queue {
     return layout.done_prefix + id;
   }
 };
-
-/// While this holds, nothing of the queue is started: nobody leads it, or it is paused. Nothing:
-/// something may be, or nobody can tell.
-[[nodiscard]] std::optional<Store::Condition> at_rest(const Queue& queue);
 
 [[nodiscard]] Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter);
 [[nodiscard]] Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& id);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "client/control.h"
 
 namespace lictor::client {
 namespace {
@@ -17,6 +18,25 @@ constexpr std::size_t kMostRecords = Store::kMaxOperations - 1;  // and a look a
 
 bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
+}
+
+// While this holds, nothing of the queue is started: nobody leads it, or it is paused. Nothing:
+// something may be, or nobody can tell.
+std::optional<Store::Condition> at_rest(const Queue& queue) {
+  const auto unchanged = [](const std::string& key, const std::optional<wire::KvEntry>& entry) {
+    return Store::Condition{key, entry ? entry->modify_index : 0};
+  };
+  const auto leader = queue.store.get(queue.layout.leader_key);
+  if (!leader) return std::nullopt;
+  if (!*leader) {
+    // Whoever leads makes the tasks' folder: with it, and no leader key, the key is another one.
+    const auto folder = queue.store.get(queue.layout.tasks_prefix);
+    if (!folder || *folder) return std::nullopt;
+  }
+  if (!*leader || (*leader)->session.empty()) return unchanged(queue.layout.leader_key, *leader);
+  const auto control = queue.store.get(queue.layout.control_key);
+  if (!control || !*control || !read_pause((*control)->value).paused) return std::nullopt;
+  return unchanged(queue.layout.control_key, *control);
 }
 
 }  // namespace
@@ -103,7 +123,7 @@ void RecordWriter::write_alone(Sent sent) {
   while (!sent_.empty()) settle_oldest();
   if (stopped_) return;
   auto created = queue_.store.create(sent.records);
-  if (is_unavailable(created)) created = write_again(sent.records, std::move(created));
+  if (is_unavailable(created)) created = write_again(sent, std::move(created));
   settle(sent, std::move(created));
 }
 
@@ -116,7 +136,7 @@ void RecordWriter::settle_oldest() {
   if (unmet && pace_ == Pace::kAtRest) rest_is_over_ = true;
   if (unmet || is_unavailable(created)) {
     if (stopped_) return;  // it was not written
-    created = write_again(sent.records, std::move(created));
+    created = write_again(sent, std::move(created));
   }
   settle(sent, std::move(created));
 }
@@ -132,17 +152,29 @@ void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
 }
 
 // All before them are settled. Nothing was written yet.
-Result<Store::Created> RecordWriter::write_again(const Records& records,
+Result<Store::Created> RecordWriter::write_again(const Sent& sent,
                                                  Result<Store::Created> first_try) {
   if (!first_try && trouble_) trouble_(first_try.error());
   const Instant until = boot_now() + kSitOut;
   if (!first_try) std::this_thread::sleep_for(kPause);
-  auto created = queue_.store.create(records);
+  auto created = write(sent);
   while (is_unavailable(created) && boot_now() < until) {
     std::this_thread::sleep_for(kPause);
-    created = queue_.store.create(records);
+    created = write(sent);
   }
   return created;
+}
+
+// At rest a lost reply leaves no doubt, so the condition is kept as long as it holds.
+Result<Store::Created> RecordWriter::write(const Sent& sent) {
+  if (sent.condition.index && !rest_is_over_) {
+    const http::Response response =
+        queue_.store.transport().perform(Store::create_request(sent.records, sent.condition));
+    auto created = queue_.store.create_from(response, boot_now(), sent.records, sent.condition);
+    if (!created || !created->unmet) return created;
+    rest_is_over_ = true;
+  }
+  return queue_.store.create(sent.records);
 }
 
 }  // namespace lictor::client

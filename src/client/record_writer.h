@@ -12,6 +12,7 @@
 #include "client/pipeline.h"
 #include "client/queue.h"
 #include "client/store.h"
+#include "client/window.h"
 #include "lictor/client.h"
 #include "lictor/result.h"
 
@@ -44,7 +45,7 @@ class RecordWriter {
   /// Of more, most would overtake one another on their way through Consul, and go twice.
   static constexpr std::size_t kInOrder = 2;
   /// The most that tests/bench measures raw; a quarter of it is a fifth slower.
-  static constexpr std::size_t kInAnyOrder = 16;
+  static constexpr std::size_t kInAnyOrder = kAtOnce;
   /// A run of the records, by their place in the order of add(): which of them exist already,
   /// counted from `first`, or why they are not written, or not known to be.
   struct Settled {
@@ -87,8 +88,9 @@ class RecordWriter {
   void write_alone(Sent sent);
   void settle_oldest();
   void settle(const Sent& sent, Result<Store::Created> created);
-  [[nodiscard]] Result<Store::Created> write_again(const Records& records,
+  [[nodiscard]] Result<Store::Created> write_again(const Sent& sent,
                                                    Result<Store::Created> first_try);
+  [[nodiscard]] Result<Store::Created> write(const Sent& sent);
 
   const Queue queue_;
   const std::function<void(const Settled&)> settled_;

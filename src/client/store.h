@@ -152,8 +152,8 @@ class Store {
                                         std::vector<std::optional<std::size_t>>& refused);
   [[nodiscard]] Result<Created> create_large(const Record& record);
   [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
-                                             const Condition& condition, const http::Response& lost,
-                                             Instant lost_at);
+                                             const Condition& condition,
+                                             const http::Response& unanswered, Instant lost_at);
   [[nodiscard]] Result<std::optional<std::uint64_t>> find_written(
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
       const http::Response& lost, Instant lost_at);

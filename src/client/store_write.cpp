@@ -124,8 +124,8 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
 // While the condition holds, the records are there or were not written yet: written again, they are
 // refused if they are there, and the first try if it comes later.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
-                                           const Condition& condition, const http::Response& lost,
-                                           Instant lost_at) {
+                                           const Condition& condition,
+                                           const http::Response& unanswered, Instant lost_at) {
   std::vector<std::size_t> all(records.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   for (bool first = true; first || boot_now() <= lost_at + kLookNoMore; first = false) {
@@ -139,13 +139,13 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
         std::any_of(reply->errors.begin(), reply->errors.end(),
                     [&](const auto& error) { return error.index == records.size(); });
     // Somebody may have taken them away since.
-    const auto written = find_written(records, all, lost, lost_at);
+    const auto written = find_written(records, all, unanswered, lost_at);
     if (!written) return tl::unexpected(written.error());
     if (*written) return Created{**written, {}, false};
     if (!unmet) return create_from(response, boot_now(), records, condition);
     return Created{0, {}, true};
   }
-  Error error = client::lost(records.front().key, lost);
+  Error error = lost(records.front().key, unanswered);
   error.message += kLookAgain;
   return tl::unexpected(std::move(error));
 }
