@@ -24,6 +24,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "cli/patience.h"
 #include "client/client.h"
 #include "net/environment.h"
@@ -320,6 +321,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     console.complain(flushed.error().message);
     if (code == cli::kDone) code = cli::kFailed;
   }
+  if (code != cli::kDone) cli::end_if_interrupted();
   return code;
 }
 

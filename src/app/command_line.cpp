@@ -52,7 +52,7 @@ constexpr const char* kSubmitExamples =
     "A line waits at most a fifth of a second for those after it. The exit code is 1 if any line\n"
     "was refused; 4 if Consul went away in the middle: the lines in doubt are named then, and "
     "none\n"
-    "after them was sent.\n"
+    "after them was sent. Ctrl-C ends what is under way, and it says after which line.\n"
     "\n"
     "Examples:\n"
     "  lictor submit CreateTableSpace --para instanceId=db7 --para initSize=8000\n"

@@ -11,6 +11,7 @@
 #include "cli/bench_site.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "cli/json_output.h"
 #include "cli/table.h"
 
@@ -207,7 +208,7 @@ std::string number(double value, const char* format) {
 }  // namespace
 
 Result<int> bench(const Client& client, const BenchOptions& options) {
-  BenchSite::catch_signals();
+  catch_signals(SecondSignal::kIgnored);
   const auto rows = measure(client, options);
   client.console.end_progress();
   if (!rows) return tl::unexpected(rows.error());

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "cli/interruption.h"
 
 namespace lictor::cli {
 namespace {
@@ -27,8 +27,6 @@ using nlohmann::json;
 
 // Longer than a lock-delay: another daemon of ours cannot hold this lock, but Consul may be slow.
 constexpr Duration kPatience = 60s;
-
-volatile std::sig_atomic_t interrupted = 0;
 
 }  // namespace
 
@@ -63,14 +61,8 @@ std::string BenchSite::record(std::size_t i, std::optional<WallTime> due) {
   return task.dump();
 }
 
-void BenchSite::catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
-}
-
 Result<void> BenchSite::go_on() {
-  return interrupted == 0 ? Result<void>{} : fail(ErrorCode::kFailed, "interrupted");
+  return interrupted() ? fail(ErrorCode::kFailed, "interrupted") : Result<void>{};
 }
 
 Result<void> BenchSite::load(std::size_t count, std::optional<WallTime> due) {

@@ -23,9 +23,7 @@ class BenchSite {
   BenchSite(const BenchSite&) = delete;
   BenchSite& operator=(const BenchSite&) = delete;
 
-  /// From now on INT and TERM end what blocks here with an error, so that nothing is left behind.
-  static void catch_signals();
-  /// An error once such a signal came.
+  /// An error once interrupted(): what blocks here ends with it, so that nothing is left behind.
   [[nodiscard]] static Result<void> go_on();
 
   /// Writes `count` no-op tasks of about 200 bytes, due at `due` where there is one.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <string_view>
@@ -54,19 +55,27 @@ std::optional<std::string> LineReader::next_line() {
   }
 }
 
+// False: what comes is not to be read.
+bool LineReader::wait() {
+  std::array<pollfd, 2> ready{{{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+  while (true) {
+    const Duration left =
+        first_at_ ? std::max<Duration>(0ms, *first_at_ + kPause - boot_now()) : 0ms;
+    const auto limit = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+    const int count = poll(ready.data(), ready.size(), first_at_ ? limit : -1);
+    if (count < 0 && errno == EINTR) continue;
+    stopped_ = count > 0 && ready[1].revents != 0;
+    if (count != 0) return !stopped_;
+    first_at_.reset();
+    if (!on_pause_()) return false;
+  }
+}
+
 void LineReader::read_more() {
-  if (first_at_) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*first_at_ + kPause - boot_now());
-    pollfd ready{fd_, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(std::max(0ms, left).count())) == 0) {
-      first_at_.reset();
-      if (!on_pause_()) {
-        ended_ = true;
-        text_.clear();
-        return;
-      }
-    }
+  if (!wait()) {
+    ended_ = true;
+    text_.clear();
+    return;
   }
   const std::size_t have = text_.size();
   text_.resize(have + kReadBytes);

@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "cli/json_output.h"
 #include "cli/line_reader.h"
 #include "client/new_record.h"
@@ -53,10 +54,13 @@ class Submission {
             options.order) {}
 
   Result<int> run(int file, const std::string& name) {
-    LineReader lines{file, [&] {
+    catch_signals(SecondSignal::kEndsAtOnce);
+    LineReader lines{file,
+                     [&] {
                        settle_all(lines.number());
                        return !writer_.stopped();
-                     }};
+                     },
+                     interruption_fd()};
     while (auto line = lines.next()) {
       auto task = completer_.complete(*line, wall_now());
       if (!task) {
@@ -76,6 +80,10 @@ class Submission {
         return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + printable(name) + ": " + why);
       return stopped({ErrorCode::kFailed,
                       "cannot read on after line " + std::to_string(lines.number()) + ": " + why});
+    }
+    if (lines.stopped()) {
+      return stopped(
+          {ErrorCode::kFailed, "interrupted after line " + std::to_string(lines.number())});
     }
     tell(std::nullopt);
     if (lost_output_) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <sstream>
@@ -209,6 +210,28 @@ TEST_CASE("what comes slowly is written when nothing more comes for a while") {
     CHECK(eventually([&] { return world.kv.has(world.task_key(id)); }));
     CHECK(eventually([&] { return read_text(log).find(id + '\n') != std::string::npos; }));
   }
+}
+
+TEST_CASE("a submission that is interrupted says what is written, and nothing of it is in doubt") {
+  World world;
+  const std::string lines = world.folder.file("lines");
+  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
+  const std::string log = world.folder.file("submit.log");
+  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()), log};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"),
+                                                            std::fclose};
+  REQUIRE(out);
+  for (int i = 0; i < 150; ++i) std::fputs("{\"taskType\": \"Record\"}\n", out.get());
+  std::fputs("{\"taskType\": \"Rec", out.get());
+  std::fflush(out.get());
+  REQUIRE(eventually([&] { return world.waiting() >= 126; }));  // two transactions
+  submit.signal(SIGINT);
+  CHECK(submit.wait() == 128 + SIGINT);
+  CHECK(world.waiting() == 150);
+  const std::string told = read_text(log);
+  CHECK(told.find("interrupted after line 150") != std::string::npos);
+  CHECK(told.find("150 tasks written") != std::string::npos);
+  CHECK(std::count(told.begin(), told.end(), '\n') == 152);  // and an id for each
 }
 
 TEST_CASE("a leader who comes while many tasks are written starts them in their order") {

@@ -118,6 +118,34 @@ TEST_CASE("whoever wants no more lines does not wait for them") {
   CHECK(lines.error() == 0);
 }
 
+TEST_CASE("who is asked to stop reads no further, and gives out what was whole") {
+  Pipe pipe;
+  Pipe stop;
+  LineReader lines{pipe.ends[0], {}, stop.ends[0]};
+  pipe.say("{1}\n{2}\n{3");
+  CHECK(lines.next() == "{1}");
+  stop.say("x");
+  CHECK(lines.next() == "{2}");
+  CHECK_FALSE(lines.stopped());
+  CHECK_FALSE(lines.next());
+  CHECK(lines.stopped());
+  CHECK(lines.number() == 2);
+  CHECK(lines.error() == 0);
+}
+
+TEST_CASE("the end comes before what asks to stop after it") {
+  Pipe pipe;
+  Pipe stop;
+  LineReader lines{pipe.ends[0], {}, stop.ends[0]};
+  pipe.say("{1}\n");
+  pipe.end();
+  CHECK(lines.next() == "{1}");
+  CHECK_FALSE(lines.next());
+  stop.say("x");
+  CHECK_FALSE(lines.next());
+  CHECK_FALSE(lines.stopped());
+}
+
 TEST_CASE("what cannot be read is no end") {
   const int folder = open(".", O_RDONLY | O_CLOEXEC);
   LineReader lines{folder};

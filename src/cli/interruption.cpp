@@ -1,0 +1,52 @@
+#include "cli/interruption.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+namespace lictor::cli {
+namespace {
+
+// Lock-free, as a signal handler needs them.
+std::atomic<int> came{0};
+std::atomic<int> event_fd{-1};
+
+void note(int number) {
+  const int error = errno;
+  came = number;
+  constexpr std::uint64_t kOne = 1;
+  [[maybe_unused]] const ssize_t full_is_readable_too = write(event_fd, &kOne, sizeof kOne);
+  errno = error;
+}
+
+}  // namespace
+
+void catch_signals(SecondSignal second) {
+  if (event_fd < 0) event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event_fd < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
+  struct sigaction action {};
+  action.sa_handler = note;
+  if (second == SecondSignal::kEndsAtOnce) action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
+}
+
+bool interrupted() { return came != 0; }
+
+int interruption_fd() { return event_fd; }
+
+void end_if_interrupted() {
+  if (came == 0) return;
+  signal(came, SIG_DFL);
+  raise(came);
+}
+
+}  // namespace lictor::cli
