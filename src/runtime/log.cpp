@@ -4,9 +4,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <systemd/sd-journal.h>
 
@@ -18,6 +25,41 @@ namespace lictor::runtime {
 namespace {
 
 LogStyle g_style = LogStyle::kText;
+
+thread_local bool t_gathers = false;
+
+// Standard error, in pieces that no other process's can come between: pipe(7).
+class Output : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void end_batch() {
+    const std::lock_guard lock{mutex_};
+    flush_();
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::size_t before = gathered_.size();
+    formatter_->format(message, gathered_);
+    if (gathered_.size() > PIPE_BUF) write_out(before);
+    if (!t_gathers || message.level >= spdlog::level::warn) flush_();
+  }
+
+  void flush_() override { write_out(gathered_.size()); }
+
+ private:
+  // As much of what is gathered.
+  void write_out(std::size_t size) {
+    if (size == 0) return;
+    std::fwrite(gathered_.data(), 1, size, stderr);  // there is nobody to tell of a failure
+    std::fflush(stderr);
+    std::copy(gathered_.begin() + size, gathered_.end(), gathered_.begin());
+    gathered_.resize(gathered_.size() - size);
+  }
+
+  spdlog::memory_buf_t gathered_;
+};
+
+std::shared_ptr<Output> g_output;
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
@@ -35,37 +77,45 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+void write_line(Level level, std::string_view line) {
+  spdlog::default_logger_raw()->log(to_spdlog(level), line);
+}
+
 const char* name_of(Level level) {
   static constexpr const char* kNames[] = {"trace", "debug", "info", "warn", "error"};
   return kNames[static_cast<std::size_t>(level)];
 }
 
 // A field's value on a line of text: bare where that is clear, else quoted.
-std::string shown(const std::string& value) {
+void append_value(std::string& line, std::string_view value) {
   const bool bare = std::all_of(value.begin(), value.end(),
                                 [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '='; });
-  if (bare) return value;
-  std::string quoted{'"'};
-  for (const char c : excerpt(value, 2'000)) {
-    if (c == '"') quoted += '\\';
-    quoted += c;
+  if (bare) {
+    line += value;
+    return;
   }
-  return quoted + '"';
+  line += '"';
+  for (const char c : excerpt(value, 2'000)) {
+    if (c == '"') line += '\\';
+    line += c;
+  }
+  line += '"';
 }
 
-void log_text(Level level, std::string_view message, const Fields& fields) {
-  std::string line = excerpt(message, 4'000);
+void log_text(Level level, std::string_view message, Fields fields) {
+  thread_local std::string line;
+  line = excerpt(message, 4'000);
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
     line += ' ';
     line += name;
     line += '=';
-    line += shown(value);
+    append_value(line, value);
   }
-  spdlog::log(to_spdlog(level), "{}", line);
+  write_line(level, line);
 }
 
-void log_json(Level level, std::string_view message, const Fields& fields) {
+void log_json(Level level, std::string_view message, Fields fields) {
   using nlohmann::json;
   json line;
   line["time"] = format_rfc3339(wall_now());
@@ -74,10 +124,10 @@ void log_json(Level level, std::string_view message, const Fields& fields) {
   for (const auto& [name, value] : fields) {
     if (!value.empty()) line[std::string{name}] = value;
   }
-  spdlog::log(to_spdlog(level), "{}", line.dump(-1, ' ', false, json::error_handler_t::replace));
+  write_line(level, line.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-void log_journal(Level level, std::string_view message, const Fields& fields) {
+void log_journal(Level level, std::string_view message, Fields fields) {
   // syslog's priorities: 3 error, 4 warning, 6 info, 7 debug.
   static constexpr const char* kPriorities[] = {"7", "7", "6", "4", "3"};
   std::vector<std::string> entries{
@@ -89,7 +139,9 @@ void log_journal(Level level, std::string_view message, const Fields& fields) {
     for (const char c : name) {
       entry += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     }
-    entries.push_back(entry + "=" + value);
+    entry += '=';
+    entry += value;
+    entries.push_back(std::move(entry));
   }
   std::vector<iovec> parts;
   parts.reserve(entries.size());
@@ -103,7 +155,8 @@ void log_journal(Level level, std::string_view message, const Fields& fields) {
 
 void set_up_log(LogStyle style, Level least) {
   g_style = style;
-  auto logger = spdlog::stderr_logger_mt("lictor");
+  g_output = std::make_shared<Output>();
+  auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
   logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %-5l %v");
   logger->set_level(to_spdlog(least));
   spdlog::set_default_logger(std::move(logger));
@@ -115,7 +168,7 @@ bool logs(Level level) noexcept {
   return spdlog::default_logger_raw()->should_log(to_spdlog(level));
 }
 
-void log(Level level, std::string_view message, const Fields& fields) {
+void log(Level level, std::string_view message, Fields fields) {
   if (!logs(level)) return;
   switch (g_style) {
     case LogStyle::kText:
@@ -125,6 +178,13 @@ void log(Level level, std::string_view message, const Fields& fields) {
     case LogStyle::kJournal:
       return log_journal(level, message, fields);
   }
+}
+
+LogBatch::LogBatch() { t_gathers = true; }
+
+LogBatch::~LogBatch() {
+  t_gathers = false;
+  if (g_output) g_output->end_batch();
 }
 
 }  // namespace lictor::runtime

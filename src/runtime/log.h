@@ -1,9 +1,7 @@
 #pragma once
 
-#include <string>
+#include <initializer_list>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "lictor/result.h"
 
@@ -16,7 +14,11 @@ enum class LogStyle {
   kJournal,  ///< systemd's journal, fields as LICTOR_<NAME>
 };
 
-using Fields = std::vector<std::pair<std::string_view, std::string>>;
+struct Field {
+  std::string_view name;
+  std::string_view value;
+};
+using Fields = std::initializer_list<Field>;
 
 /// Says where the log goes, once, before there are threads. Errors: kInvalid.
 void set_up_log(LogStyle style, Level least);
@@ -29,6 +31,16 @@ void set_log_level(Level least);
 
 /// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
 /// left out.
-void log(Level level, std::string_view message, const Fields& fields = {});
+void log(Level level, std::string_view message, Fields fields = {});
+
+/// While one lives, the lines that its thread logs below kWarn go out together: thousands a second
+/// would be as many system calls, and wake whoever reads them as often. Not nested.
+class LogBatch {
+ public:
+  LogBatch();
+  ~LogBatch();
+  LogBatch(const LogBatch&) = delete;
+  LogBatch& operator=(const LogBatch&) = delete;
+};
 
 }  // namespace lictor::runtime

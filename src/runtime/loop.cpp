@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "runtime/log.h"
 
 namespace lictor::runtime {
 namespace {
@@ -105,6 +106,7 @@ void Loop::read_clock_watch() {
 }
 
 Instant Loop::turn() {
+  const LogBatch together;
   const Loop* const before = std::exchange(turning, this);
   wanted_ = false;
   const Instant now = boot_now();
