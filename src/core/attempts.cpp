@@ -53,14 +53,15 @@ void Attempts::clear() {
   last_chances_ = 0;
 }
 
-Attempt* Attempts::find(std::string_view key) {
+const Attempt* Attempts::find(std::string_view key) const {
+  // As in remove(): often the first.
+  if (!by_key_.empty() && (*by_key_.begin())->task->key == key) return *by_key_.begin();
   const auto it = by_key_.find(key);
   return it == by_key_.end() ? nullptr : *it;
 }
 
-const Attempt* Attempts::find(std::string_view key) const {
-  const auto it = by_key_.find(key);
-  return it == by_key_.end() ? nullptr : *it;
+Attempt* Attempts::find(std::string_view key) {
+  return const_cast<Attempt*>(std::as_const(*this).find(key));
 }
 
 Attempt* Attempts::find(AttemptId id) {

@@ -34,9 +34,14 @@ void expect(Write& write, const StoredRecord& stored) {
       [](const auto& r) -> const auto& { return r.record; }, stored);
   std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {},
                         [&](FinishOp& finish) { finish.index = index_of(stored); },
-                        [&](auto& other) {
-                          other.index = index_of(stored);
-                          other.record = record;
+                        [&](RestampOp& restamp) {
+                          restamp.index = index_of(stored);
+                          restamp.record = record;
+                          restamp.places = {};
+                        },
+                        [&](BuryOp& bury) {
+                          bury.index = index_of(stored);
+                          bury.record = record;
                         }},
              op);
   write.op = std::make_shared<const Op>(std::move(op));

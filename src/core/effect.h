@@ -92,6 +92,7 @@ struct RestampOp {
   std::shared_ptr<const std::string> record;
   Stamp stamp;
   std::uint64_t flags = 0;
+  RecordPlaces places{};
 };
 /// What an attempt wants written together with its finish.
 struct KvWrite {

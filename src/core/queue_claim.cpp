@@ -192,10 +192,10 @@ void Queue::claim(Instant now, const std::shared_ptr<const Task>& task, bool due
     attempts_.set_state(attempt, Attempt::State::kHeld);
   }
   Rare<Claim> under = stamp.claim;
-  commits_.add(
-      now, {Purpose::kClaim,
-            RestampOp{task->key, task->modify_index, task->record, std::move(stamp), task->flags},
-            std::move(under)});
+  commits_.add(now, {Purpose::kClaim,
+                     RestampOp{task->key, task->modify_index, task->record, std::move(stamp),
+                               task->flags, task->places},
+                     std::move(under)});
 }
 
 }  // namespace lictor::core

@@ -293,10 +293,10 @@ void Queue::give_back_held(Instant now, Effects& out) {
 
 void Queue::restamp(Instant now, Attempt& attempt, Purpose purpose, Stamp stamp) {
   const Task& task = *attempt.task;
-  commits_.add(
-      now,
-      {purpose, RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags},
-       task.stamp.claim});
+  commits_.add(now, {purpose,
+                     RestampOp{task.key, task.modify_index, task.record, std::move(stamp),
+                               task.flags, task.places},
+                     task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }
 

@@ -39,6 +39,14 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
+/// Where in a record lictor's fields go, so that it need not be walked again to be rewritten: for
+/// wire/record.h alone. All 0: not known.
+struct RecordPlaces {
+  std::uint32_t taken_begin = 0;  // of taskTaken's value; 0: there is none
+  std::uint32_t taken_end = 0;
+  std::uint32_t end = 0;  // of the last member
+};
+
 /// A task as the store holds it, read.
 struct Task {
   std::string key;
@@ -59,6 +67,7 @@ struct Task {
   Stamp stamp;
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
+  RecordPlaces places;                        // in it
 };
 
 /// A value that cannot be read as a task.

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "lictor/time.h"
@@ -19,10 +20,10 @@ class Tombstones {
   /// The task's last ModifyIndex was `index`; its deletion was acknowledged at `at`, which never
   /// falls from call to call.
   void add(const std::string& key, std::uint64_t index, Instant at) {
-    const auto stone = stones_.try_emplace(stones_.end(), key);  // often the last of them
-    stone->second.index = index;
-    ++stone->second.deletions;
-    order_.emplace_back(at, stone);
+    auto& [name, stone] = *stones_.try_emplace(key).first;
+    stone.index = index;
+    ++stone.deletions;
+    order_.emplace_back(at, &name);
   }
   /// Whether that version is from before the deletion. A later one ends the tombstone.
   [[nodiscard]] bool covers(std::string_view key, std::uint64_t index) {
@@ -40,7 +41,7 @@ class Tombstones {
   /// Whatever was asked before `time` has been answered.
   void forget_before(Instant time) {
     for (; !order_.empty() && order_.front().first < time; order_.pop_front()) {
-      const auto stone = order_.front().second;
+      const auto stone = stones_.find(*order_.front().second);
       if (--stone->second.deletions == 0) stones_.erase(stone);
     }
   }
@@ -55,9 +56,14 @@ class Tombstones {
     std::optional<std::uint64_t> index;  // none: a later version was seen
     std::size_t deletions = 0;           // in order_
   };
-  using Stones = std::map<std::string, Stone, std::less<>>;
-  Stones stones_;
-  std::deque<std::pair<Instant, Stones::iterator>> order_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const {
+      return std::hash<std::string_view>{}(key);
+    }
+  };
+  std::unordered_map<std::string, Stone, Hash, std::equal_to<>> stones_;
+  std::deque<std::pair<Instant, const std::string*>> order_;  // keys of stones_
 };
 
 }  // namespace lictor::core

@@ -104,7 +104,11 @@ void append_value(std::string& line, std::string_view value) {
 
 void log_text(Level level, std::string_view message, Fields fields) {
   thread_local std::string line;
-  line = excerpt(message, 4'000);
+  if (is_printable_ascii(message)) {
+    line = message;
+  } else {
+    line = excerpt(message, 4'000);
+  }
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
     line += ' ';

@@ -53,7 +53,7 @@ void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
   txn.verb(mutant(Mutant::kNoCas) ? "set" : "cas", op.key)
       .index(op.index)
       .flags(mutant(Mutant::kFlagsDropped) ? 0 : op.flags)
-      .value(restamp_record(*op.record, op.stamp));
+      .value(restamp_record(*op.record, op.stamp, op.places));
 }
 
 void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
@@ -187,7 +187,7 @@ std::vector<http::Request> encode_plain(const Binding& binding, const core::Comm
     requests.push_back(request(binding, "PUT",
                                kv_path(restamp->key) + "?cas=" + std::to_string(restamp->index) +
                                    "&flags=" + std::to_string(restamp->flags),
-                               restamp_record(*restamp->record, restamp->stamp)));
+                               restamp_record(*restamp->record, restamp->stamp, restamp->places)));
   } else if (const auto* finish = std::get_if<core::FinishOp>(&commit.ops.front())) {
     // Of a key so long that even a delete-cas is large.
     requests.push_back(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,8 @@ constexpr std::int64_t kFirstMilliseconds = 100'000'000'000;     // 10^11; below
 constexpr std::int64_t kLastMilliseconds = 253'402'300'799'999;  // the end of the year 9999
 constexpr std::size_t kMaxErrorBytes = 2'000;
 
-constexpr std::array<std::string_view, 6> kStampFields{"taskTaken",   "taskAttempt", "taskLost",
+constexpr std::string_view kTaken = "taskTaken";
+constexpr std::array<std::string_view, 6> kStampFields{kTaken,        "taskAttempt", "taskLost",
                                                        "taskRetryAt", "taskClaim",   "taskError"};
 
 bool is_stamp_field(std::string_view name) {
@@ -149,11 +151,21 @@ Result<void> check_fields(const core::Task& task) {
 }
 
 Result<void> read_fields(std::string_view object, core::Task& task) {
+  core::RecordPlaces places;
+  bool plain = object.size() <= std::numeric_limits<std::uint32_t>::max();
+  const auto place = [&](const char* at) { return static_cast<std::uint32_t>(at - object.data()); };
   for (MemberWalk member{object}; member.next();) {
-    if (auto read = read_field(member.name(), member.value_text(), task); !read) {
+    const std::string_view value = member.value_text();
+    if (auto read = read_field(member.name(), value, task); !read) {
       return bad_field(member.name(), read.error());
     }
+    places.end = place(value.data() + value.size());
+    if (!is_stamp_field(member.name())) continue;
+    plain = plain && member.name() == kTaken && places.taken_end == 0;
+    places.taken_begin = place(value.data());
+    places.taken_end = places.end;
   }
+  if (plain) task.places = places;
   return check_fields(task);
 }
 
@@ -173,31 +185,47 @@ void append_stamp(std::string& text, const core::Stamp& stamp) {
   };
   if (stamp.attempt != 0) text.append(",\"taskAttempt\":").append(std::to_string(stamp.attempt));
   if (stamp.lost != 0) text.append(",\"taskLost\":").append(std::to_string(stamp.lost));
-  if (stamp.retry_at) string(",\"taskRetryAt\":", format_rfc3339(*stamp.retry_at));
+  const auto time = [&](std::string_view before, WallTime at) {
+    text += before;
+    text += '"';
+    text += format_rfc3339(at);
+    text += '"';
+  };
+  if (stamp.retry_at) time(",\"taskRetryAt\":", *stamp.retry_at);
   if (stamp.claim) {
     const core::Claim& claim = *stamp.claim;
     string(",\"taskClaim\":{\"node\":", claim.node);
     string(",\"session\":", claim.session);
     string(",\"nonce\":", claim.nonce);
-    string(",\"since\":", format_rfc3339(claim.since));
+    time(",\"since\":", claim.since);
     text += '}';
   }
   if (!stamp.error.empty()) string(",\"taskError\":", excerpt(stamp.error, kMaxErrorBytes));
 }
 
+constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
+constexpr std::string_view kTakenMember = R"("taskTaken":true)";
+constexpr std::string_view kNotTakenMember = R"("taskTaken":false)";
+
+void append_taken(std::string& text, std::string_view before, bool taken) {
+  const std::string_view quote = before.starts_with('"') ? "\"" : "";
+  text += quote;
+  text += taken ? "true" : "false";
+  text += quote;
+}
+
 // What stays is copied in as few pieces as there are, with what its producer wrote between.
 std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
-  constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
   std::string text;
   text.reserve(object.size() + kStampBytes);
   text += '{';
   const char* begin = nullptr;  // of what stays, up to `end`, and is not copied yet
   const char* end = nullptr;
+  bool goes_on = false;  // where the text ends
   const auto copy = [&] {
-    if (begin == nullptr) return;
-    if (text.size() > 1) text += ',';
+    if (begin == nullptr || begin == end) return;
+    if (!goes_on && text.size() > 1) text += ',';
     text.append(begin, end);
-    begin = nullptr;
   };
   bool taken_written = false;
   for (MemberWalk member{object}; member.next();) {
@@ -205,6 +233,8 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
     const bool taken = member.name() == "taskTaken";
     if (is_stamp_field(member.name()) && (!taken || taken_written)) {
       copy();
+      begin = nullptr;
+      goes_on = false;
       continue;
     }
     if (begin == nullptr) begin = member.name_text().data();
@@ -212,16 +242,36 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
     if (!taken) continue;
     end = value.data();
     copy();
-    const std::string_view quote = value.starts_with('"') ? "\"" : "";
-    text += quote;
-    text += stamp.taken ? "true" : "false";
-    text += quote;
-    taken_written = true;
+    append_taken(text, value, stamp.taken);
+    begin = end = value.data() + value.size();
+    goes_on = taken_written = true;
   }
   copy();
   if (!taken_written && add_taken) {
     if (text.size() > 1) text += ',';
-    text += stamp.taken ? "\"taskTaken\":true" : "\"taskTaken\":false";
+    text += stamp.taken ? kTakenMember : kNotTakenMember;
+  }
+  append_stamp(text, stamp);
+  text += '}';
+  return text;
+}
+
+// The same, of a record whose producer wrote no other field of ours than taskTaken.
+std::string rewrite_at(const core::RecordPlaces& places, std::string_view object,
+                       const core::Stamp& stamp) {
+  std::string text;
+  text.reserve(object.size() + kStampBytes);
+  text += '{';
+  std::size_t begin = object.find_first_not_of(" \t\n\r", object.find('{') + 1);
+  if (places.taken_end != 0) {
+    text += object.substr(begin, places.taken_begin - begin);
+    append_taken(text, object.substr(places.taken_begin), stamp.taken);
+    begin = places.taken_end;
+  }
+  text += object.substr(begin, places.end - begin);
+  if (places.taken_end == 0) {
+    text += ',';
+    text += stamp.taken ? kTakenMember : kNotTakenMember;
   }
   append_stamp(text, stamp);
   text += '}';
@@ -284,8 +334,9 @@ core::StoredRecord read_record(const Layout& layout, KvEntry&& entry) {
   return task;
 }
 
-std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
-  return rewrite(record, stamp, true);
+std::string restamp_record(std::string_view record, const core::Stamp& stamp,
+                           const core::RecordPlaces& places) {
+  return places.end == 0 ? rewrite(record, stamp, true) : rewrite_at(places, record, stamp);
 }
 
 std::string unstamped_record(std::string_view record) {

@@ -34,8 +34,9 @@ struct KvEntry {
 
 /// The record with lictor's fields as in `stamp` and everything else as its producer wrote it, but
 /// for space where something was put in or taken out; taskTaken keeps its place and its form (a
-/// string stays a string). `record` is one that read_record() took.
-[[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
+/// string stays a string). `record` is one that read_record() took, `places` what it then said.
+[[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp,
+                                         const core::RecordPlaces& places = {});
 
 /// The record as its producer wrote it: taskTaken false, lictor's other fields gone.
 [[nodiscard]] std::string unstamped_record(std::string_view record);

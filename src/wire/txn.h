@@ -15,7 +15,8 @@ class Txn {
   explicit Txn(std::size_t bytes) { text_.reserve(bytes); }
 
   Txn& verb(std::string_view name, std::string_view key);
-  /// What is not said is 0, and each field costs Consul a twentieth of the operation: 0 is not said.
+  /// What is not said is 0, and each field costs Consul a twentieth of the operation: 0 is not
+  /// said.
   Txn& index(std::uint64_t index);
   Txn& flags(std::uint64_t flags);
   Txn& session(std::string_view session);

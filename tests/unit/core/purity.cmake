@@ -1,8 +1,9 @@
 # cmake -DCORE=<src/core> -P purity.cmake: the core is told the time and everything else; it includes
-# nothing that could find out by itself, and nothing of the layers above it.
+# nothing that could find out by itself, and nothing of the layers above it. What is unordered is to
+# look things up in: its order would be the library's, not the core's.
 set(allowed_system
   algorithm array cmath compare cstddef cstdint deque functional initializer_list iterator map memory optional set
-  span string string_view tuple utility variant vector)
+  span string string_view tuple unordered_map utility variant vector)
 set(allowed_own base/assert.h base/id.h base/random.h lictor/time.h)
 
 file(GLOB sources ${CORE}/*.h ${CORE}/*.cpp)

@@ -268,7 +268,11 @@ TEST_CASE("taskTaken keeps its place and its form") {
       {R"({"taskTaken":"false","taskType":"T","taskTaken":true})",
        R"({"taskTaken":"true","taskType":"T"})"},
       {"\t{ \"taskTaken\" : \"false\" ,\n\"taskType\" :\"T\",\n \"x\" : 1 } ",
-       "{\"taskTaken\" : \"true\",\"taskType\" :\"T\",\n \"x\" : 1}"},
+       "{\"taskTaken\" : \"true\" ,\n\"taskType\" :\"T\",\n \"x\" : 1}"},
+      {"{\"a\": 1, \"taskTaken\": false , \"taskLost\": 1, \"taskType\": \"T\" }",
+       "{\"a\": 1, \"taskTaken\": true,\"taskType\": \"T\"}"},
+      {"{\"taskType\": \"T\", \"taskTaken\": false }",
+       "{\"taskType\": \"T\", \"taskTaken\": true}"},
       {R"({"a": 1, "taskError": "e", "b": 2, "taskType": "T", "taskLost": 1})",
        R"({"a": 1,"b": 2, "taskType": "T","taskTaken":true})"},
       {"{}", R"({"taskTaken":true})"},
@@ -276,6 +280,30 @@ TEST_CASE("taskTaken keeps its place and its form") {
   for (const auto& [record, rewritten] : table) {
     CAPTURE(record);
     CHECK(restamp_record(record, taken) == rewritten);
+    if (record != std::string{"{}"}) {
+      CHECK(restamp_record(record, taken, task(record).places) == rewritten);
+    }
+  }
+}
+
+TEST_CASE("a record that bears nothing of ours but taskTaken is walked once") {
+  for (const char* record :
+       {R"({"taskType":"T"})", " { \"taskType\" : \"T\" } ",
+        "\xef\xbb\xbf{\"taskType\":\"T\",\"x\":[1]}", R"({"taskType":"T","taskTaken":"false"})",
+        R"({"taskTaken":true,"taskType":"T"})",
+        R"({"a":{"taskLost":1},"taskTaken":null,"taskType":"T","b":"}"})"}) {
+    CAPTURE(record);
+    const RecordPlaces places = task(record).places;
+    CHECK(places.end != 0);
+    for (const Stamp& stamp : {claimed(), put_off(), Stamp{}}) {
+      CHECK(restamp_record(record, stamp, places) == restamp_record(record, stamp));
+    }
+  }
+  for (const char* record :
+       {R"({"taskType":"T","taskLost":1})", R"({"taskTaken":false,"taskType":"T","taskError":"e"})",
+        R"({"taskTaken":false,"taskType":"T","taskTaken":true})"}) {
+    CAPTURE(record);
+    CHECK(task(record).places.end == 0);
   }
 }
 
