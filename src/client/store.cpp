@@ -213,10 +213,10 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
 
 Result<Store::Listed> Store::list(const std::string& prefix) {
   const std::string doing = "list " + shown(prefix);
-  const http::Response response = ask("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
+  http::Response response = ask("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
   Listed listed;
   if (replied(response, 200)) {
-    auto entries = wire::read_kv_entries(response.body);
+    auto entries = wire::read_kv_entries(std::move(response.body));
     if (!entries) return tl::unexpected(std::move(entries.error()));
     listed.entries = std::move(*entries);
   } else if (!replied(response, 404) || response.consul_index == 0) {

@@ -307,7 +307,7 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
     return event;
   }
   if (effect.full) {
-    auto entries = read_kv_entries(response.body);
+    auto entries = read_kv_entries(std::move(response.body));
     if (!entries) {
       event.error = entries.error().message;
       return event;

@@ -13,7 +13,8 @@
 namespace lictor::wire {
 
 /// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
-[[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string_view body);
+/// `body` is read where it lies: it should not be a copy where it is long.
+[[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string body);
 
 /// The names of the array that a `?keys` read answers.
 [[nodiscard]] Result<core::KeyList> read_key_names(std::string body);

@@ -39,7 +39,7 @@ Commit some_commit() {
 
 // What is read of the entries reads the same when Consul writes it.
 void check_entries(std::string_view body) {
-  const auto entries = wire::read_kv_entries(body);
+  const auto entries = wire::read_kv_entries(std::string{body});
   if (!entries) return FUZZ_REQUIRE(!entries.error().message.empty());
   std::string written{'['};
   for (const wire::KvEntry& entry : *entries) {
