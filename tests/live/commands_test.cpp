@@ -195,40 +195,59 @@ TEST_CASE("tasks without a time start in the order of their lines, whoever was t
   CHECK_MESSAGE((listed == ids), "listed " << *differ.first << ", printed " << *differ.second);
 }
 
+// "submit --ndjson" of what say() says, until end().
+class PipedSubmission {
+ public:
+  explicit PipedSubmission(const World& world)
+      : lines_(world.folder.file("lines")),
+        log_(world.folder.file("submit.log")),
+        process_(command_line(world, {"submit", "--ndjson", made(lines_)}, world.consul.address()),
+                 log_),
+        // Not for a daemon to inherit, or the file would not end.
+        out_(std::fopen(lines_.c_str(), "we"), std::fclose) {
+    REQUIRE(out_);
+  }
+
+  void say(const std::string& text) {
+    std::fputs(text.c_str(), out_.get());
+    std::fflush(out_.get());
+  }
+  void end() { out_.reset(); }
+  [[nodiscard]] Process& process() { return process_; }
+  [[nodiscard]] std::string told() const { return read_text(log_); }
+
+ private:
+  static const std::string& made(const std::string& pipe) {
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    return pipe;
+  }
+
+  const std::string lines_, log_;
+  Process process_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_;
+};
+
 TEST_CASE("what comes slowly is written when nothing more comes for a while") {
   World world;
-  const std::string lines = world.folder.file("lines");
-  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
-  const std::string log = world.folder.file("submit.log");
-  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()), log};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"),
-                                                            std::fclose};
-  REQUIRE(out);
+  PipedSubmission submit{world};
   for (const std::string id : {"a", "b"}) {
-    std::fputs((R"({"taskType": "Record", "taskId": ")" + id + "\"}\n").c_str(), out.get());
-    std::fflush(out.get());
+    submit.say(R"({"taskType": "Record", "taskId": ")" + id + "\"}\n");
     CHECK(eventually([&] { return world.kv.has(world.task_key(id)); }));
-    CHECK(eventually([&] { return read_text(log).find(id + '\n') != std::string::npos; }));
+    CHECK(eventually([&] { return submit.told().find(id + '\n') != std::string::npos; }));
   }
 }
 
 TEST_CASE("a submission that is interrupted says what is written, and nothing of it is in doubt") {
   World world;
-  const std::string lines = world.folder.file("lines");
-  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
-  const std::string log = world.folder.file("submit.log");
-  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()), log};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"),
-                                                            std::fclose};
-  REQUIRE(out);
-  for (int i = 0; i < 150; ++i) std::fputs("{\"taskType\": \"Record\"}\n", out.get());
-  std::fputs("{\"taskType\": \"Rec", out.get());
-  std::fflush(out.get());
+  PipedSubmission submit{world};
+  std::string lines;
+  for (int i = 0; i < 150; ++i) lines += "{\"taskType\": \"Record\"}\n";
+  submit.say(lines + "{\"taskType\": \"Rec");
   REQUIRE(eventually([&] { return world.waiting() >= 126; }));  // two transactions
-  submit.signal(SIGINT);
-  CHECK(submit.wait() == 128 + SIGINT);
+  submit.process().signal(SIGINT);
+  CHECK(submit.process().wait() == 128 + SIGINT);
   CHECK(world.waiting() == 150);
-  const std::string told = read_text(log);
+  const std::string told = submit.told();
   CHECK(told.find("interrupted after line 150") != std::string::npos);
   CHECK(told.find("150 tasks written") != std::string::npos);
   CHECK(std::count(told.begin(), told.end(), '\n') == 152);  // and an id for each
@@ -238,28 +257,22 @@ TEST_CASE("a leader who comes while many tasks are written starts them in their 
   constexpr std::size_t kBefore = 150;
   constexpr std::size_t kTasks = 400;
   World world;
-  const std::string lines = world.folder.file("lines");
-  REQUIRE(::mkfifo(lines.c_str(), 0600) == 0);
-  Process submit{command_line(world, {"submit", "--ndjson", lines}, world.consul.address()),
-                 world.folder.file("submit.log")};
-  // Not for the daemon to inherit, or the file would not end.
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out{std::fopen(lines.c_str(), "we"), std::fclose};
-  REQUIRE(out);
+  PipedSubmission submit{world};
   std::vector<std::string> ids;
-  const auto write_lines_up_to = [&](std::size_t end) {
+  const auto say_lines_up_to = [&](std::size_t end) {
+    std::string lines;
     for (; ids.size() < end; ids.push_back(std::to_string(ids.size()))) {
-      const json task{{"taskId", std::to_string(ids.size())}, {"taskType", "Record"}};
-      std::fputs((task.dump() + '\n').c_str(), out.get());
+      lines += json{{"taskId", std::to_string(ids.size())}, {"taskType", "Record"}}.dump() + '\n';
     }
-    std::fflush(out.get());
+    submit.say(lines);
   };
-  write_lines_up_to(kBefore);
+  say_lines_up_to(kBefore);
   REQUIRE(eventually([&] { return world.waiting() >= 126; }));  // two transactions
   const auto daemon = world.daemon("a");
   REQUIRE(eventually([&] { return world.leads(*daemon); }));
-  write_lines_up_to(kTasks);
-  out.reset();
-  CHECK(submit.wait() == 0);
+  say_lines_up_to(kTasks);
+  submit.end();
+  CHECK(submit.process().wait() == 0);
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.order() == ids);
 }

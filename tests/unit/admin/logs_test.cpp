@@ -46,7 +46,7 @@ struct Scene {
     return router.handle(request);
   }
 
-  exec::test::TempDir folder;
+  exec::test::TemporaryFolder folder;
   std::shared_ptr<exec::ActiveLogs> active = std::make_shared<exec::ActiveLogs>();
   LogStore store{folder / "logs", active};
   Router router{Guard{{}}};

@@ -151,7 +151,7 @@ TEST_CASE("a request is answered, and the connection closed") {
 }
 
 TEST_CASE("unix sockets and IPv6 are served too") {
-  const exec::test::TempDir folder;
+  const exec::test::TemporaryFolder folder;
   const std::string path = folder / "admin.sock";
   {
     const Scene scene{"unix://" + path};
@@ -176,7 +176,7 @@ TEST_CASE("unix sockets and IPv6 are served too") {
 }
 
 TEST_CASE("the file of a killed daemon's socket is taken over") {
-  const exec::test::TempDir folder;
+  const exec::test::TemporaryFolder folder;
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   (folder / "admin.sock").copy(name.sun_path, sizeof name.sun_path - 1);

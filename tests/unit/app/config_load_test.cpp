@@ -9,37 +9,23 @@
 #include <doctest/doctest.h>
 
 #include "config_text.h"
+#include "temporary_folder.h"
 
 namespace lictor::app {
 namespace {
 
-// A folder of its own, gone at the end.
-class Folder {
+class Folder : public unit::TemporaryFolder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lictor-config-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
     // For tests that drop root's rights.
-    std::filesystem::permissions(path_, std::filesystem::perms{0755});
+    std::filesystem::permissions(path(), std::filesystem::perms{0755});
   }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 
   std::string write(const std::string& name, const std::string& text, mode_t mode = 0600) const {
-    std::ofstream{file(name)} << text;
-    REQUIRE(::chmod(file(name).c_str(), mode) == 0);
-    return file(name);
+    const std::string file = TemporaryFolder::write(name, text);
+    REQUIRE(::chmod(file.c_str(), mode) == 0);
+    return file;
   }
-
- private:
-  std::string path_;
 };
 
 std::string message(const Result<Config>& config) { return config ? "" : config.error().message; }
@@ -68,7 +54,7 @@ TEST_CASE("the file is the flag's, else the variable's, else the default") {
 TEST_CASE("without the default file a client gets the defaults, the daemon an error") {
   const Folder folder;
   LoadRequest request;
-  request.default_path = folder.file("none.json");
+  request.default_path = folder / "none.json";
   request.mode = Mode::kClient;
   request.environment["LICTOR_ROOT"] = "jobs/";
   const auto client = load_config(request);
@@ -81,7 +67,7 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   REQUIRE_FALSE(daemon);
   CHECK(daemon.error().code == ErrorCode::kInvalid);
   CHECK(daemon.error().message ==
-        folder.file("none.json") +
+        folder / "none.json" +
             R"(: no such file, and "lictor run" needs one; write for instance {"queues": )"
             R"([{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} there, or name another file )"
             "with --config");
@@ -91,18 +77,18 @@ TEST_CASE("a file that was asked for must be there and readable") {
   const Folder folder;
   LoadRequest request;
   request.mode = Mode::kClient;
-  request.environment["LICTOR_CONFIG"] = folder.file("none.json");
+  request.environment["LICTOR_CONFIG"] = folder / "none.json";
   CHECK(message(load_config(request)) ==
-        "LICTOR_CONFIG " + folder.file("none.json") +
+        "LICTOR_CONFIG " + folder / "none.json" +
             ": No such file or directory; correct the path, or name another file with --config");
-  request.flags.config = folder.file("");
+  request.flags.config = folder / "";
   CHECK(message(load_config(request)) ==
-        "--config " + folder.file("") +
+        "--config " + folder / "" +
             ": Is a directory; correct the path, or name another file with --config");
 
   request.flags.config = folder.write("big.json", std::string((4U << 20U) + 1, ' '));
   CHECK(message(load_config(request)) ==
-        "--config " + folder.file("big.json") +
+        "--config " + folder / "big.json" +
             ": expected a configuration of at most 4194304 bytes, got more; is it another file?");
 
   if (::geteuid() == 0) {
@@ -113,7 +99,7 @@ TEST_CASE("a file that was asked for must be there and readable") {
     REQUIRE_FALSE(denied);
     CHECK(denied.error().code == ErrorCode::kPermissionDenied);
     CHECK(denied.error().message ==
-          "--config " + folder.file("secret.json") +
+          "--config " + folder / "secret.json" +
               ": Permission denied; ask for the right to read it, or name another file with "
               "--config");
   }
@@ -124,7 +110,7 @@ TEST_CASE("errors in a file are named by its path as given") {
   LoadRequest request;
   request.flags.config = folder.write("x.json", "{\n\"nodes\": 1}");
   CHECK(message(load_config(request)) ==
-        folder.file("x.json") + ":2: nodes: unknown key; did you mean \"node\"?");
+        folder / "x.json" + ":2: nodes: unknown key; did you mean \"node\"?");
 }
 
 TEST_CASE("variables lie over the file, flags over both") {
@@ -222,10 +208,10 @@ TEST_CASE("root's daemon takes no file that others could change, nor from such a
   }
   const Folder folder;
   const std::string file = folder.write("lictor.json", kSmall, 0644);
-  const std::string below = folder.file("below");
+  const std::string below = folder / "below";
   REQUIRE(::mkdir(below.c_str(), 0755) == 0);
   const std::string deep = folder.write("below/lictor.json", kSmall, 0644);
-  const std::string link = folder.file("link.json");
+  const std::string link = folder / "link.json";
   REQUIRE(::symlink(deep.c_str(), link.c_str()) == 0);
   LoadRequest request;
   const auto refused = [&](const std::string& path) {
@@ -267,7 +253,7 @@ TEST_CASE("root's daemon takes no plug-in from a folder that others may write") 
     return;
   }
   const Folder folder;
-  const std::string below = folder.file("below");
+  const std::string below = folder / "below";
   REQUIRE(::mkdir(below.c_str(), 0755) == 0);
   std::filesystem::copy_file("/proc/self/exe", below + "/some.so");  // any shared object
   REQUIRE(::chmod((below + "/some.so").c_str(), 0755) == 0);
@@ -288,7 +274,7 @@ TEST_CASE("root's daemon takes no plug-in from a folder that others may write") 
 TEST_CASE("files with secrets that others can read are warned of") {
   const Folder folder;
   LoadRequest request;
-  request.flags.config = folder.file("lictor.json");
+  request.flags.config = folder / "lictor.json";
 
   const std::string token = folder.write("token", "secret", 0644);
   const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
@@ -304,7 +290,7 @@ TEST_CASE("files with secrets that others can read are warned of") {
 
   folder.write("lictor.json", R"({"consul": {"token": "secret"}, )" + rest, 0644);
   CHECK(load_config(request)->warnings ==
-        std::vector<std::string>{folder.file("lictor.json") +
+        std::vector<std::string>{folder / "lictor.json" +
                                  ": holds a secret and is readable by every user (mode 0644); move "
                                  "the token to consul.token_file, or chmod o-r it"});
 }

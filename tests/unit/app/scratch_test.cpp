@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "app/executors.h"
+#include "temporary_folder.h"
 
 namespace lictor::app {
 namespace {
@@ -21,8 +22,8 @@ mode_t mode_of(const std::string& path) {
 TEST_SUITE_BEGIN("app");
 
 TEST_CASE("what jobs of an earlier daemon left is removed, and only other users make a way in") {
-  std::string dir = std::filesystem::temp_directory_path() / "lictor-scratch-XXXXXX";
-  REQUIRE(mkdtemp(dir.data()) != nullptr);
+  const unit::TemporaryFolder folder;
+  const std::string& dir = folder.path();
   Config config = default_config();
   config.state_dir = dir;
   std::filesystem::create_directories(dir + "/scratch/0");
@@ -41,7 +42,6 @@ TEST_CASE("what jobs of an earlier daemon left is removed, and only other users 
   config.queues.front().executors["B"] = other;
   prepare_scratch(config);
   CHECK(mode_of(dir) == 0701);
-  std::filesystem::remove_all(dir);
 }
 
 TEST_SUITE_END();

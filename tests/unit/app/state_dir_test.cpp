@@ -8,22 +8,10 @@
 
 #include <doctest/doctest.h>
 
+#include "temporary_folder.h"
+
 namespace lictor::app {
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "lictor-state-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path;
-};
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -34,30 +22,30 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_SUITE_BEGIN("app");
 
 TEST_CASE("a state_dir that others may write to is told, with what to do") {
-  const Folder folder;
+  const unit::TemporaryFolder folder;
   const auto exposure = [&](mode_t mode) {
-    REQUIRE(chmod(folder.path.c_str(), mode) == 0);
-    return state_dir_exposure(folder.path);
+    REQUIRE(chmod(folder.path().c_str(), mode) == 0);
+    return state_dir_exposure(folder.path());
   };
   CHECK(exposure(0755).empty());
   CHECK(exposure(0751).empty());
   CHECK(exposure(0770).empty());  // of the daemon's own group
   CHECK(contains(exposure(0777), "may be written by everybody"));
-  CHECK(contains(exposure(01777), "chmod go-w " + folder.path));
-  CHECK(state_dir_exposure(folder.path + "/none").empty());
+  CHECK(contains(exposure(01777), "chmod go-w " + folder.path()));
+  CHECK(state_dir_exposure(folder / "none").empty());
   if (geteuid() != 0) return;
-  REQUIRE(chown(folder.path.c_str(), 0, 12'345) == 0);
+  REQUIRE(chown(folder.path().c_str(), 0, 12'345) == 0);
   CHECK(contains(exposure(0770), "may be written by another group"));
   CHECK(exposure(0750).empty());
 }
 
 TEST_CASE("a state_dir of another user is told by that user's name") {
-  const Folder folder;
-  CHECK(state_dir_owner(folder.path).empty());
-  CHECK(state_dir_owner(folder.path + "/none").empty());
+  const unit::TemporaryFolder folder;
+  CHECK(state_dir_owner(folder.path()).empty());
+  CHECK(state_dir_owner(folder / "none").empty());
   if (geteuid() != 0) return;
-  REQUIRE(chown(folder.path.c_str(), 4'000'000'000, 0) == 0);
-  CHECK(state_dir_owner(folder.path) == "user 4000000000");
+  REQUIRE(chown(folder.path().c_str(), 4'000'000'000, 0) == 0);
+  CHECK(state_dir_owner(folder.path()) == "user 4000000000");
 }
 
 TEST_SUITE_END();

@@ -9,6 +9,7 @@
 #include "cli/member_list.h"
 #include "exec/output_log.h"
 #include "harness.h"
+#include "temporary_folder.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -18,18 +19,9 @@ using nlohmann::json;
 // A state folder with the logs of a daemon that is down.
 class State {
  public:
-  State() {
-    std::string name = std::filesystem::temp_directory_path() / "lictor-logs-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~State() { std::filesystem::remove_all(path_); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
   void write(std::uint32_t attempt, std::uint64_t token, const std::string& bytes) const {
     const std::filesystem::path file =
-        exec::output_log_path(path_ + "/logs", "q", "7", attempt, token);
+        exec::output_log_path(folder_ / "logs", "q", "7", attempt, token);
     std::filesystem::create_directories(file.parent_path());
     std::ofstream{file} << bytes;
   }
@@ -37,12 +29,12 @@ class State {
     LogsOptions options;
     options.id = "7";
     options.own_node = "a";
-    options.state_dir = path_;
+    options.state_dir = folder_.path();
     return options;
   }
 
  private:
-  std::string path_;
+  const lictor::unit::TemporaryFolder folder_;
 };
 
 // Consul knows neither the task nor a dead letter of it, nor any member.

@@ -296,7 +296,7 @@ TEST_CASE("http: credentials go to the receiver, and into no error") {
   CHECK(basic.error == "POST http://" + host + "/x: status 500");
   CHECK(server.requests().back().header("Authorization") == "Basic bWU6czNjcmV0");
 
-  const TempDir dir;
+  const TemporaryFolder dir;
   HttpCall call{parse_http_target(server.address()).value(), {}, dir / "token", {}};
   Client client{std::move(call)};
   CHECK(client.run(attempt(1)).error ==

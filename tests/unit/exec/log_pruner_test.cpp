@@ -41,7 +41,7 @@ struct Scene {
     return fs::exists(fs::symlink_status(folder / name));
   }
 
-  TempDir folder;
+  TemporaryFolder folder;
   ActiveLogs active;
 };
 
@@ -88,7 +88,7 @@ TEST_CASE("the log of a running attempt stays, however old, and others make room
 
 TEST_CASE("nothing but logs is touched, and no link is followed") {
   Scene scene;
-  const TempDir elsewhere;
+  const TemporaryFolder elsewhere;
   write_file(elsewhere / "other.1.1.log", "x");
   scene.add("q/notes.txt", 100h);
   scene.add("top.1.1.log", 100h);
@@ -106,7 +106,7 @@ TEST_CASE("nothing but logs is touched, and no link is followed") {
 }
 
 TEST_CASE("a folder that is not there yet is no error") {
-  const TempDir folder;
+  const TemporaryFolder folder;
   const Pruned pruned = prune_logs(folder / "logs", {1h, 0}, kNow, ActiveLogs{});
   CHECK(pruned.error.empty());
   CHECK(pruned.kept == 0);

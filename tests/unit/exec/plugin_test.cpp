@@ -13,7 +13,7 @@ namespace {
 
 // A copy that nobody else may write, whatever the umask of the build.
 std::string built(const std::string& kind) {
-  static const TempDir dir;
+  static const TemporaryFolder dir;
   const std::string copy = dir / kind + ".so";
   if (!std::filesystem::exists(copy)) {
     std::filesystem::copy_file(std::string{LICTOR_TEST_PLUGINS} + "/test_plugin_" + kind + ".so",
@@ -54,7 +54,7 @@ TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way 
   check("/etc/passwd", "",
         "expected a shared object, got something else; build it with g++ -shared");
   check("/tmp", "", "expected a shared object, got something else; build it with g++ -shared");
-  const TempDir dir;
+  const TemporaryFolder dir;
   write_file(dir / "broken.so",
              "\x7f"
              "ELF and nothing else");

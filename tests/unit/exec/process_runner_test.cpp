@@ -24,7 +24,7 @@ TEST_CASE("a program reads the task's record on standard input, to its end") {
   CHECK(small.error.empty());
   CHECK(small.output_tail == R"({"taskId": "42"})");
 
-  const TempDir dir;
+  const TemporaryFolder dir;
   const std::string record = R"({"taskId": ")" + std::string(500'000, 'x') + R"("})";
   write_file(dir / "record", record);
   CHECK(rig.run({"/usr/bin/cmp", "-", dir / "record"}, attempt(2, record)).ending == Ending::kDone);
@@ -89,7 +89,7 @@ TEST_CASE("a death by signal is a failure that names the signal") {
 
 TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const Exit missing = rig.run({"/opt/none/x"}, attempt(1));
   CHECK(missing.ending == Ending::kRetry);
   CHECK(missing.error == "cannot run /opt/none/x: No such file or directory");
@@ -112,7 +112,7 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
 }
 
 TEST_CASE("a name without a slash is looked up in the daemon's PATH, past what may not be run") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   write_file(dir / "true", "");
   write_file(dir / "lictor-no-job", "");
   const std::string before = std::getenv("PATH");
@@ -142,7 +142,7 @@ TEST_CASE(
 
 TEST_CASE("working directory, limits and user are those of the configuration") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   ProcessOptions options;
   options.argv = shell("pwd; ulimit -n; id -u; id -g; echo $HOME; echo x > /dev/stdout");
   options.directory = dir.path();
@@ -168,7 +168,7 @@ TEST_CASE("working directory, limits and user are those of the configuration") {
 
 TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto deaf =
       rig.runner(shell("trap '' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "deaf"}));
   REQUIRE(deaf->start(attempt(1), Instant::max(), rig.exits.callback()));
@@ -192,7 +192,7 @@ TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
 
 TEST_CASE("stop reaches a job that was stopped by SIGSTOP") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto runner = rig.runner(shell("echo $$ > $1; kill -STOP $$; exit 3", {dir / "pid"}));
   REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
   const std::string stat = "/proc/" + std::to_string(pid_in(dir / "pid")) + "/stat";
@@ -245,7 +245,7 @@ TEST_CASE("a stop right after the start is not lost, whatever the child is doing
 
 TEST_CASE("what a job leaves in the background is gone by the time that its end is told") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto leave = [&](std::uint64_t id, const std::string& how) {
     const std::string file = dir / std::to_string(id);
     CAPTURE(how);
@@ -264,7 +264,7 @@ TEST_CASE("what a job leaves in the background is gone by the time that its end 
 
 TEST_CASE("a daemon of one job is gone with its job, while another job runs on") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto other = rig.runner({"/bin/sleep", "1000"});
   REQUIRE(other->start(attempt(9), Instant::max(), rig.exits.callback()));
   CHECK(rig.run(shell("(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
@@ -279,7 +279,7 @@ TEST_CASE("a daemon of one job is gone with its job, while another job runs on")
 
 TEST_CASE("one that also hides its environment is gone after the last attempt") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   CHECK(rig.run(shell("(env -i setsid /bin/sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
                       "while ! test -s $1; do sleep 0.01; done",
                       {dir / "pid"}))
@@ -290,7 +290,7 @@ TEST_CASE("one that also hides its environment is gone after the last attempt") 
 
 TEST_CASE("a job may close its output and go on; its end is its exit") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto runner =
       rig.runner(shell("echo last words; exec >&- 2>&-; echo $$ > $1\n"
                        "while ! test -e $2; do sleep 0.01; done; exit 7",
@@ -307,7 +307,7 @@ TEST_CASE("a job may close its output and go on; its end is its exit") {
 
 TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into the exit") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   ProcessOptions options;
   options.argv = shell("echo out; echo err >&2");
   options.log_directory = dir / "logs";
@@ -329,7 +329,7 @@ TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into
 
 TEST_CASE("100 MB of output are read and dropped, and the job is not held up") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   ProcessOptions options;
   options.argv = shell("head -c 100000000 /dev/zero; echo done");
   options.log_directory = dir.path();
@@ -344,7 +344,7 @@ TEST_CASE("100 MB of output are read and dropped, and the job is not held up") {
 
 TEST_CASE("a log that cannot be written is a warning, never a failure of the job") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   write_file(dir / "file", "");
   ProcessOptions options;
   options.argv = {"/bin/echo", "hello"};
@@ -360,7 +360,7 @@ TEST_CASE("a log that cannot be written is a warning, never a failure of the job
 
 TEST_CASE("a log's place taken by a link is not written through") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   write_file(dir / "precious", "as it was");
   std::filesystem::create_directories(dir / "logs/oracle");
   std::filesystem::create_symlink(dir / "precious", dir / "logs/oracle/7.1.1001.log");
@@ -374,7 +374,7 @@ TEST_CASE("a log's place taken by a link is not written through") {
 
 TEST_CASE("a job hands over writes and a result in the files that it is told") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   ProcessOptions options;
   options.scratch_directory = dir / "scratch";
   options.directory = "/";  // where we are that user may not be allowed
@@ -413,7 +413,7 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
 
 TEST_CASE("what a job could not hand over, for its directory is gone, is not passed over") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   ProcessOptions options;
   options.scratch_directory = dir / "scratch";
   options.argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",

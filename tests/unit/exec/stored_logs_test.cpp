@@ -16,7 +16,7 @@ namespace lictor::exec::test {
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a task's logs come oldest first, by token, since attempts begin anew") {
-  const TempDir folder;
+  const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "q");
   write_file(output_log_path(folder.path(), "q", "a/b", 2, 20), "two");
   write_file(output_log_path(folder.path(), "q", "a/b", 1, 10), "one");
@@ -37,7 +37,7 @@ TEST_CASE("a task's logs come oldest first, by token, since attempts begin anew"
 }
 
 TEST_CASE("a log is read from any offset, as far as there is any") {
-  const TempDir folder;
+  const TemporaryFolder folder;
   write_file(folder / "log", "0123456789");
   CHECK(read_log(folder / "log", 0, 100) == "0123456789");
   CHECK(read_log(folder / "log", 3, 4) == "3456");
@@ -49,7 +49,7 @@ TEST_CASE("a log is read from any offset, as far as there is any") {
 
 TEST_CASE("a program's log counts as active while it runs, also before it prints") {
   Rig rig;
-  const TempDir folder;
+  const TemporaryFolder folder;
   ProcessOptions options;
   options.log_directory = folder.path();
   options.active_logs = std::make_shared<ActiveLogs>();

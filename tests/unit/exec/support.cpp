@@ -24,17 +24,6 @@
 
 namespace lictor::exec::test {
 
-TempDir::TempDir() {
-  std::string name = (std::filesystem::temp_directory_path() / "lictor-exec-XXXXXX").string();
-  REQUIRE(mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 bool eventually(const std::function<bool()>& condition) {
   const Instant end = boot_now() + kPatience;
   while (!condition()) {

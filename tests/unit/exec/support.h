@@ -19,29 +19,15 @@
 #include "exec/process_runner.h"
 #include "exec/runner.h"
 #include "lictor/time.h"
+#include "temporary_folder.h"
 
 namespace lictor::exec::test {
 
+using lictor::unit::TemporaryFolder;
 using namespace std::chrono_literals;
 
 /// Far beyond what anything here takes, also on a busy machine with sanitizers.
 inline constexpr std::chrono::milliseconds kPatience = 60s;
-
-/// A directory of its own, removed with all that is in it.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  [[nodiscard]] std::string operator/(std::string_view name) const {
-    return path_ + "/" + std::string{name};
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Waits for what other processes do. False when it did not come within kPatience.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);

@@ -30,7 +30,7 @@ ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0) {
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the daemon hangs") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const Instant deadline = boot_now() + 2s;
   const Duration grace = 200ms;
   MiniDaemon daemon{[&](Rig& rig) {
@@ -53,7 +53,7 @@ TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the da
 
 TEST_CASE("a lease that is extended goes on, and a store on the board is enough for it") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const Instant first = boot_now() + 1s;
   rig.host->set_lease(3, first, 100ms);
   const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"}), 3));
@@ -71,7 +71,7 @@ TEST_CASE("a lease that is extended goes on, and a store on the board is enough 
 
 TEST_CASE("a lease that is given up starts nothing more, and ends its jobs when it would have") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const Instant deadline = boot_now() + 1s;
   rig.host->set_lease(0, deadline, 100ms);
   const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
@@ -162,7 +162,7 @@ TEST_CASE(
   auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
   SUBCASE("which is seen by its pidfd") {}
   SUBCASE("which is seen by the channel") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
-  const TempDir dir;
+  const TemporaryFolder dir;
   MiniDaemon daemon{
       [&](Rig& rig) {
         const auto runner = rig.runner(
@@ -179,7 +179,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the state directory stays locked until the last job of a dead daemon is dead") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   REQUIRE(lock >= 0);
   REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);
@@ -220,7 +220,7 @@ TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
 
 TEST_CASE("the warden's death ends its jobs with all they started, and is told") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   const auto runner =
       rig.runner(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
                        "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
@@ -246,7 +246,7 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
 
 TEST_CASE("the warden's death also ends what forgot of which attempt it is, in the job's group") {
   Rig rig;
-  const TempDir dir;
+  const TemporaryFolder dir;
   // Nothing else of the group is left: the job itself dies with the warden.
   const auto runner =
       rig.runner(shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"

@@ -27,13 +27,12 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
   row("Consul address \"nowhere\"", [](Options& o) { o.addresses.push_back("nowhere"); });
   row("connect_timeout", [](Options& o) { o.connect_timeout = std::chrono::milliseconds{0}; });
   row("namespace", [](Options& o) { o.consul_namespace = "a\r\nb"; });
-  row("token_file \"" + folder.path("absent"),
-      [&](Options& o) { o.token_file = folder.path("absent"); });
-  row("ca_file \"" + folder.path("absent"), [&](Options& o) { o.ca_file = folder.path("absent"); });
-  row("ca_file \"" + folder.path("."), [&](Options& o) { o.ca_file = folder.path("."); });
+  row("token_file \"" + folder / "absent", [&](Options& o) { o.token_file = folder / "absent"; });
+  row("ca_file \"" + folder / "absent", [&](Options& o) { o.ca_file = folder / "absent"; });
+  row("ca_file \"" + folder / ".", [&](Options& o) { o.ca_file = folder / "."; });
   row("ca_file \"" + text, [&](Options& o) { o.ca_file = text; });
-  row("ca_path \"" + folder.path("absent"), [&](Options& o) { o.ca_path = folder.path("absent"); });
-  row("certificate in ca_path", [&](Options& o) { o.ca_path = folder.path("."); });
+  row("ca_path \"" + folder / "absent", [&](Options& o) { o.ca_path = folder / "absent"; });
+  row("certificate in ca_path", [&](Options& o) { o.ca_path = folder / "."; });
   row("expected client_key", [&](Options& o) { o.client_cert = cert; });
   row("expected client_cert", [&](Options& o) { o.client_key = cert; });
   row("client_key \"" + text, [&](Options& o) {

@@ -10,8 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "base/assert.h"
 
@@ -215,21 +213,6 @@ int closed_port() {
   int port = 0;
   ::close(listen_on_loopback(0, port));
   return port;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  path_ = std::filesystem::temp_directory_path() / "lictor-net-XXXXXX";
-  LICTOR_ASSERT(::mkdtemp(path_.data()) != nullptr);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::write(const std::string& name, const std::string& text) const {
-  std::ofstream{path(name), std::ios::trunc} << text;
-  return path(name);
 }
 
 }  // namespace lictor::net::test

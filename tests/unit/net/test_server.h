@@ -9,7 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace lictor::net::test {
+
+using lictor::unit::TemporaryFolder;
 
 /// What the server read off one connection as one request.
 struct Received {
@@ -89,21 +93,5 @@ class TestServer {
 
 /// A port of the loopback on which nobody listens.
 [[nodiscard]] int closed_port();
-
-/// A folder of its own under the system's one for temporary files; removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  [[nodiscard]] std::string path(const std::string& name) const { return path_ + '/' + name; }
-  /// Writes the file in place of what was there; returns its path.
-  std::string write(const std::string& name, const std::string& text) const;
-
- private:
-  std::string path_;
-};
 
 }  // namespace lictor::net::test

@@ -28,8 +28,8 @@ void make_certificate(const TemporaryFolder& folder, const std::string& name,
   REQUIRE(
       run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
           " -subj /CN=" +
-          host + " -addext subjectAltName=DNS:" + host + " -keyout " + folder.path(name + ".key") +
-          " -out " + folder.path(name + ".cert")));
+          host + " -addext subjectAltName=DNS:" + host + " -keyout " + folder / (name + ".key") +
+          " -out " + folder / (name + ".cert")));
 }
 
 /// "openssl s_server -www": answers every GET with 200 and a page about the connection.
@@ -93,12 +93,12 @@ TEST_CASE("TLS: the server's name and authority are checked" * doctest::skip(!ha
   const TemporaryFolder folder;
   make_certificate(folder, "server", "server.dc1.consul");
   make_certificate(folder, "other", "server.dc1.consul");
-  TlsServer server{{"-cert", folder.path("server.cert"), "-key", folder.path("server.key"),
+  TlsServer server{{"-cert", folder / "server.cert", "-key", folder / "server.key",
                     // Refuses a client that does not send this name as SNI.
                     "-servername", "server.dc1.consul", "-servername_fatal", "-cert2",
-                    folder.path("server.cert"), "-key2", folder.path("server.key")}};
+                    folder / "server.cert", "-key2", folder / "server.key"}};
   Options right;
-  right.ca_file = folder.path("server.cert");
+  right.ca_file = folder / "server.cert";
   right.tls_server_name = "server.dc1.consul";
 
   const auto ask = [&](const Options& options) {
@@ -122,9 +122,9 @@ TEST_CASE("TLS: the server's name and authority are checked" * doctest::skip(!ha
   SUBCASE("the authority in a folder, under any file name") {
     Options options = right;
     options.ca_file.clear();
-    const std::string authorities = folder.path("authorities");
-    REQUIRE(run("mkdir " + authorities + " && cp " + folder.path("server.cert") + ' ' +
-                folder.path("other.cert") + ' ' + authorities));
+    const std::string authorities = folder / "authorities";
+    REQUIRE(run("mkdir " + authorities + " && cp " + folder / "server.cert" + ' ' +
+                folder / "other.cert" + ' ' + authorities));
     options.ca_path = authorities;
     CHECK(ask(options).status == 200);
     REQUIRE(run("rm " + authorities + "/server.cert"));
@@ -132,7 +132,7 @@ TEST_CASE("TLS: the server's name and authority are checked" * doctest::skip(!ha
   }
   SUBCASE("another authority") {
     Options options = right;
-    options.ca_file = folder.path("other.cert");
+    options.ca_file = folder / "other.cert";
     check_refused(options);
   }
   SUBCASE("no authority of ours") {
@@ -158,7 +158,7 @@ TEST_CASE("TLS: the server's name and authority are checked" * doctest::skip(!ha
   SUBCASE("a failed handshake sends the request on to the next address") {
     TestServer plain{answer};
     Options options = right;
-    options.ca_file = folder.path("other.cert");
+    options.ca_file = folder / "other.cert";
     const auto transport = open_for({server.address(), plain.address()}, {}, options);
     CHECK(transport->perform(request("PUT", "/", "x")).endpoint == plain.address());
   }
@@ -168,10 +168,10 @@ TEST_CASE("TLS: the client's certificate is sent" * doctest::skip(!has_openssl()
   const TemporaryFolder folder;
   make_certificate(folder, "server", "server.dc1.consul");
   make_certificate(folder, "client", "client.dc1.consul");
-  TlsServer server{{"-cert", folder.path("server.cert"), "-key", folder.path("server.key"),
-                    "-CAfile", folder.path("client.cert"), "-Verify", "1", "-verify_return_error"}};
+  TlsServer server{{"-cert", folder / "server.cert", "-key", folder / "server.key", "-CAfile",
+                    folder / "client.cert", "-Verify", "1", "-verify_return_error"}};
   Options options;
-  options.ca_file = folder.path("server.cert");
+  options.ca_file = folder / "server.cert";
   options.tls_server_name = "server.dc1.consul";
   const Request get = request("GET", "/");
   // Under TLS 1.3 the refusal comes only after the request has left, or the connection is gone by
@@ -179,8 +179,8 @@ TEST_CASE("TLS: the client's certificate is sent" * doctest::skip(!has_openssl()
   const Response refused = open_for({server.address()}, {}, options)->perform(get);
   CHECK(refused.delivery != Delivery::kReplied);
   CHECK(refused.error.find("the server refuses our certificate") != std::string::npos);
-  options.client_cert = folder.path("client.cert");
-  options.client_key = folder.path("client.key");
+  options.client_cert = folder / "client.cert";
+  options.client_key = folder / "client.key";
   CHECK(open_for({server.address()}, {}, options)->perform(get).status == 200);
 }
 

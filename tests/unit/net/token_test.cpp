@@ -33,7 +33,7 @@ TEST_CASE("a token file is trimmed, wins over the token, and is read again when 
   CHECK(source.current(now + 1s) == "other");
 
   folder.write("new", "third");
-  REQUIRE(std::rename(folder.path("new").c_str(), file.c_str()) == 0);
+  REQUIRE(std::rename((folder / "new").c_str(), file.c_str()) == 0);
   CHECK(source.current(now + 2s) == "third");
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("an unusable token is refused without being shown") {
   const std::string split = folder.write("split", "hush\r\nX-Other: 1");
   const std::string empty = folder.write("empty", " \n");
   for (const auto& [token, file] : std::vector<std::pair<std::string, std::string>>{
-           {"hush\nX-Other: 1", ""}, {"", split}, {"", empty}, {"", folder.path("absent")}}) {
+           {"hush\nX-Other: 1", ""}, {"", split}, {"", empty}, {"", folder / "absent"}}) {
     TokenSource source;
     const auto opened = source.open(token, file, 1s);
     REQUIRE_FALSE(opened);

@@ -115,7 +115,7 @@ TEST_CASE("a token file that changes counts for the next request") {
 
 TEST_CASE("a unix socket works like an address") {
   const TemporaryFolder folder;
-  TestServer server{answer, folder.path("consul.sock")};
+  TestServer server{answer, folder / "consul.sock"};
   const auto transport = open_for({server.address()});
   for (int i = 0; i < 3; ++i) {
     const Response response = transport->perform(request("PUT", "/v1/kv/a", "b"));

@@ -11,6 +11,7 @@
 
 #include "../client/fake_consul.h"
 #include "base/time_text.h"
+#include "temporary_folder.h"
 
 namespace lictor::runtime {
 namespace {
@@ -27,16 +28,10 @@ constexpr const char* kSession = R"({"ID":"5e55-1"})";
 class Scene {
  public:
   explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {
-    std::string name = std::filesystem::temp_directory_path() / "lictor-member-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
     auto made = Loop::create();
     REQUIRE(made);
     loop_ = std::move(*made);
   }
-  ~Scene() { std::filesystem::remove_all(folder_); }
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
 
   [[nodiscard]] std::unique_ptr<Membership> start() {
     Membership::Options options;
@@ -44,7 +39,7 @@ class Scene {
     options.value = R"({"node":"a b"})";
     options.keys = {"lictor/q/members/a b"};
     options.session_checks = {"serfHealth"};
-    options.state_dir = folder_;
+    options.state_dir = folder_.path();
     return std::make_unique<Membership>(std::move(options), *loop_, consul);
   }
   // Until nothing more is asked at this time.
@@ -60,7 +55,7 @@ class Scene {
   Instant now{1h};
 
  private:
-  std::string folder_;
+  const unit::TemporaryFolder folder_;
   std::unique_ptr<Loop> loop_;
 };
 

@@ -6,25 +6,25 @@
 
 #include <doctest/doctest.h>
 
+#include "temporary_folder.h"
+
 namespace lictor::runtime {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST_CASE("a session is taken up with the timing that it was saved with; unreadable is none") {
-  std::string folder = std::filesystem::temp_directory_path() / "lictor-session-XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  const SessionFile file{folder, "q", "a", 15s, 30s};
+  const unit::TemporaryFolder folder;
+  const SessionFile file{folder.path(), "q", "a", 15s, 30s};
   CHECK_FALSE(file.load());
   file.save("5e55-1");
   CHECK(file.load() == "5e55-1");
-  const SessionFile other{folder, "q", "a", 15s, 10s};
+  const SessionFile other{folder.path(), "q", "a", 15s, 10s};
   CHECK_FALSE(other.load());
   file.save("");
   CHECK_FALSE(file.load());
-  std::filesystem::create_directory(folder + "/session-q.json");
+  std::filesystem::create_directory(folder / "session-q.json");
   CHECK_FALSE(file.load());
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
