@@ -1,11 +1,14 @@
 #include "runtime/log.h"
 
+#include <poll.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <chrono>
 #include <climits>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,39 +31,6 @@ LogStyle g_style = LogStyle::kText;
 
 thread_local bool t_gathers = false;
 
-// Standard error, in pieces that no other process's can come between: pipe(7).
-class Output : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  void end_batch() {
-    const std::lock_guard lock{mutex_};
-    flush_();
-  }
-
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    const std::size_t before = gathered_.size();
-    formatter_->format(message, gathered_);
-    if (gathered_.size() > PIPE_BUF) write_out(before);
-    if (!t_gathers || message.level >= spdlog::level::warn) flush_();
-  }
-
-  void flush_() override { write_out(gathered_.size()); }
-
- private:
-  // As much of what is gathered.
-  void write_out(std::size_t size) {
-    if (size == 0) return;
-    std::fwrite(gathered_.data(), 1, size, stderr);  // there is nobody to tell of a failure
-    std::fflush(stderr);
-    std::copy(gathered_.begin() + size, gathered_.end(), gathered_.begin());
-    gathered_.resize(gathered_.size() - size);
-  }
-
-  spdlog::memory_buf_t gathered_;
-};
-
-std::shared_ptr<Output> g_output;
-
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
     case Level::kTrace:
@@ -75,10 +45,6 @@ spdlog::level::level_enum to_spdlog(Level level) {
       return spdlog::level::err;
   }
   return spdlog::level::info;
-}
-
-void write_line(Level level, std::string_view line) {
-  spdlog::default_logger_raw()->log(to_spdlog(level), line);
 }
 
 const char* name_of(Level level) {
@@ -102,8 +68,7 @@ void append_value(std::string& line, std::string_view value) {
   line += '"';
 }
 
-void log_text(Level level, std::string_view message, Fields fields) {
-  thread_local std::string line;
+void word_text(std::string& line, std::string_view message, Fields fields) {
   if (is_printable_ascii(message)) {
     line = message;
   } else {
@@ -116,19 +81,122 @@ void log_text(Level level, std::string_view message, Fields fields) {
     line += '=';
     append_value(line, value);
   }
-  write_line(level, line);
 }
 
-void log_json(Level level, std::string_view message, Fields fields) {
+void word_json(std::string& line, Level level, std::string_view message, Fields fields) {
   using nlohmann::json;
-  json line;
-  line["time"] = format_rfc3339(wall_now());
-  line["level"] = name_of(level);
-  line["message"] = message;
+  json object;
+  object["time"] = format_rfc3339(wall_now());
+  object["level"] = name_of(level);
+  object["message"] = message;
   for (const auto& [name, value] : fields) {
-    if (!value.empty()) line[std::string{name}] = value;
+    if (!value.empty()) object[std::string{name}] = value;
   }
-  write_line(level, line.dump(-1, ' ', false, json::error_handler_t::replace));
+  line = object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void word(std::string& line, Level level, std::string_view message, Fields fields) {
+  if (g_style == LogStyle::kJson) {
+    word_json(line, level, message, fields);
+  } else {
+    word_text(line, message, fields);
+  }
+}
+
+// Standard error, in pieces that no other process's can come between: pipe(7). What cannot be
+// written, since the disk is full or nobody reads, is let go and counted: a daemon that waited for
+// it would lose its lease, and hear no signal.
+class Output : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void end_batch() {
+    const std::lock_guard lock{mutex_};
+    flush_();
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::size_t before = gathered_.size();
+    formatter_->format(message, gathered_);
+    if (gathered_.size() > PIPE_BUF) write_out(before);
+    if (!t_gathers || message.level >= spdlog::level::warn) flush_();
+  }
+
+  void flush_() override { write_out(gathered_.size()); }
+
+ private:
+  // As much of what is gathered.
+  void write_out(std::size_t size) {
+    if (size == 0) return;
+    if (lost_ != 0) tell_of_lost();
+    std::string_view text{gathered_.data(), size};
+    if (lost_ == 0) text.remove_prefix(write_some(text));
+    lost_ += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    std::copy(gathered_.begin() + size, gathered_.end(), gathered_.begin());
+    gathered_.resize(gathered_.size() - size);
+  }
+
+  void tell_of_lost() {
+    std::string line;
+    word(line, Level::kWarn, "lines of this log are lost: they could not be written",
+         {{"lines", std::to_string(lost_)}});
+    spdlog::memory_buf_t text;
+    if (cut_) text.push_back('\n');
+    formatter_->format({"lictor", spdlog::level::warn, line}, text);
+    if (write_some({text.data(), text.size()}) == text.size()) lost_ = 0;
+  }
+
+  // How much of `text`.
+  std::size_t write_some(std::string_view text) {
+    const std::size_t size = text.size();
+    while (!text.empty() && is_writable()) {
+      const ssize_t n =
+          ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(PIPE_BUF, text.size()));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      cut_ = text[static_cast<std::size_t>(n) - 1] != '\n';
+      text.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return size - text.size();
+  }
+
+  // Who reads slowly is waited for, a second in ten; who has stopped is not waited for again.
+  bool is_writable() {
+    constexpr Duration kPatience = std::chrono::seconds{1};
+    constexpr Duration kWindow = 10 * kPatience;
+    if (wait({}) || is_stuck_) return !is_stuck_;
+    const Instant now = boot_now();
+    if (now - window_begin_ > kWindow) {
+      window_begin_ = now;
+      waited_ = {};
+    }
+    is_stuck_ = waited_ >= kPatience || !wait(kPatience - waited_);
+    waited_ += boot_now() - now;
+    return !is_stuck_;
+  }
+
+  // Whether it is writable within `limit`; then nobody is stuck.
+  bool wait(Duration limit) {
+    pollfd error{STDERR_FILENO, POLLOUT, 0};
+    const auto limit_ms = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
+    if (poll(&error, 1, static_cast<int>(limit_ms)) <= 0) return false;
+    is_stuck_ = false;
+    return true;
+  }
+
+  spdlog::memory_buf_t gathered_;
+  std::size_t lost_ = 0;  // lines, and not told of yet
+  bool cut_ = false;      // the last line
+  bool is_stuck_ = false;
+  Instant window_begin_{};
+  Duration waited_{};  // in that window
+};
+
+std::shared_ptr<Output> g_output;
+
+void write_line(Level level, std::string_view message, Fields fields) {
+  thread_local std::string line;
+  word(line, level, message, fields);
+  spdlog::default_logger_raw()->log(to_spdlog(level), line);
 }
 
 void log_journal(Level level, std::string_view message, Fields fields) {
@@ -151,7 +219,7 @@ void log_journal(Level level, std::string_view message, Fields fields) {
   parts.reserve(entries.size());
   for (std::string& entry : entries) parts.push_back({entry.data(), entry.size()});
   if (sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) < 0) {
-    log_text(level, message, fields);
+    write_line(level, message, fields);
   }
 }
 
@@ -174,13 +242,10 @@ bool logs(Level level) noexcept {
 
 void log(Level level, std::string_view message, Fields fields) {
   if (!logs(level)) return;
-  switch (g_style) {
-    case LogStyle::kText:
-      return log_text(level, message, fields);
-    case LogStyle::kJson:
-      return log_json(level, message, fields);
-    case LogStyle::kJournal:
-      return log_journal(level, message, fields);
+  if (g_style == LogStyle::kJournal) {
+    log_journal(level, message, fields);
+  } else {
+    write_line(level, message, fields);
   }
 }
 

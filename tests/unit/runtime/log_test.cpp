@@ -1,15 +1,23 @@
 #include "runtime/log.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "temporary_folder.h"
 
 namespace lictor::runtime {
 namespace {
@@ -117,6 +125,54 @@ TEST_CASE("a line that is longer than a piece is written whole") {
   CHECK(text.find("before") < text.find("long"));
   CHECK(text.find("long") < text.find("after"));
   CHECK(text.size() > 3 * value.size());
+}
+
+TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhile") {
+  Captured captured;
+  constexpr long kLines = 3'000;
+  for (long i = 0; i < kLines; ++i) log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+  std::string text;
+  for (std::string some = captured.read_some(); !some.empty(); some = captured.read_some())
+    text += some;
+  const long arrived = lines_of(text);
+  CHECK(arrived > 100);
+  CHECK(arrived < kLines);
+  log(Level::kInfo, "read again");
+  const std::string after = captured.read_some();
+  const std::string lost = "could not be written lines=" + std::to_string(kLines - arrived) + '\n';
+  CHECK(after.find(lost) != std::string::npos);
+  CHECK(after.ends_with("read again\n"));
+  log(Level::kInfo, "told once");
+  CHECK(lines_of(captured.read_some()) == 1);
+}
+
+TEST_CASE("a line that a full disk has cut is ended before the next one") {
+  const unit::TemporaryFolder folder;
+  const std::string file = folder.write("log", "");
+  const int before = dup(STDERR_FILENO);
+  const int log_fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const auto ignored = signal(SIGXFSZ, SIG_IGN);
+  dup2(log_fd, STDERR_FILENO);
+  set_up_log(LogStyle::kJson, Level::kInfo);
+  log(Level::kInfo, "first");
+  const rlimit full{std::filesystem::file_size(file) + 10, limit.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  for (int i = 0; i < 3; ++i) log(Level::kInfo, "lost");
+  setrlimit(RLIMIT_FSIZE, &limit);
+  log(Level::kInfo, "last");
+  dup2(before, STDERR_FILENO);
+  signal(SIGXFSZ, ignored);
+  for (const int fd : {before, log_fd}) close(fd);
+
+  std::ifstream lines{file};
+  std::vector<std::string> told;
+  for (std::string line; std::getline(lines, line);) told.push_back(line);
+  REQUIRE(told.size() == 4);
+  CHECK(told[1].size() == 10);
+  CHECK(nlohmann::json::parse(told[2]).at("lines") == "3");
+  CHECK(nlohmann::json::parse(told[3]).at("message") == "last");
 }
 
 }  // namespace
