@@ -21,9 +21,10 @@ struct Attempt {
   std::string task_id;
   std::string task_key;  ///< the whole KV key
   std::string task_type;
-  std::uint32_t number = 1;                   ///< attempts begun, this one included
-  std::uint64_t fencing_token = 0;            ///< ModifyIndex of the claim
-  std::shared_ptr<const std::string> record;  ///< the task's JSON object, as text
+  std::uint32_t number = 1;         ///< attempts begun, this one included
+  std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
+  std::shared_ptr<const std::string>
+      record;  ///< the task's JSON object, without what lictor wrote into it
 };
 
 enum class Ending {

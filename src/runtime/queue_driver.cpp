@@ -12,6 +12,7 @@
 #include "runtime/log.h"
 #include "wire/commit.h"
 #include "wire/reason_text.h"
+#include "wire/record.h"
 
 namespace lictor::runtime {
 namespace {
@@ -306,8 +307,9 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
     inbox_->put(std::move(exit));
   };
   if (it == runners_.end()) return refuse("no executor for type " + task.type);
-  exec::Attempt attempt{effect.attempt,     options_.queue,       task.id,    task.key, task.type,
-                        task.stamp.attempt, effect.fencing_token, task.record};
+  exec::Attempt attempt{
+      effect.attempt,       options_.queue,        task.id, task.key, task.type, task.stamp.attempt,
+      effect.fencing_token, wire::job_record(task)};
   running_[effect.attempt] = it->second.get();
   auto started =
       it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),

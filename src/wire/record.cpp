@@ -343,6 +343,14 @@ std::string unstamped_record(std::string_view record) {
   return rewrite(check_object(record) ? record : "{}", {}, false);
 }
 
+std::shared_ptr<const std::string> job_record(const core::Task& task) {
+  const core::RecordPlaces& places = task.places;
+  const std::string_view taken = std::string_view{*task.record}.substr(
+      places.taken_begin, places.taken_end - places.taken_begin);
+  if (places.end != 0 && unquoted(taken) != "true") return task.record;
+  return std::make_shared<const std::string>(unstamped_record(*task.record));
+}
+
 std::vector<Member> unstamped(std::vector<Member> members) {
   bool has_taken = false;
   std::erase_if(members, [&](Member& member) {

@@ -42,6 +42,9 @@ struct KvEntry {
 [[nodiscard]] std::string unstamped_record(std::string_view record);
 /// The same, member by member.
 [[nodiscard]] std::vector<Member> unstamped(std::vector<Member> members);
+/// What a job is given of a task that read_record() has read: the same, also where another daemon
+/// has begun it before.
+[[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
 /// Whether read_record() takes such a value for a task, and else why not: what its place in the
 /// order goes by first (core::Order).
 [[nodiscard]] Result<WallTime> check_record(std::string_view record);

@@ -15,6 +15,22 @@ using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
+TEST_CASE("each attempt gets what the producer wrote, whoever has made those before") {
+  World world;
+  const std::string seen = world.folder.file("seen");
+  const std::string record = R"({"taskType": "Show", "x": 1e2, "taskTaken": "false"})";
+  world.kv.put(world.task_key("fresh"), record);
+  world.kv.put(world.task_key("tried"),
+               R"({"taskType": "Show", "x": 1e2, "taskTaken": "false","taskAttempt":1,)"
+               R"("taskError":"exit status 1"})");
+  const json show{{"exec", {"/bin/sh", "-c", "cat >> " + seen + "; echo >> " + seen + "; exit 1"}},
+                  {"max_attempts", 2},
+                  {"backoff", {{"initial", "10ms"}}}};
+  const auto daemon = world.daemon("a", {{"executors", {{"Show", show}}}});
+  REQUIRE(eventually([&] { return world.dead() == 2; }));
+  CHECK(read_text(seen) == record + '\n' + record + '\n' + record + '\n');
+}
+
 TEST_CASE("a task that fails is tried again after a growing pause, then it is a dead letter") {
   World world;
   const auto daemon = world.daemon(

@@ -307,6 +307,24 @@ TEST_CASE("a record that bears nothing of ours but taskTaken is walked once") {
   }
 }
 
+TEST_CASE("a job is given what the producer wrote, whoever has tried it before") {
+  for (const char* record :
+       {R"({"taskType":"T","x": 1})", R"( {"taskTaken" : "false", "taskType":"T"})",
+        R"({"taskType":"T","taskTaken":false,"a":{"taskLost":1}})"}) {
+    CAPTURE(record);
+    CHECK(*job_record(task(record)) == record);
+    const std::string bare = unstamped_record(record);
+    const Task taken = task(restamp_record(record, claimed()));
+    const Task failed = task(restamp_record(record, put_off()));
+    CHECK(*job_record(failed) == *job_record(taken));
+    CHECK(job_record(taken)->starts_with(std::string_view{bare}.substr(0, bare.size() - 1)));
+    CHECK_FALSE(task(*job_record(taken)).stamp.taken);
+    CHECK(task(*job_record(taken)).stamp == Stamp{});
+  }
+  CHECK(*job_record(task(R"({"taskTaken":"true","taskType":"T"})")) ==
+        R"({"taskTaken":"false","taskType":"T"})");
+}
+
 TEST_CASE("a claim and a retry look like this") {
   CHECK(restamp_record(R"({"taskType":"T","taskTaken":"false"})", claimed()) ==
         R"({"taskType":"T","taskTaken":"true","taskAttempt":2,"taskLost":1,)"
