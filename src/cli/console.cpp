@@ -56,7 +56,10 @@ Terminal detect_terminal(std::FILE* stream) {
 }
 
 Console Console::standard() {
-  return {stdout, stderr, detect_terminal(stdout), detect_terminal(stderr)};
+  constexpr std::size_t kBuffer = 64 * 1024;  // so that what is flushed in time are whole lines
+  const Terminal out = detect_terminal(stdout);
+  if (!out.is_terminal) std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
+  return {stdout, stderr, out, detect_terminal(stderr)};
 }
 
 std::string painted(std::string_view text, Style style, bool color) {
@@ -123,6 +126,10 @@ void Console::end_progress() {
 
 Result<void> Console::flush() {
   end_progress();
+  return hand_out();
+}
+
+Result<void> Console::hand_out() {
   flush_out();
   if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(told_, true)) return {};
   return fail(ErrorCode::kFailed,

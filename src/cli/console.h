@@ -51,6 +51,8 @@ class Console {
   /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
   /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
   [[nodiscard]] Result<void> flush();
+  /// The same, on the way: a line of progress stays.
+  [[nodiscard]] Result<void> hand_out();
   /// Nothing that is printed arrives any more.
   [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 

@@ -4,8 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <system_error>
 
@@ -24,6 +26,25 @@ void note(int number) {
   errno = error;
 }
 
+std::array<char, 511> last_words;  // good while a LastWords lives
+std::size_t last_words_size = 0;
+
+void speak_and_die(int number) {
+  [[maybe_unused]] const ssize_t nobody_to_tell =
+      write(STDERR_FILENO, last_words.data(), last_words_size);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+// But for what is ignored already.
+void handle(const struct sigaction& action) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 void catch_signals(SecondSignal second) {
@@ -32,16 +53,25 @@ void catch_signals(SecondSignal second) {
   struct sigaction action {};
   action.sa_handler = note;
   if (second == SecondSignal::kEndsAtOnce) action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int number : {SIGINT, SIGTERM}) {
-    struct sigaction before {};
-    sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
-  }
+  handle(action);
 }
 
 bool interrupted() { return came != 0; }
 
 int interruption_fd() { return event_fd; }
+
+LastWords::LastWords(std::string_view words) {
+  last_words_size = words.copy(last_words.data(), last_words.size());
+  struct sigaction action {};
+  action.sa_handler = speak_and_die;
+  handle(action);
+}
+
+LastWords::~LastWords() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  handle(action);
+}
 
 void end_if_interrupted() {
   if (came == 0) return;

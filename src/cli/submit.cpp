@@ -6,6 +6,7 @@
 #include "base/time_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/follow.h"
@@ -105,7 +106,11 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
                       letter.error().message);
     }
   }
-  const auto submitted = client.api.submit_record(task->record);
+  const auto submitted = [&] {
+    const LastWords words{"lictor: interrupted: nobody knows whether task " + printable(task->id) +
+                          " was written\n"};
+    return client.api.submit_record(task->record);
+  }();
   if (!submitted) {
     Error error = submitted.error();
     if (error.code == ErrorCode::kConflict) error.message += "; choose another --id";

@@ -113,7 +113,13 @@ class Submission {
   void settle_all(std::size_t line) {
     writer_.finish();
     refuse_before(line + 1);
-    if (auto arrived = client_.console.flush(); !arrived) lost_output_ = arrived.error();
+    client_.console.end_progress();
+    hand_out();
+  }
+
+  // Whoever ends this has the ids that it has printed, and whole.
+  void hand_out() {
+    if (auto arrived = client_.console.hand_out(); !arrived) lost_output_ = arrived.error();
   }
 
   void settle(const client::RecordWriter::Settled& settled) {
@@ -142,6 +148,7 @@ class Submission {
     last_settled_ = line_of(end - 1).number;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
     forgotten_ = end;
+    hand_out();
     tell_progress();
   }
 

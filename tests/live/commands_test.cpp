@@ -541,26 +541,52 @@ TEST_CASE("exit codes: bad usage, Consul unreachable") {
   }
 }
 
+// Accepts connections, and says nothing.
+class MuteServer {
+ public:
+  MuteServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(listen(listener_, 16) == 0);
+    REQUIRE(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    address_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~MuteServer() { close(listener_); }
+  MuteServer(const MuteServer&) = delete;
+  MuteServer& operator=(const MuteServer&) = delete;
+
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  int listener_;
+  std::string address_;
+};
+
 TEST_CASE("who waits for a Consul that does not answer is told so") {
   World world;
-  // Somebody who accepts and says nothing.
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(listener, 16) == 0);
-  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const std::string mute = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const MuteServer mute;
   const Instant before = boot_now();
-  const Output list = run(command_line(world, {"list"}, mute));
+  const Output list = run(command_line(world, {"list"}, mute.address()));
   CHECK(boot_now() - before < std::chrono::seconds{30});  // 10 s, on a machine that is not loaded
-  says(list, "Consul at " + mute + " has not answered for 3 s; waiting on");
-  says(list, "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + ": no whole reply");
+  says(list, "Consul at " + mute.address() + " has not answered for 3 s; waiting on");
+  says(list, mute.address() + ": no whole reply");
   says(list, "nothing was changed");
   CHECK(list.exit_code == 4);
-  close(listener);
+}
+
+TEST_CASE("who does not wait to be told whether a task is written knows which one may be") {
+  World world;
+  const MuteServer mute;
+  const std::string log = world.folder.file("submit.log");
+  Process submit{command_line(world, {"submit", "Record", "--id", "x"}, mute.address()), log};
+  REQUIRE(eventually([&] { return read_text(log).find("waiting on") != std::string::npos; }));
+  submit.signal(SIGINT);
+  CHECK(submit.wait() == 128 + SIGINT);
+  CHECK(read_text(log).find("interrupted: nobody knows whether task x was written\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("with --json a hand-over and a task that is not waited for to its end are documents") {
