@@ -1,3 +1,7 @@
+#include <optional>
+#include <string>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -106,11 +110,10 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
                       letter.error().message);
     }
   }
-  const auto submitted = [&] {
-    const LastWords words{"lictor: interrupted: nobody knows whether task " + printable(task->id) +
-                          " was written\n"};
-    return client.api.submit_record(task->record);
-  }();
+  const std::string name = "task " + printable(task->id);
+  std::optional<LastWords> words{
+      std::in_place, "lictor: interrupted: nobody knows whether " + name + " was written\n"};
+  const auto submitted = client.api.submit_record(task->record);
   if (!submitted) {
     Error error = submitted.error();
     if (error.code == ErrorCode::kConflict) error.message += "; choose another --id";
@@ -126,7 +129,9 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
     flushed.error().message += "; task " + printable(task->id) + " was written all the same";
     return tl::unexpected(std::move(flushed.error()));
   }
+  words.reset();
   if (!options.wait) return kDone;
+  if (client.json) words.emplace("lictor: interrupted: " + name + " is written\n");
   const auto ending = follow(client, *submitted, options.wait_timeout);
   if (!ending) return tl::unexpected(ending.error());
   return tell_ending(client, *task, *ending);

@@ -86,6 +86,7 @@ class Submission {
           {ErrorCode::kFailed, "interrupted after line " + std::to_string(lines.number())});
     }
     tell(std::nullopt);
+    hand_out();
     if (lost_output_) {
       return fail(lost_output_->code,
                   lost_output_->message + "; the tasks are written all the same");

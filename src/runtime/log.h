@@ -30,7 +30,8 @@ void set_log_level(Level least);
 [[nodiscard]] bool logs(Level level) noexcept;
 
 /// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
-/// left out.
+/// left out. What cannot be written, since the disk is full or nobody has read for a second, is let
+/// go, and counted in a line of its own once there is room again.
 void log(Level level, std::string_view message, Fields fields = {});
 
 /// While one lives, the lines that its thread logs below kWarn go out together: thousands a second
