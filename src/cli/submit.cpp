@@ -1,6 +1,5 @@
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -101,7 +100,10 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   const auto task = new_task(options.task, wall_now(), ids);
   if (!task) return tl::unexpected(task.error());
   const std::string key = client.layout.task_key(task->id);
+  const std::string name = "task " + printable(task->id);
+  std::optional<LastWords> words;
   if (options.wait) {
+    words.emplace("lictor: interrupted: " + name + " was not written\n");
     // Told now, before anything is written, and not when the task has ended.
     const auto letter = client.store.get(client.layout.dead_key(key, 1));
     if (!letter && letter.error().code == ErrorCode::kPermissionDenied) {
@@ -110,9 +112,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
                       letter.error().message);
     }
   }
-  const std::string name = "task " + printable(task->id);
-  std::optional<LastWords> words{
-      std::in_place, "lictor: interrupted: nobody knows whether " + name + " was written\n"};
+  words.emplace("lictor: interrupted: nobody knows whether " + name + " was written\n");
   const auto submitted = client.api.submit_record(task->record);
   if (!submitted) {
     Error error = submitted.error();
@@ -126,7 +126,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
     client.console.print(json_document(document(client, *task)));
   }
   if (auto flushed = client.console.flush(); !flushed) {
-    flushed.error().message += "; task " + printable(task->id) + " was written all the same";
+    flushed.error().message += "; " + name + " was written all the same";
     return tl::unexpected(std::move(flushed.error()));
   }
   words.reset();

@@ -130,7 +130,15 @@ TEST_CASE("a line that is longer than a piece is written whole") {
 TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhile") {
   Captured captured;
   constexpr long kLines = 3'000;
-  for (long i = 0; i < kLines; ++i) log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+  long in_turn = 1;
+  SUBCASE("one by one") {}
+  SUBCASE("a few together") { in_turn = 7; }
+  SUBCASE("more than fit into a piece") { in_turn = 100; }
+  for (long i = 0; i < kLines;) {
+    const LogBatch together;
+    for (const long end = std::min(i + in_turn, kLines); i < end; ++i)
+      log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+  }
   std::string text;
   for (std::string some = captured.read_some(); !some.empty(); some = captured.read_some())
     text += some;
