@@ -13,7 +13,7 @@
 namespace lictor::wire {
 
 /// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
-/// `body` is read where it lies: it should not be a copy where it is long.
+/// A long `body` is better moved in than copied: it is read where it lies.
 [[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string body);
 
 /// The names of the array that a `?keys` read answers.

@@ -230,7 +230,7 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
   bool taken_written = false;
   for (MemberWalk member{object}; member.next();) {
     const std::string_view value = member.value_text();
-    const bool taken = member.name() == "taskTaken";
+    const bool taken = member.name() == kTaken;
     if (is_stamp_field(member.name()) && (!taken || taken_written)) {
       copy();
       begin = nullptr;

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,7 +29,8 @@ namespace {
 class Captured {
  public:
   Captured() : before_(dup(STDERR_FILENO)) {
-    REQUIRE(pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    REQUIRE(pipe2(ends_.data(), O_CLOEXEC) == 0);
+    REQUIRE(fcntl(ends_[0], F_SETFL, O_NONBLOCK) == 0);  // the other end blocks, as a daemon's does
     dup2(ends_[1], STDERR_FILENO);
     set_up_log(LogStyle::kText, Level::kInfo);
   }
@@ -37,6 +41,11 @@ class Captured {
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
+  std::string read_all() {
+    std::string text;
+    for (std::string some = read_some(); !some.empty(); some = read_some()) text += some;
+    return text;
+  }
   // One write's at most, so that it shows what was written together.
   std::string read_some() {
     std::string text(PIPE_BUF, '\0');
@@ -118,9 +127,7 @@ TEST_CASE("a line that is longer than a piece is written whole") {
     log(Level::kInfo, "long", {{"a", value}, {"b", value}, {"c", value}});
     log(Level::kInfo, "after");
   }
-  std::string text;
-  for (std::string some = captured.read_some(); !some.empty(); some = captured.read_some())
-    text += some;
+  const std::string text = captured.read_all();
   CHECK(lines_of(text) == 3);
   CHECK(text.find("before") < text.find("long"));
   CHECK(text.find("long") < text.find("after"));
@@ -139,10 +146,7 @@ TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhil
     for (const long end = std::min(i + in_turn, kLines); i < end; ++i)
       log(Level::kInfo, "done", {{"task", std::to_string(i)}});
   }
-  std::string text;
-  for (std::string some = captured.read_some(); !some.empty(); some = captured.read_some())
-    text += some;
-  const long arrived = lines_of(text);
+  const long arrived = lines_of(captured.read_all());
   CHECK(arrived > 100);
   CHECK(arrived < kLines);
   log(Level::kInfo, "read again");
@@ -152,6 +156,33 @@ TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhil
   CHECK(after.ends_with("read again\n"));
   log(Level::kInfo, "told once");
   CHECK(lines_of(captured.read_some()) == 1);
+}
+
+TEST_CASE("a slow reader is not waited for all the time, and gets or is told of each line") {
+  using namespace std::chrono_literals;
+  Captured captured;
+  constexpr std::size_t kLines = 20'000;  // a minute at its speed
+  std::string text;
+  std::atomic<bool> over = false;
+  std::thread reader{[&] {
+    for (; !over; std::this_thread::sleep_for(100ms)) text += captured.read_some();
+  }};
+  for (std::size_t i = 0; i < kLines; ++i) log(Level::kInfo, "done", {{"task", "abcdefghijklm"}});
+  over = true;
+  reader.join();
+  text += captured.read_all();
+  log(Level::kInfo, "read again");
+  text += captured.read_all();
+  std::size_t done = 0;
+  std::size_t lost = 0;
+  std::istringstream lines{text};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t told = line.find(" lines=");
+    if (told != std::string::npos) lost += std::stoul(line.substr(told + 7));
+    done += line.find(" done ") != std::string::npos ? 1 : 0;
+  }
+  CHECK(lost > 0);
+  CHECK(done + lost == kLines);
 }
 
 TEST_CASE("a line that a full disk has cut is ended before the next one") {
