@@ -128,7 +128,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
                                            const http::Response& unanswered, Instant lost_at) {
   std::vector<std::size_t> all(records.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  for (bool first = true; first || boot_now() <= lost_at + kLookNoMore; first = false) {
+  for (bool first = true; boot_now() <= lost_at + kLookNoMore; first = false) {
     if (!first) std::this_thread::sleep_for(kLookEvery);
     const http::Response response = transport_.perform(create_request(records, condition));
     if (replied(response, 200)) return create_from(response, boot_now(), records, condition);

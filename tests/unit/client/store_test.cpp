@@ -59,9 +59,10 @@ TEST_CASE("what was lost with others is looked for once more after them, and the
   using namespace std::chrono_literals;
   const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
   const http::Response lost = undelivered(Delivery::kLost);
-  const auto look = [&](Duration ago, std::deque<http::Response> replies) {
+  const auto look = [&](Duration ago, std::deque<http::Response> replies,
+                        const Store::Condition& condition = {}) {
     FakeConsul consul{std::move(replies)};
-    auto created = Store{consul}.create_from(lost, boot_now() - ago, records, {});
+    auto created = Store{consul}.create_from(lost, boot_now() - ago, records, condition);
     return std::pair{std::move(created), consul.asked.size()};
   };
   const auto [there, looks] = look(25s, {reply(200, result("t/42", records[0].value, 9))});
@@ -78,6 +79,10 @@ TEST_CASE("what was lost with others is looked for once more after them, and the
   CHECK(unknown.error().code == ErrorCode::kTimeout);
   CHECK(contains(unknown.error().message, "look again when Consul is back"));
   CHECK(no_looks == 0);
+  const auto [at_rest, no_tries] = look(31s, {}, {"leader", 5});
+  REQUIRE_FALSE(at_rest);
+  CHECK(at_rest.error().code == ErrorCode::kTimeout);
+  CHECK(no_tries == 0);
 }
 
 TEST_CASE(
