@@ -67,19 +67,32 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-bool is_printable_ascii(std::string_view text) {
+namespace {
+
+template <class IsOther>
+bool has_no(std::string_view text, IsOther is_other) {
   constexpr std::size_t kBlock = 16;  // at once, by the compiler's vector instructions
-  const auto all = [](const char* at, std::size_t count) {
+  const auto none = [&](const char* at, std::size_t count) {
     unsigned char other = 0;
-    for (std::size_t i = 0; i < count; ++i) other |= at[i] < ' ' || at[i] > '~' ? 1U : 0U;
+    for (std::size_t i = 0; i < count; ++i) other |= static_cast<unsigned char>(is_other(at[i]));
     return other == 0;
   };
-  if (text.size() < kBlock) return all(text.data(), text.size());
+  if (text.size() < kBlock) return none(text.data(), text.size());
   const std::string_view last = text.substr(text.size() - kBlock);  // some of it is seen twice
   for (; text.size() > kBlock; text.remove_prefix(kBlock)) {
-    if (!all(text.data(), kBlock)) return false;
+    if (!none(text.data(), kBlock)) return false;
   }
-  return all(last.data(), kBlock);
+  return none(last.data(), kBlock);
+}
+
+}  // namespace
+
+bool is_printable_ascii(std::string_view text) {
+  return has_no(text, [](char c) { return c < ' ' || c > '~'; });
+}
+
+bool is_plain_in_json(std::string_view text) {
+  return has_no(text, [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
 }
 
 std::string to_utf8(std::string_view text) {

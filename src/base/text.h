@@ -17,6 +17,8 @@ namespace lictor {
 
 /// Whether all of `text` is from ' ' to '~': UTF-8 that a terminal shows as it is.
 [[nodiscard]] bool is_printable_ascii(std::string_view text);
+/// The same, and within quotes it is JSON as it is.
+[[nodiscard]] bool is_plain_in_json(std::string_view text);
 
 /// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.
 [[nodiscard]] std::string to_utf8(std::string_view text);

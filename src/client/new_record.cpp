@@ -24,12 +24,30 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
+constexpr std::size_t kMostPutIn = 120;  // id and time, and a type as they are
+
 Result<void> check_size(const std::string& record) {
   static const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
   if (record.size() <= most) return {};
   return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
                                         " bytes, got " + std::to_string(record.size()) +
                                         "; put what is large elsewhere and name it");
+}
+
+// Empty: there is none. Of a name that is written twice the last one counts, as when the record is
+// read.
+Result<std::string> id_among(const std::vector<wire::Member>& members) {
+  std::string id;
+  for (const wire::Member& member : members) {
+    if (member.name != "taskId" || member.value_text == "null") continue;
+    id = wire::read_string(member.value_text).value_or("");
+    if (const std::string fault = task_id_fault(id); !fault.empty()) {
+      return refuse("taskId", member.value_text.starts_with('"')
+                                  ? excerpt(member.value_text) + ' ' + fault
+                                  : "expected a string, got " + excerpt(member.value_text));
+    }
+  }
+  return id;
 }
 
 }  // namespace
@@ -45,10 +63,14 @@ void ObjectText::add(std::string_view name, std::string_view json) {
 }
 
 void ObjectText::add_raw(std::string_view quoted_name, std::string_view json) {
-  text_ += text_.size() > 1 ? "," : "";
-  text_ += quoted_name;
+  add_members(quoted_name);
   text_ += ':';
   text_ += json;
+}
+
+void ObjectText::add_members(std::string_view members) {
+  if (text_.size() > 1) text_ += ',';
+  text_ += members;
 }
 
 Result<NewRecord> make_record(const RecordFields& fields) {
@@ -101,53 +123,55 @@ RecordCompleter::RecordCompleter(const std::string& type, TaskIds& ids)
     : type_text_(type.empty() ? "" : json_quoted(type)), ids_(ids) {}
 
 Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now) {
-  auto written = wire::split_object(text);
-  if (!written && !is_utf8(text)) {
+  auto split = wire::split_object(text);
+  if (!split && !is_utf8(text)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
-  if (!written) return tl::unexpected(std::move(written.error()));
-  std::vector<wire::Member> members = wire::unstamped(std::move(*written));
+  if (!split) return tl::unexpected(std::move(split.error()));
+  std::vector<wire::Member> members = std::move(*split);
+  bool as_written = !wire::unstamp(members);
 
   const auto has = [&](std::string_view name) {
     return std::any_of(members.begin(), members.end(), [&](const wire::Member& member) {
       return member.name == name && member.value_text != "null";
     });
   };
-  // Of a name that is written twice the last one counts, as when the record is read.
-  NewRecord task;
-  for (const wire::Member& member : members) {
-    if (member.name != "taskId" || member.value_text == "null") continue;
-    task.id = wire::read_string(member.value_text).value_or("");
-    if (const std::string fault = task_id_fault(task.id); !fault.empty()) {
-      return refuse("taskId", member.value_text.starts_with('"')
-                                  ? excerpt(member.value_text) + ' ' + fault
-                                  : "expected a string, got " + excerpt(member.value_text));
-    }
-  }
-
-  const bool new_id = task.id.empty();
-  if (new_id) task.id = ids_.next(now);
-
-  std::erase_if(members, [&](const wire::Member& member) {
+  auto id = id_among(members);
+  if (!id) return tl::unexpected(std::move(id.error()));
+  NewRecord task{std::move(*id), {}};
+  const bool without_id = task.id.empty(), without_time = !has("taskTime");
+  const bool without_type = !type_text_.empty() && !has("taskType");
+  const std::size_t nulls = std::erase_if(members, [&](const wire::Member& member) {
     return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
                                            (member.name == "taskType" && !type_text_.empty()));
   });
-  const std::string id_text = json_quoted(task.id), time_text = ms_text(now);
-  std::vector<wire::Member> added;
-  if (new_id) added.push_back({"taskId", "\"taskId\"", id_text});
-  const bool new_time = !has("taskTime");
-  if (new_time) added.push_back({"taskTime", "\"taskTime\"", time_text});
-  if (!has("taskType") && !type_text_.empty()) {
-    added.push_back({"taskType", "\"taskType\"", type_text_});
-  }
-  members.insert(members.begin(), added.begin(), added.end());
+  as_written = as_written && nulls == 0 && text.starts_with('{') && text.ends_with('}');
 
-  ObjectText record;
+  // What is missing comes first.
+  ObjectText record{text.size() + kMostPutIn};
+  const std::size_t kept = members.size();
+  const auto put_in = [&](std::string_view name, std::string_view quoted, std::string_view json) {
+    record.add_raw(quoted, json);
+    members.push_back({std::string{name}, quoted, json});
+  };
+  std::string id_text, time_text;
   std::size_t time_at = 0;
-  for (const wire::Member& member : members) {
-    record.add_raw(member.name_text, member.value_text);
-    if (new_time && member.value_text.data() == time_text.data()) {
-      time_at = record.size() - time_text.size();
+  if (without_id) {
+    task.id = ids_.next(now);
+    id_text = json_quoted(task.id);
+    put_in("taskId", R"("taskId")", id_text);
+  }
+  if (without_time) {
+    time_text = ms_text(now);
+    put_in("taskTime", R"("taskTime")", time_text);
+    time_at = record.size() - time_text.size();
+  }
+  if (without_type) put_in("taskType", R"("taskType")", type_text_);
+  if (as_written && kept != 0) {
+    record.add_members(text.substr(1, text.size() - 2));
+  } else {
+    for (std::size_t i = 0; i < kept; ++i) {
+      record.add_raw(members[i].name_text, members[i].value_text);
     }
   }
   task.record = record.take();
@@ -155,7 +179,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   auto place = check_size(task.record).and_then([&] { return wire::check_record(members); });
   if (!place) return tl::unexpected(std::move(place.error()));
   task.place = *place;
-  if (new_time) task.made_time = {now, time_at, !has("executeAt")};
+  if (without_time) task.made_time = {now, time_at, !has("executeAt")};
   return task;
 }
 

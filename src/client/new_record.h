@@ -35,8 +35,14 @@ struct NewRecord {
 /// A JSON object that grows.
 class ObjectText {
  public:
+  ObjectText() = default;
+  /// Of so many bytes, or about.
+  explicit ObjectText(std::size_t bytes) { text_.reserve(bytes); }
+
   void add(std::string_view name, std::string_view json);
   void add_raw(std::string_view quoted_name, std::string_view json);
+  /// One or more as they are written elsewhere.
+  void add_members(std::string_view members);
   [[nodiscard]] std::size_t size() const { return text_.size(); }
   [[nodiscard]] std::string take() { return std::move(text_) + '}'; }
 

@@ -57,12 +57,14 @@ Error lost(const std::string& key, const http::Response& response) {
 
 std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
   constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Value":""}}, and some
-  return kFrame + wire::json_quoted(key).size() + (value_size + 2) / 3 * 4;
+  return kFrame + wire::quoted_size(key) + (value_size + 2) / 3 * 4;
 }
 
 http::Request Store::create_request(const std::vector<Record>& records,
                                     const Condition& condition) {
-  wire::Txn txn;
+  std::size_t bytes = batch_bytes(condition.key, 0);
+  for (const Record& record : records) bytes += batch_bytes(record.key, record.value.size());
+  wire::Txn txn{bytes};
   for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
   if (!condition.key.empty()) {
     if (!condition.index) {

@@ -59,6 +59,8 @@ bool is_plainly_an_object(std::string_view text) {
   return parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS && root.is_object();
 }
 
+constexpr std::size_t kUsualMembers = 8;  // or fewer
+
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Of text that is JSON; of other text it may say anything.
@@ -123,6 +125,7 @@ Result<void> check_object(std::string_view text) {
 Result<std::vector<Member>> split_object(std::string_view text) {
   if (auto checked = check_object(text); !checked) return tl::unexpected(checked.error());
   std::vector<Member> members;
+  members.reserve(kUsualMembers);
   for (MemberWalk member{text}; member.next();) {
     members.push_back({std::string{member.name()}, member.name_text(), member.value_text()});
   }
@@ -208,10 +211,7 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
 }
 
 void append_quoted(std::string& to, std::string_view text) {
-  const bool stands_for_itself = is_printable_ascii(text) &&
-                                 text.find('"') == std::string_view::npos &&
-                                 text.find('\\') == std::string_view::npos;
-  if (stands_for_itself) {
+  if (is_plain_in_json(text)) {
     to += '"';
     to += text;
     to += '"';
@@ -225,6 +225,10 @@ std::string json_quoted(std::string_view text) {
   quoted.reserve(text.size() + 2);
   append_quoted(quoted, text);
   return quoted;
+}
+
+std::size_t quoted_size(std::string_view text) {
+  return is_plain_in_json(text) ? text.size() + 2 : json_quoted(text).size();
 }
 
 }  // namespace lictor::wire

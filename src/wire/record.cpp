@@ -351,14 +351,17 @@ std::shared_ptr<const std::string> job_record(const core::Task& task) {
   return std::make_shared<const std::string>(unstamped_record(*task.record));
 }
 
-std::vector<Member> unstamped(std::vector<Member> members) {
-  bool has_taken = false;
-  std::erase_if(members, [&](Member& member) {
-    const bool taken = member.name == "taskTaken";
-    if (taken) member.value_text = member.value_text.starts_with('"') ? "\"false\"" : "false";
-    return is_stamp_field(member.name) && (!taken || std::exchange(has_taken, true));
+bool unstamp(std::vector<Member>& members) {
+  bool has_taken = false, changed = false;
+  const std::size_t erased = std::erase_if(members, [&](Member& member) {
+    if (!is_stamp_field(member.name)) return false;
+    if (member.name != kTaken || std::exchange(has_taken, true)) return true;
+    const std::string_view plain = member.value_text.starts_with('"') ? "\"false\"" : "false";
+    changed = changed || member.value_text != plain;
+    member.value_text = plain;
+    return false;
   });
-  return members;
+  return changed || erased != 0;
 }
 
 Result<WallTime> check_record(std::string_view record) {

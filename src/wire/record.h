@@ -40,8 +40,8 @@ struct KvEntry {
 
 /// The record as its producer wrote it: taskTaken false, lictor's other fields gone.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
-/// The same, member by member.
-[[nodiscard]] std::vector<Member> unstamped(std::vector<Member> members);
+/// The same, member by member. False: it was written so.
+bool unstamp(std::vector<Member>& members);
 /// What a job is given of a task that read_record() has read: the same, also where another daemon
 /// has begun it before.
 [[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);

@@ -42,11 +42,19 @@ TEST_CASE("printable ASCII is from the space to the tilde, wherever another byte
     std::string text(size, ' ');
     for (std::size_t i = 0; i < size; ++i) text[i] = i % 2 == 0 ? '~' : ' ';
     CHECK(is_printable_ascii(text));
+    CHECK(is_plain_in_json(text));
     for (std::size_t i = 0; i < size; ++i) {
       for (const char other : {'\x1f', '\x7f', '\x80', '\xff', '\0', '\n'}) {
         std::string changed = text;
         changed[i] = other;
         CHECK_FALSE(is_printable_ascii(changed));
+        CHECK_FALSE(is_plain_in_json(changed));
+      }
+      for (const char escaped : {'"', '\\'}) {
+        std::string changed = text;
+        changed[i] = escaped;
+        CHECK(is_printable_ascii(changed));
+        CHECK_FALSE(is_plain_in_json(changed));
       }
     }
   }

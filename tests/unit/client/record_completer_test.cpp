@@ -1,6 +1,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "client/new_record.h"
 
@@ -32,8 +33,32 @@ struct Lines {
 TEST_CASE("what a line says is kept as it was written") {
   const std::string line =
       R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x": 1.50,"x":2})";
-  CHECK(Lines{}.take(line).record ==
-        R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x":1.50,"x":2})");
+  CHECK(Lines{}.take(line).record == line);
+}
+
+TEST_CASE("what is put in or taken out leaves JSON, whatever space is around the rest") {
+  Lines lines;
+  const auto completed = [&](const std::string& line) {
+    NewRecord task = lines.take(line);
+    const auto record = nlohmann::ordered_json::parse(task.record);
+    REQUIRE(record.at("taskId") == task.id);
+    REQUIRE(record.at("taskType") == "Notify");
+    CHECK(record.at("taskTime") == kNow.time_since_epoch().count());
+    NewRecord later = task;
+    later.restamp(kNow + 1ms);
+    CHECK(nlohmann::ordered_json::parse(later.record).at("taskTime") ==
+          (kNow + 1ms).time_since_epoch().count());
+    return task.record.substr(task.record.find(R"("Notify")") + 8);
+  };
+  CHECK(completed(R"({ "x" : 1, "y":[ 1, 2 ] })") == R"(, "x" : 1, "y":[ 1, 2 ] })");
+  CHECK(completed("{}") == "}");
+  CHECK(completed("{ \t}") == "}");
+  CHECK(completed(R"( {"x": 1} )") == R"(,"x":1})");
+  CHECK(completed("\xef\xbb\xbf{\"x\": 1}") == R"(,"x":1})");
+  CHECK(completed(R"({"x": 1, "taskLost": 2, "y": 3})") == R"(,"x":1,"y":3})");
+  CHECK(completed(R"({"x": 1, "taskTaken": false})") == R"(,"x": 1, "taskTaken": false})");
+  CHECK(completed(R"({"x": 1, "taskTaken": true})") == R"(,"x":1,"taskTaken":false})");
+  CHECK(completed(R"({"taskTime": null, "x": "}"})") == R"(,"x":"}"})");
 }
 
 TEST_CASE("id, time and type are added where they are missing or null") {
