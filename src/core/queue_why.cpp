@@ -51,7 +51,8 @@ void Queue::why_attempt(Instant now, const Attempt& attempt, std::vector<Reason>
       reasons.push_back({.kind = Kind::kRunning,
                          .text = kStops[static_cast<std::size_t>(attempt.stop)],
                          .count = attempt.task->stamp.attempt,
-                         .since = wall(attempt.started_at)});
+                         .since = wall(attempt.started_at),
+                         .attempt = attempt.id});
       break;
     }
     case Attempt::State::kSettling:

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/id.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -16,7 +17,7 @@ struct Reason {
     kNotLeading,    // this member does not lead, or cannot prove it now
     kDraining,      // the leader gives up the lead, or stops
     kPaused,        // text: by whom
-    kRunning,       // since; text: why it is being stopped, if it is
+    kRunning,       // since, attempt; text: why it is being stopped, if it is
     kClaiming,      // the claim is on its way
     kHeld,          // claimed ahead of a free slot, or until it is due
     kSettling,      // its end is being written; text: the last trouble
@@ -43,6 +44,8 @@ struct Reason {
   std::size_t count = 0;
   std::optional<WallTime> until{};
   std::optional<WallTime> since{};
+  AttemptId attempt{};
+  std::string progress{};  // of the attempt, as its executor says (exec::Runner::progress)
 };
 
 }  // namespace lictor::core

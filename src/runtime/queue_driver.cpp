@@ -157,7 +157,12 @@ void QueueDriver::drop_old_runners() {
 
 std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) const {
   if (!core_.holds_lock()) return std::nullopt;
-  return wire::reasons_json(core_.why(now, binding_->layout.task_key(id)), binding_->layout);
+  std::vector<core::Reason> reasons = core_.why(now, binding_->layout.task_key(id));
+  for (core::Reason& reason : reasons) {
+    const auto job = running_.find(reason.attempt);
+    if (job != running_.end()) reason.progress = job->second->progress(reason.attempt);
+  }
+  return wire::reasons_json(reasons, binding_->layout);
 }
 
 // The many small pieces that a long list was read into; what was large went back when it was freed.

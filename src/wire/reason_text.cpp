@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "base/time_text.h"
 #include "wire/json_text.h"
 
@@ -72,6 +74,17 @@ std::string id_of(const std::string& key, const Layout& layout) {
   return layout.task_id(key).value_or(key);
 }
 
+constexpr double kTiny = 1e-9;  // 0.29 * 100 is a little less than 29
+
+// ", 50% done: and what it says"
+std::string progress_text(std::string_view progress) {
+  const auto said = parse_json(progress);
+  if (!said || !said->is_object()) return {};
+  const auto percent = static_cast<int>(said->value("fraction", 0.0) * 100 + kTiny);
+  const std::string note = said->value("note", "");
+  return ", " + std::to_string(percent) + "% done" + (note.empty() ? "" : ": " + note);
+}
+
 std::string tasks(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " task" : " tasks");
 }
@@ -95,7 +108,7 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
              "; \"lictor resume\" lets it go on";
     case Kind::kRunning:
       return "it is running, attempt " + std::to_string(reason.count) + ", since " +
-             format_rfc3339(reason.since.value_or(WallTime{})) +
+             format_rfc3339(reason.since.value_or(WallTime{})) + progress_text(reason.progress) +
              (reason.text.empty() ? "" : ", and is being stopped: " + reason.text);
     case Kind::kClaiming:
       return "it is being claimed right now";
@@ -165,6 +178,7 @@ std::string reasons_json(const std::vector<Reason>& reasons, const Layout& layou
     if (reason.since) text += ",\"since\":" + json_quoted(format_rfc3339(*reason.since));
     if (!reason.key.empty()) text += ",\"task\":" + json_quoted(id_of(reason.key, layout));
     if (reason.count != 0) text += ",\"count\":" + std::to_string(reason.count);
+    if (!reason.progress.empty()) text += ",\"progress\":" + reason.progress;
     text += '}';
   }
   return text + "]";

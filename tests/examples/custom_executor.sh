@@ -16,6 +16,19 @@ start daemon.log "$program" run --config "$dir/lictor.json"
 
 "$program" submit CountWords --para file=examples/custom-executor/lictor.json --wait --wait-timeout 60s
 grep -q "words in .*lictor.json.* (attempt 1, token " "$dir/daemon.log"
+
+# How far it is, while it runs: the file is a pipe that has not ended.
+mkfifo "$dir/words"
+"$program" submit CountWords --id slow --para file="$dir/words"
+exec 9>"$dir/words"
+seq 2000 >&9
+until "$program" why slow | grep -q "is running, attempt 1, since .*, 0% done: 2000 words so far"; do
+  sleep 0.1
+done
+"$program" why slow --json | tr -d ' \n' | grep -q '"progress":{"fraction":0.0,"note":"2000wordssofar"}'
+exec 9>&-
+until grep -q "^slow: 2000 words in " "$dir/daemon.log"; do sleep 0.1; done
+
 "$program" submit Greet --para name=reader --wait --wait-timeout 60s  # registered, not configured
 grep -q "^Hello, reader$" "$dir/daemon.log"
 expect_dead "$program" submit CountWords --wait --wait-timeout 60s

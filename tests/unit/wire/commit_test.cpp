@@ -116,6 +116,21 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
   CHECK(reasons_json({reason}, kLayout) ==
         R"([{"reason":"serial_key","text":"task x of the same serialKey (db7) has not ended yet, )"
         R"(and 2 tasks come before it","task":"x","count":2}])");
+
+  core::Reason running;
+  running.kind = Kind::kRunning;
+  running.count = 1;
+  running.since = WallTime{std::chrono::seconds{1'795'253'400}};
+  const std::string begin = "it is running, attempt 1, since 2026-11-21T09:30:00.000Z";
+  CHECK(reason_text(running, kLayout) == begin);
+  running.progress = R"({"fraction":0.29,"note":""})";
+  CHECK(reason_text(running, kLayout) == begin + ", 29% done");
+  running.progress = R"({"fraction":0.999,"note":"page 999"})";
+  running.text = "it timed out";
+  CHECK(reason_text(running, kLayout) ==
+        begin + ", 99% done: page 999, and is being stopped: it timed out");
+  CHECK(reasons_json({running}, kLayout)
+            .ends_with(R"(,"count":1,"progress":)" + running.progress + "}]"));
 }
 
 TEST_SUITE_END();
