@@ -1,4 +1,5 @@
-// Task records: what is accepted is written as it was read, in every rewrite.
+// Task records: what is accepted is written as it was read, in every rewrite, also where a
+// producer's command line completes it.
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/text.h"
+#include "client/new_record.h"
 #include "fuzz.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -103,6 +105,55 @@ void check_task(const core::Task& task) {
   FUZZ_REQUIRE(wire::done_at(kept) == done.at);
 }
 
+bool is_put_in(std::string_view name) {
+  return name == "taskId" || name == "taskTime" || name == "taskType";
+}
+
+void check_completed(std::string_view text) {
+  client::TaskIds ids{1};
+  constexpr WallTime kNow{std::chrono::seconds{1'795'253'400}};
+  auto completed = client::RecordCompleter{"Usual", ids}.complete(text, kNow);
+  if (!completed) return FUZZ_REQUIRE(!completed.error().message.empty());
+  const core::Task task = read_again(completed->record);
+  FUZZ_REQUIRE(task.id == completed->id);
+  FUZZ_REQUIRE(task.stamp == core::Stamp{});
+  FUZZ_REQUIRE(core::order_of(task).time == completed->place);
+  FUZZ_REQUIRE(completed->record.starts_with('{') && completed->record.ends_with('}'));
+
+  const auto written = wire::split_object(text);
+  FUZZ_REQUIRE(written);
+  std::vector<std::pair<std::string, std::string>> kept;
+  std::size_t named = 0;
+  for (const wire::Member& member : *written) {
+    const bool unset = is_put_in(member.name) && member.value_text == "null";
+    if (unset) continue;
+    kept.emplace_back(member.name, member.value_text);
+    if (is_put_in(member.name)) ++named;
+  }
+  const auto members = wire::split_object(completed->record);
+  FUZZ_REQUIRE(members);
+  std::vector<std::pair<std::string, std::string>> found;
+  std::size_t put_in = 0;
+  for (const wire::Member& member : *members) {
+    found.emplace_back(member.name, member.value_text);
+    if (is_put_in(member.name)) ++put_in;
+  }
+  const auto ours = [](const auto& member) {
+    return member.first.starts_with("task") && member.first != "taskPara" &&
+           !is_put_in(member.first);
+  };
+  std::erase_if(kept, ours);
+  std::erase_if(found, ours);
+  FUZZ_REQUIRE(put_in >= named && found.size() == kept.size() + (put_in - named));
+  FUZZ_REQUIRE(std::equal(kept.begin(), kept.end(), found.end() - std::ssize(kept)));
+
+  const std::size_t size = completed->record.size();
+  if (!completed->made_time) return;
+  completed->restamp(kNow + std::chrono::milliseconds{1});
+  FUZZ_REQUIRE(completed->record.size() == size);
+  FUZZ_REQUIRE(read_again(completed->record).task_time == kNow + std::chrono::milliseconds{1});
+}
+
 void check_bad(const core::BadRecord& bad) {
   FUZZ_REQUIRE(!bad.error.empty());
   FUZZ_REQUIRE(bad.error.find("expected") != std::string::npos);
@@ -122,7 +173,9 @@ void check_bad(const core::BadRecord& bad) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lictor;
-  const auto record = fuzz::read(std::string{fuzz::text_of(data, size)});
+  const std::string text{fuzz::text_of(data, size)};
+  fuzz::check_completed(text);
+  const auto record = fuzz::read(text);
   if (const auto* task = std::get_if<core::Task>(&record)) {
     fuzz::check_task(*task);
   } else {
