@@ -23,15 +23,12 @@ Result<Plan> removal_plan(const Queue& queue) {
   }
   const Leader leader = lock ? leader_of(*lock) : Leader{};
   const bool known = lock.has_value();
-  return Plan{[&queue, leader, known](wire::KvEntry entry) -> Result<PlannedChange> {
-    PlannedChange planned;
-    planned.change = removal(entry.key, entry.modify_index);
-    planned.task = view_task(queue.layout, std::move(entry), leader, wall_now());
-    if (!known && planned.task.state == TaskState::kOrphan) {
-      planned.task.state = TaskState::kRunning;
-    }
-    return planned;
-  }};
+  const auto view = [&queue, leader, known](wire::KvEntry entry) {
+    TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
+    if (!known && task.state == TaskState::kOrphan) task.state = TaskState::kRunning;
+    return task;
+  };
+  return Plan{view, plan_removal};
 }
 
 // What there is instead of the task.

@@ -1,7 +1,6 @@
 #include "client/change.h"
 
-#include <algorithm>
-#include <memory>
+#include <deque>
 #include <thread>
 #include <utility>
 
@@ -15,15 +14,6 @@ using namespace std::chrono_literals;
 constexpr int kTries = 20;  // a task changes a few times in its life, not all the time
 constexpr auto kPause = 500ms;
 constexpr int kLostReplies = 3;
-
-wire::KvEntry entry_of(const TaskInfo& task) {
-  wire::KvEntry entry;
-  entry.key = task.key;
-  entry.value = task.record;
-  entry.create_index = task.create_index;
-  entry.modify_index = task.modify_index;
-  return entry;
-}
 
 // Nothing: applied; else which operation was refused.
 Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
@@ -42,70 +32,73 @@ class Bulk {
  public:
   Bulk(const Queue& queue, const Plan& plan, const Progress& progress, std::size_t total,
        std::size_t at_once)
-      : queue_(queue), plan_(plan), progress_(progress), total_(total), window_(at_once) {}
+      : queue_(queue),
+        plan_(plan),
+        progress_(progress),
+        total_(total),
+        at_once_(at_once),
+        pipeline_(queue.store.transport(), at_once) {}
 
   BulkResult run(std::vector<TaskInfo> tasks) {
+    result_.tasks.reserve(tasks.size());
     for (TaskInfo& task : tasks) {
       if (stopped_) {
         refuse(task.id, *stopped_);
         continue;
       }
-      auto planned = plan_(entry_of(task));
+      auto planned = plan_.change(task);
       if (!planned) {
         refuse(task.id, std::move(planned.error()));
       } else if (planned->before) {
         alone(task.key, task.id);
       } else {
-        add(std::move(*planned));
+        add(std::move(task), std::move(planned->change));
       }
     }
     send();
-    while (!window_.empty()) settle_oldest();
+    while (!sent_.empty()) settle_oldest();
     return std::move(result_);
   }
 
  private:
-  struct Sent {
-    std::vector<PlannedChange> batch;
-    Result<std::vector<std::optional<std::size_t>>> refused{};
+  struct Batch {
+    std::vector<TaskInfo> tasks;
+    std::vector<Store::Change> changes;  // of each
   };
 
-  void add(PlannedChange planned) {
-    const std::size_t bytes = Store::batch_bytes(planned.change);
-    if (!batch_.empty() && (ops_ + planned.change.size() > Store::kMaxOperations ||
-                            bytes_ + bytes > Store::kMaxBatchBytes)) {
+  void add(TaskInfo task, Store::Change change) {
+    const std::size_t bytes = Store::batch_bytes(change);
+    if (!batch_.tasks.empty() &&
+        (ops_ + change.size() > Store::kMaxOperations || bytes_ + bytes > Store::kMaxBatchBytes)) {
       send();
     }
-    if (stopped_) return refuse(planned.task.id, *stopped_);
-    ops_ += planned.change.size();
+    if (stopped_) return refuse(task.id, *stopped_);
+    ops_ += change.size();
     bytes_ += bytes;
-    batch_.push_back(std::move(planned));
+    batch_.tasks.push_back(std::move(task));
+    batch_.changes.push_back(std::move(change));
   }
 
   void send() {
-    if (batch_.empty()) return;
-    while (window_.full()) settle_oldest();
-    if (stopped_) {
-      for (const PlannedChange& planned : batch_) refuse(planned.task.id, *stopped_);
-    } else {
-      auto batch = std::make_shared<std::vector<PlannedChange>>(std::move(batch_));
-      window_.start([this, batch] {
-        std::vector<Store::Change> changes;
-        for (PlannedChange& planned : *batch) changes.push_back(std::move(planned.change));
-        return Sent{std::move(*batch), queue_.store.apply(changes)};
-      });
-    }
-    batch_.clear();
+    if (batch_.tasks.empty()) return;
+    // As many as are under way wait for their turn, or for the answer to an older one.
+    while (sent_.size() >= 2 * at_once_) settle_oldest();
+    Batch batch = std::exchange(batch_, {});
     ops_ = bytes_ = 0;
+    if (stopped_) return refuse(batch);
+    pipeline_.add(Store::change_request(batch.changes));
+    sent_.push_back(std::move(batch));
   }
 
   void settle_oldest() {
-    Sent sent = window_.next();
-    const auto& refused = sent.refused;
+    const Pipeline::Answer answer = pipeline_.next();
+    Batch batch = std::move(sent_.front());
+    sent_.pop_front();
+    const auto refused = queue_.store.apply_from(answer.response, batch.changes);
     const bool lost = !refused && refused.error().code == ErrorCode::kTimeout;
-    if (!refused && !lost && !stopped_) stopped_ = refused.error();
-    for (std::size_t i = 0; i < sent.batch.size(); ++i) {
-      TaskInfo& task = sent.batch[i].task;
+    if (!refused && !lost) stop(refused.error());
+    for (std::size_t i = 0; i < batch.tasks.size(); ++i) {
+      TaskInfo& task = batch.tasks[i];
       if (refused && !(*refused)[i]) {
         result_.tasks.push_back(std::move(task));
       } else if (stopped_) {
@@ -126,12 +119,23 @@ class Bulk {
       result_.tasks.push_back(std::move(*sent));
     } else {
       const ErrorCode code = changed.error().code;
-      if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout)
-        stopped_ = changed.error();
+      if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) stop(changed.error());
       refuse(id, std::move(changed.error()));
     }
   }
 
+  // What is under way is settled; of the rest nothing is done.
+  void stop(const Error& error) {
+    if (!stopped_) stopped_ = error;
+    for (std::size_t unsent = pipeline_.drop_unsent(); unsent > 0; --unsent) {
+      refuse(sent_.back());
+      sent_.pop_back();
+    }
+  }
+
+  void refuse(const Batch& batch) {
+    for (const TaskInfo& task : batch.tasks) refuse(task.id, *stopped_);
+  }
   void refuse(const std::string& id, Error error) {
     result_.refused.push_back({id, std::move(error)});
   }
@@ -140,18 +144,24 @@ class Bulk {
   const Plan& plan_;
   const Progress& progress_;
   const std::size_t total_;
-  std::vector<PlannedChange> batch_;
+  const std::size_t at_once_;
+  Batch batch_;
   std::size_t ops_ = 0;
   std::size_t bytes_ = 0;
   std::optional<Error> stopped_;
   BulkResult result_;
-  Window<Sent> window_;
+  std::deque<Batch> sent_;  // what is in the pipeline
+  Pipeline pipeline_;
 };
 
 }  // namespace
 
 Store::Change removal(const std::string& key, std::uint64_t index) {
   return {{Store::Op::Verb::kCheckIndex, key, index}, {Store::Op::Verb::kDeleteCas, key, index}};
+}
+
+Result<PlannedChange> plan_removal(const TaskInfo& task) {
+  return PlannedChange{removal(task.key, task.modify_index), {}, {}};
 }
 
 Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Plan& plan) {
@@ -169,10 +179,11 @@ Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Pl
       if (sent) return std::move(*sent);
       return fail(ErrorCode::kNotFound, "there is no " + printable(key));
     }
-    auto planned = plan(**std::move(entry));
-    if (!planned) return tl::unexpected(std::move(planned.error()));
+    TaskInfo task = plan.view(**std::move(entry));
+    const auto planned = plan.change(task);
+    if (!planned) return tl::unexpected(planned.error());
     const auto refused = apply(queue, *planned);
-    if (refused && !*refused) return std::move(planned->task);
+    if (refused && !*refused) return task;
     if (refused && **refused != 0 && !planned->conflict.empty() && !sent) {
       return fail(ErrorCode::kConflict, planned->conflict);
     }
@@ -180,7 +191,7 @@ Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Pl
     if (refused.error().code != ErrorCode::kTimeout || ++lost == kLostReplies) {
       return tl::unexpected(refused.error());
     }
-    sent = std::move(planned->task);
+    sent = std::move(task);
     std::this_thread::sleep_for(kPause);
   }
   return fail(ErrorCode::kConflict,

@@ -11,13 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "client/pipeline.h"
 #include "client/queue.h"
-#include "client/window.h"
 
 namespace lictor::client {
 
 struct PlannedChange {
-  TaskInfo task;         ///< as it was read
   Store::Change change;  ///< its first operation checks that the key is as it was read
   /// Too large for a transaction: created by itself before the change.
   std::optional<Store::Record> before;
@@ -25,8 +24,12 @@ struct PlannedChange {
   std::string conflict;
 };
 
-/// From the key's entry to what is to be done.
-using Plan = std::function<Result<PlannedChange>(wire::KvEntry)>;
+struct Plan {
+  /// What the key's entry says of the task.
+  std::function<TaskInfo(wire::KvEntry)> view;
+  /// What is to be done to it.
+  std::function<Result<PlannedChange>(const TaskInfo&)> change;
+};
 
 /// Reads `key`, plans and applies, again where the key changed meanwhile. Returns what the task was
 /// like. Errors: what `plan` says; kNotFound, there is no such key; kConflict.
@@ -42,5 +45,6 @@ using Plan = std::function<Result<PlannedChange>(wire::KvEntry)>;
 /// That the key is there as it was read, and then is not: of those who try, one succeeds. (A
 /// delete-cas alone succeeds on a key that is gone, CONSUL-FACTS.md 3.3.)
 [[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
+[[nodiscard]] Result<PlannedChange> plan_removal(const TaskInfo& task);
 
 }  // namespace lictor::client

@@ -21,6 +21,19 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 
+// A TaskInfo is large: each is moved once.
+std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
+  std::vector<TaskInfo*> order;
+  order.reserve(tasks.size());
+  for (TaskInfo& task : tasks) order.push_back(&task);
+  std::sort(order.begin(), order.end(),
+            [](const TaskInfo* a, const TaskInfo* b) { return listed_before(*a, *b); });
+  std::vector<TaskInfo> ordered;
+  ordered.reserve(tasks.size());
+  for (TaskInfo* task : order) ordered.push_back(std::move(*task));
+  return ordered;
+}
+
 using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
 
 // What has ended lies below a prefix of its own. `required`: that it may not be read is an error.
@@ -50,6 +63,7 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   const Leader leader = lock ? leader_of(*lock) : Leader{};
   if (listed->hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
   const UnnameableKeys unnameable{queue.store, listed->entries};
+  gathered.tasks.reserve(listed->entries.size());
   for (wire::KvEntry& entry : listed->entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
     TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
@@ -75,7 +89,7 @@ Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
     read = gather_ended(queue, queue.layout.done_prefix, view_done, filter, true, gathered);
   }
   if (!read) return tl::unexpected(std::move(read.error()));
-  std::sort(gathered.tasks.begin(), gathered.tasks.end(), listed_before);
+  gathered.tasks = in_listed_order(std::move(gathered.tasks));
   return gathered;
 }
 

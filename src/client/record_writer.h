@@ -12,7 +12,6 @@
 #include "client/pipeline.h"
 #include "client/queue.h"
 #include "client/store.h"
-#include "client/window.h"
 #include "lictor/client.h"
 #include "lictor/result.h"
 

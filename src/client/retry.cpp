@@ -13,11 +13,13 @@
 namespace lictor::client {
 namespace {
 
+auto view_letters_of(const Queue& queue) {
+  return [&queue](wire::KvEntry entry) { return view_dead_letter(queue.layout, std::move(entry)); };
+}
+
 Plan retry_plan(const Queue& queue, bool drop_expiry) {
-  return [&queue, drop_expiry](wire::KvEntry entry) -> Result<PlannedChange> {
+  const auto change = [&queue, drop_expiry](const TaskInfo& letter) -> Result<PlannedChange> {
     PlannedChange planned;
-    planned.task = view_dead_letter(queue.layout, std::move(entry));
-    const TaskInfo& letter = planned.task;
     auto record = retried_record(letter.record, wall_now(), drop_expiry);
     if (!record) {
       return fail(record.error().code,
@@ -37,16 +39,10 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
     }
     return planned;
   };
+  return {view_letters_of(queue), change};
 }
 
-Plan purge_plan(const Queue& queue) {
-  return [&queue](wire::KvEntry entry) -> Result<PlannedChange> {
-    PlannedChange planned;
-    planned.change = removal(entry.key, entry.modify_index);
-    planned.task = view_dead_letter(queue.layout, std::move(entry));
-    return planned;
-  };
-}
+Plan purge_plan(const Queue& queue) { return {view_letters_of(queue), plan_removal}; }
 
 Error no_letter(const Queue& queue, const std::string& id) {
   return {ErrorCode::kNotFound, "no dead letter " + printable(id) + " in queue \"" + queue.name +

@@ -118,11 +118,17 @@ class Store {
   };
   /// What is to be done wholly or not at all.
   using Change = std::vector<Op>;
-  /// Carries out `changes`, in one transaction but for those that are refused: for each, nothing if
-  /// it was applied, else which of its operations was refused. As many as create() takes.
+  /// For each of many: nothing if it was applied, else which of its operations was refused.
+  using Refused = std::vector<std::optional<std::size_t>>;
+  /// Carries out `changes`, in one transaction but for those that are refused. As many as create()
+  /// takes.
   /// Errors: kUnavailable, nothing was changed; kTimeout, nobody can tell.
-  [[nodiscard]] Result<std::vector<std::optional<std::size_t>>> apply(
-      const std::vector<Change>& changes);
+  [[nodiscard]] Result<Refused> apply(const std::vector<Change>& changes);
+  /// The two halves of it: what is to be sent, and what follows from the answer to that, which may
+  /// take further requests.
+  [[nodiscard]] static http::Request change_request(const std::vector<Change>& changes);
+  [[nodiscard]] Result<Refused> apply_from(const http::Response& response,
+                                           const std::vector<Change>& changes);
   [[nodiscard]] static std::size_t batch_bytes(const Change& change);
 
   /// Which of `keys` the token may write, without writing: a transaction that cannot be applied.
@@ -148,8 +154,6 @@ class Store {
   [[nodiscard]] Result<void> take_in(const http::Response& response, Instant answered_at,
                                      const std::vector<Record>& records, bool conditional,
                                      std::vector<std::size_t>& left, Created& created);
-  [[nodiscard]] Result<bool> apply_once(const std::vector<Change>& changes,
-                                        std::vector<std::optional<std::size_t>>& refused);
   [[nodiscard]] Result<Created> create_large(const Record& record);
   [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
                                              const Condition& condition,

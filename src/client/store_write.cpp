@@ -53,6 +53,15 @@ Error lost(const std::string& key, const http::Response& response) {
                                    store_error("write " + shown(key), response).message};
 }
 
+http::Request transaction(wire::Txn txn) {
+  http::Request request;
+  request.method = "PUT";
+  request.target = "/v1/txn";
+  request.body = std::move(txn).body();
+  request.timeout = kStoreTimeout;
+  return request;
+}
+
 }  // namespace
 
 std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
@@ -75,12 +84,7 @@ http::Request Store::create_request(const std::vector<Record>& records,
       txn.verb("check-index", condition.key).index(*condition.index);
     }
   }
-  http::Request request;
-  request.method = "PUT";
-  request.target = "/v1/txn";
-  request.body = std::move(txn).body();
-  request.timeout = kStoreTimeout;
-  return request;
+  return transaction(std::move(txn));
 }
 
 bool Store::came_early(const http::Response& response) {
@@ -290,35 +294,41 @@ std::size_t Store::batch_bytes(const Change& change) {
   return bytes;
 }
 
-Result<std::vector<std::optional<std::size_t>>> Store::apply(const std::vector<Change>& changes) {
-  std::vector<std::optional<std::size_t>> refused(changes.size());
-  while (true) {
-    const auto done = apply_once(changes, refused);
-    if (!done) return tl::unexpected(done.error());
-    if (*done) return refused;
-  }
-}
+namespace {
 
-// One transaction of what is not refused yet; false: some of it was, and the rest is to go again.
-Result<bool> Store::apply_once(const std::vector<Change>& changes,
-                               std::vector<std::optional<std::size_t>>& refused) {
-  static constexpr std::array<std::string_view, 3> kVerbs{"check-index", "cas", "delete-cas"};
-  wire::Txn txn;
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // of each operation
+// Of what is not refused: each operation's change, and its place in that.
+using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+
+Places places_left(const std::vector<Store::Change>& changes, const Store::Refused& refused) {
+  Places places;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (refused[i]) continue;
-    for (std::size_t j = 0; j < changes[i].size(); ++j) {
-      const Op& op = changes[i][j];
-      txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
-      if (op.verb == Op::Verb::kCas) txn.value(op.value);
-      places.emplace_back(i, j);
-    }
+    for (std::size_t j = 0; j < changes[i].size(); ++j) places.emplace_back(i, j);
   }
-  if (places.empty()) return true;
+  return places;
+}
+
+http::Request request_for(const std::vector<Store::Change>& changes, const Places& places) {
+  static constexpr std::array<std::string_view, 3> kVerbs{"check-index", "cas", "delete-cas"};
+  std::size_t bytes = 0;
+  for (const Store::Change& change : changes) bytes += Store::batch_bytes(change);
+  wire::Txn txn{bytes};
+  for (const auto& [change, place] : places) {
+    const Store::Op& op = changes[change][place];
+    txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
+    if (op.verb == Store::Op::Verb::kCas) txn.value(op.value);
+  }
+  return transaction(std::move(txn));
+}
+
+// The answer to one transaction. False: some of it was refused, and the rest is to go again.
+Result<bool> take_in_changes(const http::Response& response,
+                             const std::vector<Store::Change>& changes, const Places& places,
+                             Store::Refused& refused) {
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
-  const http::Response response = put("/v1/txn", std::move(txn).body());
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
+  if (replied(response, 200) && wire::read_txn_index(response.body)) return true;
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!answered || !reply) return tl::unexpected(store_error(doing, response));
@@ -337,6 +347,32 @@ Result<bool> Store::apply_once(const std::vector<Change>& changes,
   }
   if (!any) return tl::unexpected(store_error(doing, response));
   return false;
+}
+
+}  // namespace
+
+http::Request Store::change_request(const std::vector<Change>& changes) {
+  return request_for(changes, places_left(changes, Refused(changes.size())));
+}
+
+Result<Store::Refused> Store::apply(const std::vector<Change>& changes) {
+  if (changes.empty()) return Refused{};
+  return apply_from(transport_.perform(change_request(changes)), changes);
+}
+
+Result<Store::Refused> Store::apply_from(const http::Response& response,
+                                         const std::vector<Change>& changes) {
+  Refused refused(changes.size());
+  Places places = places_left(changes, refused);
+  auto done = take_in_changes(response, changes, places, refused);
+  while (done && !*done) {
+    places = places_left(changes, refused);
+    if (places.empty()) break;
+    done =
+        take_in_changes(transport_.perform(request_for(changes, places)), changes, places, refused);
+  }
+  if (!done) return tl::unexpected(std::move(done.error()));
+  return refused;
 }
 
 }  // namespace lictor::client

@@ -94,7 +94,7 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
   view.id = layout.task_id(entry.key).value_or(entry.key);
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
-  const core::StoredRecord stored = wire::read_record(layout, std::move(entry));
+  core::StoredRecord stored = wire::read_record(layout, std::move(entry));
   if (const auto* bad = std::get_if<core::BadRecord>(&stored)) {
     // In a dead letter its bytes stand in base64 at worst.
     const bool left_alone = too_large(bad->record->size() / 3 * 4);
@@ -103,19 +103,19 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
     view.record = *bad->record;
     return view;
   }
-  const auto& task = std::get<core::Task>(stored);
-  view.type = task.type;
+  auto& task = std::get<core::Task>(stored);
   view.state = state_of(task, leader, now);
   view.time = task.execute_at ? task.execute_at : task.task_time;
   view.due = core::due_of(task);
   view.attempt = task.stamp.attempt;
   view.lost = task.stamp.lost;
-  view.serial_key = task.serial_key;
-  view.error = task.stamp.error;
   view.record = *task.record;
+  view.type = std::move(task.type);
+  view.serial_key = std::move(task.serial_key);
+  view.error = std::move(task.stamp.error);
   if (task.stamp.claim && task.stamp.taken) {
-    view.node = task.stamp.claim->node;
-    view.session = task.stamp.claim->session;
+    view.node = std::move(task.stamp.claim->node);
+    view.session = std::move(task.stamp.claim->session);
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
   if (view.state == TaskState::kTooLarge && view.error.empty()) {

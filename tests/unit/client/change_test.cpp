@@ -1,6 +1,8 @@
 #include "client/change.h"
 
+#include <set>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -30,12 +32,8 @@ struct Scene {
   test::FakeConsul consul;
   Store store{consul};
   Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
-  Plan plan = [this](wire::KvEntry from) -> Result<PlannedChange> {
-    PlannedChange planned;
-    planned.change = removal(from.key, from.modify_index);
-    planned.task = view_task(queue.layout, std::move(from), {}, {});
-    return planned;
-  };
+  Plan plan{[this](wire::KvEntry from) { return view_task(queue.layout, std::move(from), {}, {}); },
+            plan_removal};
 };
 
 std::vector<TaskInfo> tasks(std::size_t count) {
@@ -99,6 +97,22 @@ TEST_CASE("where Consul does not answer, the rest is not tried") {
   const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
   CHECK(result.tasks.empty());
   CHECK(result.refused.size() == 100);
+}
+
+TEST_CASE("an error keeps back what was not sent, and all is accounted for") {
+  Scene scene{{reply(200, kApplied), reply(409, txn_error(1, "Permission denied"))}};
+  std::size_t told = 0;
+  const BulkResult result =
+      change_many(scene.queue, tasks(2000), scene.plan,
+                  [&](std::size_t done, std::size_t) { CHECK(done >= std::exchange(told, done)); });
+  CHECK(result.tasks.size() == 32);
+  REQUIRE(result.refused.size() == 1968);
+  std::set<std::string> ids;
+  for (const auto& [id, error] : result.refused) {
+    CHECK(error.code == ErrorCode::kPermissionDenied);
+    ids.insert(id);
+  }
+  CHECK(ids.size() == 1968);
 }
 
 }  // namespace
