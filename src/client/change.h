@@ -45,6 +45,7 @@ struct Plan {
 /// That the key is there as it was read, and then is not: of those who try, one succeeds. (A
 /// delete-cas alone succeeds on a key that is gone, CONSUL-FACTS.md 3.3.)
 [[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
+/// Of the key that `task` was read from: a Plan's change, which has no errors.
 [[nodiscard]] Result<PlannedChange> plan_removal(const TaskInfo& task);
 
 }  // namespace lictor::client
