@@ -23,7 +23,7 @@ struct Task {
   std::string key;            ///< the whole key in Consul KV
   std::string type;           ///< taskType
   std::string queue;          ///< the queue's name
-  nlohmann::json parameters;  ///< taskPara; null when there is none
+  nlohmann::json parameters;  ///< taskPara; an empty object when there is none
   std::string record;         ///< the whole record, as JSON text
 };
 
@@ -38,7 +38,8 @@ class JobResult {
 
   [[nodiscard]] static JobResult done() { return {Status::kDone, {}}; }
   /// `result` is kept with the finished task, where the queue keeps a history. Its strings must be
-  /// UTF-8, its text of at most 524,288 bytes; else the attempt has failed.
+  /// UTF-8, its text of at most 524,288 bytes; else the attempt has failed, and counts like any
+  /// other.
   [[nodiscard]] static JobResult done(nlohmann::json result) {
     JobResult done{Status::kDone, {}};
     done.result_ = std::move(result);
@@ -48,7 +49,8 @@ class JobResult {
   [[nodiscard]] static JobResult retry(std::string error) {
     return {Status::kRetry, std::move(error)};
   }
-  /// The same, but not before `retry_after` has passed, whatever the backoff says.
+  /// The same, but not before `retry_after` has passed, whatever the backoff says; of 0 or less, as
+  /// the backoff says.
   [[nodiscard]] static JobResult retry(std::string error, std::chrono::milliseconds retry_after) {
     JobResult retry{Status::kRetry, std::move(error)};
     retry.retry_after_ = retry_after;
@@ -121,7 +123,8 @@ class Context {
   /// locking").
   [[nodiscard]] std::uint64_t fencing_token() const { return fencing_token_; }
 
-  /// When the attempt times out; Instant::max() when never.
+  /// When the attempt times out; Instant::max() when never. A thread cannot be ended: an attempt
+  /// that goes on ends when run() returns, and done() counts then, too.
   [[nodiscard]] Instant deadline() const { return deadline_; }
 
   /// Requested when the task is withdrawn, times out, or the daemon's lease is lost. An attempt
@@ -134,7 +137,8 @@ class Context {
   /// finish, or nothing, and nothing either unless the attempt is done. This is how an effect on
   /// Consul KV happens once, however often the task is run. `key` is the whole key; with
   /// `cas_index` the key must have that ModifyIndex, 0 means it must not exist: if one is refused,
-  /// the attempt has failed. All together at most 524,288 bytes as JSON.
+  /// the attempt has failed, and counts like any other. They share a transaction with the finish:
+  /// at most 61 of them, of 500,000 bytes with their values in base64.
   void put(std::string key, std::string value) const {
     add({std::move(key), std::move(value), std::nullopt});
   }
@@ -152,8 +156,8 @@ class Context {
     return writes_;
   }
 
-  /// Says how far the attempt is, for people who look: `fraction` of 1, and a short line. Cheap;
-  /// the last one counts.
+  /// Says how far the attempt is, for "lictor why": `fraction` from 0 to 1, and a line of at most
+  /// 200 bytes, which is cut beyond that. Cheap; the last one counts.
   void progress(double fraction, const std::string& note = {}) const {
     if (on_progress_) on_progress_(fraction, note);
   }

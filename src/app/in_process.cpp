@@ -23,13 +23,13 @@ constexpr std::size_t kMaxNoteBytes = 200;
 // Of a long record only what an executor is given is parsed. A name that is there twice counts as
 // it does to nlohmann: the last one.
 Result<Task> to_task(const exec::Attempt& attempt) {
-  Task task{attempt.task_id, attempt.task_key, attempt.task_type, attempt.queue, {},
-            *attempt.record};
+  Task task{attempt.task_id, attempt.task_key, attempt.task_type,
+            attempt.queue,   json::object(),   *attempt.record};
   std::string_view parameters;
   for (wire::MemberWalk member{task.record}; member.next();) {
     if (member.name() == "taskPara") parameters = member.value_text();
   }
-  if (parameters.empty()) return task;
+  if (parameters.empty() || parameters == "null") return task;
   auto parsed = wire::parse_json(parameters);
   if (!parsed) {
     return fail(ErrorCode::kInvalid, "taskPara is nested deeper than " +

@@ -34,6 +34,14 @@ Result<void> check_size(const std::string& record) {
                                         "; put what is large elsewhere and name it");
 }
 
+Result<std::string> text_of(const nlohmann::json& parameters) {
+  try {
+    return parameters.dump();
+  } catch (const nlohmann::json::type_error&) {
+    return refuse("parameters", "expected strings and names in UTF-8, got other bytes");
+  }
+}
+
 // Empty: there is none. Of a name that is written twice the last one counts, as when the record is
 // read.
 Result<std::string> id_among(const std::vector<wire::Member>& members) {
@@ -110,7 +118,9 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.type = task.type;
   fields.task_time = task.time.value_or(now);
   fields.made_time = !task.time;
-  fields.para = task.parameters.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  auto para = text_of(task.parameters);
+  if (!para) return tl::unexpected(std::move(para.error()));
+  fields.para = std::move(*para);
   fields.execute_at = task.execute_at;
   fields.expire_at = task.expire_at;
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;

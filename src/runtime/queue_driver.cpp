@@ -59,7 +59,7 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   };
   if (exit.result) {
     if (auto checked = wire::check_result(*exit.result); !checked) {
-      refuse("its result (LICTOR_RESULT) cannot be kept: ", checked.error());
+      refuse("its result cannot be kept: ", checked.error());
     }
     event.result = std::move(*exit.result);
   }
@@ -68,7 +68,7 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
     if (writes) {
       event.writes = std::move(*writes);
     } else {
-      refuse("its writes (LICTOR_COMMIT) cannot be made: ", writes.error());
+      refuse("its KV writes cannot be made: ", writes.error());
     }
   }
   return event;

@@ -81,9 +81,12 @@ TEST_CASE("an executor gets its task, and its answer is the exit") {
   CHECK(run.exit.ending == exec::Ending::kPermanent);
   CHECK(run.exit.error == "no");
 
-  const Run nothing{[](const Context& context) { CHECK(context.task().parameters.is_null()); },
-                    "{}"};
+  const auto ask = [](const Context& context) {
+    CHECK(context.task().parameters.value("name", "world") == "world");
+  };
+  const Run nothing{ask, "{}"};
   CHECK(nothing.exit.ending == exec::Ending::kDone);
+  CHECK(Run{ask, R"({"taskPara":null})"}.exit.ending == exec::Ending::kDone);
   CHECK_FALSE(nothing.exit.commit);
   CHECK_FALSE(nothing.exit.result);
 

@@ -39,6 +39,14 @@ TEST_CASE("what cannot be a task is refused before anything is sent") {
   CHECK(client.submit({.type = ""}).error().code == ErrorCode::kInvalid);
   CHECK(client.submit({.type = "T", .id = "a//b"}).error().code == ErrorCode::kInvalid);
   CHECK(client.submit({.type = "T\xff"}).error().code == ErrorCode::kInvalid);
+  for (const char* json : {R"({"x":1})", R"(["x"])"}) {
+    auto parameters = nlohmann::json::parse(json);
+    parameters.is_array() ? parameters[0] = "\xff" : parameters["\xff"] = 1;
+    const auto refused = client.submit({.type = "T", .parameters = parameters});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kInvalid);
+    CHECK(contains(refused.error().message, "parameters: expected strings and names in UTF-8"));
+  }
   CHECK(client.submit({.type = "T", .max_attempts = 0}).error().code == ErrorCode::kInvalid);
   CHECK(client.submit_record("not json").error().code == ErrorCode::kInvalid);
   CHECK(consul.asked.empty());
