@@ -53,11 +53,19 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     if (!result.refused.empty()) text += ", " + std::to_string(result.refused.size()) + " refused";
     client.console.print(text + '\n');
   }
-  for (std::size_t i = 0; i < result.refused.size() && i < kMaxShown; ++i) {
-    client.console.complain(printable(result.refused[i].error.message));
+  auto refusal = result.refused.begin();
+  for (std::size_t lines = 0; lines < kMaxShown && refusal != result.refused.end(); ++lines) {
+    const std::string& message = refusal->error.message;  // the same of many, where Consul is away
+    const auto other = std::find_if(refusal, result.refused.end(), [&](const auto& each) {
+      return each.error.message != message;
+    });
+    const auto count = static_cast<std::size_t>(other - refusal);
+    client.console.complain(printable(message) +
+                            (count == 1 ? "" : " (" + counted(count, "task") + ")"));
+    refusal = other;
   }
-  if (result.refused.size() > kMaxShown) {
-    client.console.complain(std::to_string(result.refused.size() - kMaxShown) + " more refused");
+  if (refusal != result.refused.end()) {
+    client.console.complain(std::to_string(result.refused.end() - refusal) + " more refused");
   }
   return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
 }

@@ -15,6 +15,12 @@ constexpr int kTries = 20;  // a task changes a few times in its life, not all t
 constexpr auto kPause = 500ms;
 constexpr int kLostReplies = 3;
 
+Error in_doubt(const std::string& key, Error why) {
+  why.message = "cannot tell whether " + printable(key) +
+                " was changed, since the reply to that was lost: " + why.message;
+  return why;
+}
+
 // Nothing: applied; else which operation was refused.
 Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
   if (planned.before) {
@@ -25,6 +31,36 @@ Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange
   const auto refused = queue.store.apply({planned.change});
   if (!refused) return tl::unexpected(refused.error());
   return refused->front();
+}
+
+// `sent`: a change of that may have been applied; its reply was lost.
+Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
+                             std::optional<TaskInfo> sent) {
+  int lost = 0;
+  for (int i = 0; i < kTries; ++i) {
+    auto entry = queue.store.get(key);
+    if (!entry) return tl::unexpected(sent ? in_doubt(key, entry.error()) : entry.error());
+    if (!*entry) {
+      if (sent) return std::move(*sent);
+      return fail(ErrorCode::kNotFound, "there is no " + printable(key));
+    }
+    TaskInfo task = plan.view(**std::move(entry));
+    const auto planned = plan.change(task);
+    if (!planned) return tl::unexpected(planned.error());
+    const auto refused = apply(queue, *planned);
+    if (refused && !*refused) return task;
+    if (refused && **refused != 0 && !planned->conflict.empty() && !sent) {
+      return fail(ErrorCode::kConflict, planned->conflict);
+    }
+    if (refused) continue;  // it changed meanwhile
+    if (refused.error().code != ErrorCode::kTimeout || ++lost == kLostReplies) {
+      return tl::unexpected(refused.error());
+    }
+    sent = std::move(task);
+    std::this_thread::sleep_for(kPause);
+  }
+  return fail(ErrorCode::kConflict,
+              printable(key) + " changed " + std::to_string(kTries) + " times in a row; try again");
 }
 
 // Goes through the tasks, a transaction's worth at a time.
@@ -102,26 +138,31 @@ class Bulk {
       if (refused && !(*refused)[i]) {
         result_.tasks.push_back(std::move(task));
       } else if (stopped_) {
-        refuse(task.id, *stopped_);
-      } else {
-        alone(task.key, task.id, lost ? &task : nullptr);  // finds out what is the matter
+        refuse(task.id, lost ? in_doubt(task.key, *stopped_) : *stopped_);
+      } else {  // finds out what is the matter
+        alone(task.key, task.id, lost ? std::optional{task} : std::nullopt);
       }
     }
     if (progress_) progress_(result_.tasks.size() + result_.refused.size(), total_);
   }
 
-  // `sent`: the change may have been applied already; then it is gone.
-  void alone(const std::string& key, const std::string& id, TaskInfo* sent = nullptr) {
-    auto changed = change_one(queue_, key, plan_);
+  // `sent`: the change of that may have been applied; its reply was lost.
+  void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent = {}) {
+    if (sent) {
+      const auto seen = queue_.store.get(key);
+      if (!seen) {
+        stop(seen.error());
+        return refuse(id, in_doubt(key, seen.error()));
+      }
+    }
+    auto changed = change_from(queue_, key, plan_, std::move(sent));
     if (changed) {
       result_.tasks.push_back(std::move(*changed));
-    } else if (sent != nullptr && changed.error().code == ErrorCode::kNotFound) {
-      result_.tasks.push_back(std::move(*sent));
-    } else {
-      const ErrorCode code = changed.error().code;
-      if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) stop(changed.error());
-      refuse(id, std::move(changed.error()));
+      return;
     }
+    const ErrorCode code = changed.error().code;
+    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) stop(changed.error());
+    refuse(id, std::move(changed.error()));
   }
 
   // What is under way is settled; of the rest nothing is done.
@@ -165,37 +206,7 @@ Result<PlannedChange> plan_removal(const TaskInfo& task) {
 }
 
 Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Plan& plan) {
-  std::optional<TaskInfo> sent;  // a change of it may have been applied: its reply was lost
-  int lost = 0;
-  for (int i = 0; i < kTries; ++i) {
-    auto entry = queue.store.get(key);
-    if (!entry && sent) {
-      entry.error().message =
-          "cannot tell whether " + printable(key) +
-          " was changed, since the reply to that was lost: " + entry.error().message;
-    }
-    if (!entry) return tl::unexpected(std::move(entry.error()));
-    if (!*entry) {
-      if (sent) return std::move(*sent);
-      return fail(ErrorCode::kNotFound, "there is no " + printable(key));
-    }
-    TaskInfo task = plan.view(**std::move(entry));
-    const auto planned = plan.change(task);
-    if (!planned) return tl::unexpected(planned.error());
-    const auto refused = apply(queue, *planned);
-    if (refused && !*refused) return task;
-    if (refused && **refused != 0 && !planned->conflict.empty() && !sent) {
-      return fail(ErrorCode::kConflict, planned->conflict);
-    }
-    if (refused) continue;  // it changed meanwhile
-    if (refused.error().code != ErrorCode::kTimeout || ++lost == kLostReplies) {
-      return tl::unexpected(refused.error());
-    }
-    sent = std::move(task);
-    std::this_thread::sleep_for(kPause);
-  }
-  return fail(ErrorCode::kConflict,
-              printable(key) + " changed " + std::to_string(kTries) + " times in a row; try again");
+  return change_from(queue, key, plan, std::nullopt);
 }
 
 BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks, const Plan& plan,

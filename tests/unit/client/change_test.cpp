@@ -99,6 +99,23 @@ TEST_CASE("where Consul does not answer, the rest is not tried") {
   CHECK(result.refused.size() == 100);
 }
 
+TEST_CASE("what was on its way when Consul went is said to be in doubt, the rest is not") {
+  Scene scene{{undelivered(Delivery::kLost), undelivered(Delivery::kNotSent, "no connection")}};
+  const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
+  CHECK(result.tasks.empty());
+  REQUIRE(result.refused.size() == 100);
+  std::size_t doubtful = 0;
+  for (const auto& [id, error] : result.refused) {
+    const bool on_its_way = std::stoi(id) < 32;
+    const bool in_doubt = contains(error.message, "cannot tell whether lictor/q/tasks/" + id + " ");
+    CHECK(in_doubt == on_its_way);
+    CHECK(contains(error.message, "no connection"));
+    CHECK(error.message.rfind("cannot tell") == (in_doubt ? 0 : std::string::npos));
+    doubtful += in_doubt ? 1 : 0;
+  }
+  CHECK(doubtful == 32);
+}
+
 TEST_CASE("an error keeps back what was not sent, and all is accounted for") {
   Scene scene{{reply(200, kApplied), reply(409, txn_error(1, "Permission denied"))}};
   std::size_t told = 0;
