@@ -38,7 +38,7 @@ struct ClientOptions {
 struct NewTask {
   std::string type{};  ///< taskType: picks the executor
   std::string id{};    ///< empty: a new one is made, ordered by time
-  nlohmann::json parameters = nlohmann::json::object();  ///< taskPara
+  nlohmann::json parameters = nlohmann::json::object();  ///< taskPara, in UTF-8
   std::optional<WallTime> time{};                        ///< its place in the order; default: now
   std::optional<WallTime> execute_at{};                  ///< not before
   std::optional<WallTime> expire_at{};                   ///< a dead letter if not started by then

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMaxShown = 100;  // refusals; the summary counts them all
+constexpr std::size_t kMaxShown = 100;  // lines of refusals; the summary counts them all
 constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
                                                    "unreadable", "stopped",   "owner lost"};
 

@@ -148,7 +148,7 @@ class Bulk {
 
   // `sent`: the change of that may have been applied; its reply was lost.
   void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent = {}) {
-    if (sent) {
+    if (sent) {  // that Consul is still away is told of the others in other words
       const auto seen = queue_.store.get(key);
       if (!seen) {
         stop(seen.error());

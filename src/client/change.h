@@ -24,6 +24,7 @@ struct PlannedChange {
   std::string conflict;
 };
 
+/// What a change is made of.
 struct Plan {
   /// What the key's entry says of the task.
   std::function<TaskInfo(wire::KvEntry)> view;
@@ -32,7 +33,7 @@ struct Plan {
 };
 
 /// Reads `key`, plans and applies, again where the key changed meanwhile. Returns what the task was
-/// like. Errors: what `plan` says; kNotFound, there is no such key; kConflict.
+/// like. Errors: what `plan.change` says; kNotFound, there is no such key; kConflict.
 [[nodiscard]] Result<TaskInfo> change_one(const Queue& queue, const std::string& key,
                                           const Plan& plan);
 

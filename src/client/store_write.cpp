@@ -328,7 +328,7 @@ Result<bool> take_in_changes(const http::Response& response,
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
-  if (replied(response, 200) && wire::read_txn_index(response.body)) return true;
+  if (replied(response, 200) && wire::read_txn_index(response.body)) return true;  // as a rule
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
   if (!answered || !reply) return tl::unexpected(store_error(doing, response));
