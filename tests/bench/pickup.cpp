@@ -1,5 +1,7 @@
 // From a task's PUT to the start of its job on an idle daemon, one at a time; each kind in turn, so
-// that a noisy moment of the machine meets all of them.
+// that a noisy moment of the machine meets all of them. Before each, what the one before has left
+// to do gets time to end: the daemon and Consul are to be idle, and the caches as cold as they are
+// then.
 
 #include <filesystem>
 #include <thread>
@@ -18,9 +20,12 @@ double ms_between(std::int64_t from_ns, std::int64_t until_ns) {
   return static_cast<double>(until_ns - from_ns) / 1e6;
 }
 
+void become_idle() { std::this_thread::sleep_for(30ms); }
+
 // Writes a task as curl would, on a connection of its own; when it began.
 std::int64_t put(const live::ConsulAgent& consul, const std::string& key,
                  const std::string& record) {
+  become_idle();
   const std::int64_t begin = live::monotonic_ns();
   live::Kv{consul.address()}.put(key, record);
   return begin;
@@ -42,8 +47,7 @@ class Floor {
           "GET", "/v1/kv/raw/pick/?recurse&wait=30s&index=" + std::to_string(index)));
       woken = live::monotonic_ns();
     }};
-    // The query must be there before the write; Consul tells nobody whether it is.
-    std::this_thread::sleep_for(5ms);
+    // The query must be there before the write; Consul tells nobody whether it is. put() waits.
     const std::int64_t begin = put(consul_, key, record);
     waiting.join();
 
@@ -100,6 +104,7 @@ double pick_up_program(const live::ConsulAgent& consul, const Worker& worker, li
 // The same program without lictor.
 double spawn_program(const live::TemporaryFolder& folder, std::size_t i) {
   const std::string file = folder.file("journal"), task = "spawned-" + std::to_string(i);
+  become_idle();
   const std::int64_t begin = live::monotonic_ns();
   run_program(file, task);
   const auto run = live::Journal{file}.run(task);
