@@ -29,12 +29,16 @@ constexpr Duration kPartDelay = 50ms;
 constexpr int kFirstParts = 4;
 // Tasks that come faster than they are read one by one are read several at a time: each reading has
 // a claim and a finish come after it, which cost Consul more than the tasks in them.
-constexpr std::size_t kSeveral = 2;
+constexpr std::size_t kSeveral = 3;
 constexpr int kStream = 2;
 constexpr Duration kStreamPause = 20ms;
 // What Consul spends on an answer does not show in our own cost.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
+// Each write of ours has a watch answered, just when what it lets start wants the processor. So
+// the next reading waits until the write is answered, but for no longer than this: what is new does
+// too.
+constexpr Duration kQuietWait = 5ms;
 // The next names come sooner when anything was deleted since the last.
 constexpr Duration kDoubt = 250ms;
 constexpr Duration kRetry = 500ms;
@@ -51,7 +55,7 @@ void Listing::start(Instant now, Effects& out) {
   stop(out);
   running_ = true;
   begin_anew(now);
-  on_time(now, busy_, out);
+  on_time(now, busy_, quiet_at_, out);
 }
 
 // Anything may have happened since the last reading, if there was one.
@@ -93,6 +97,7 @@ void Listing::stop(Effects& out) {
   index_ = wrote_ = prompt_from_ = 0;
   prompt_times_ = {};
   streaming_ = 0;
+  quiet_at_ = {};
   watch_at_ = slow_watch_at_ = Instant::max();
   part_at_ = fetch_at_ = Instant::min();
   sweep_ = {};
@@ -279,9 +284,15 @@ void Listing::send_fetch(Instant now, Effects& out) {
 
 bool Listing::wants_part() const { return by_name_ && !part_ && sweep_.running(); }
 
-void Listing::on_time(Instant now, bool busy, Effects& out) {
+Instant Listing::next_watch() const {
+  const Instant at = busy_ ? slow_watch_at_ : watch_at_;
+  return at == Instant::max() ? at : std::clamp(quiet_at_, at, at + kQuietWait);
+}
+
+void Listing::on_time(Instant now, bool busy, Instant quiet_at, Effects& out) {
   if (!running_) return;
   busy_ = busy;
+  quiet_at_ = quiet_at;
   if (!watch_ && now >= next_watch()) {
     watch_at_ = slow_watch_at_ = Instant::max();
     watch_emitted_ = now;

@@ -70,8 +70,9 @@ class Listing {
   /// soon, since nothing has changed since, it is read.
   void doubt(Instant now, std::string_view key);
 
-  /// `busy`: more is ready than can be started, so that what is new can wait.
-  void on_time(Instant now, bool busy, Effects& out);
+  /// `busy`: more is ready than can be started, so that what is new can wait. `quiet_at`: when our
+  /// writes are answered and what was started has begun; Instant::max() while nobody knows.
+  void on_time(Instant now, bool busy, Instant quiet_at, Effects& out);
   /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
@@ -105,7 +106,7 @@ class Listing {
   void begin_anew(Instant at);
   void end_first(Instant now);
   [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply, Effects& out);
-  [[nodiscard]] Instant next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
+  [[nodiscard]] Instant next_watch() const;
   void look_for_rewritten(const TasksListed& reply);
   /// As many as are to be read at once.
   [[nodiscard]] double tasks_in_part() const;
@@ -136,6 +137,7 @@ class Listing {
   Times prompt_times_;
   int streaming_ = 0;  // readings in a row that told of several new tasks
   bool busy_ = false;
+  Instant quiet_at_{};
   bool in_trouble_ = false;
 
   Sweep sweep_;  // beside a watch by name

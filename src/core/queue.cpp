@@ -39,7 +39,6 @@ void Queue::pump(Instant now, Effects& out) {
     if (!control_ && now >= control_at_) watch_control(now, out);
     commits_.on_time(now, out);
     read_distant(now, out);
-    listing_.on_time(now, busy(), out);
     history_.on_time(now, out);
     stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);
@@ -70,6 +69,7 @@ void Queue::pump(Instant now, Effects& out) {
       before = out.size();
       commits_.send(now, lease_.session(), proof, out);
     } while (out.size() != before);
+    listing_.on_time(now, busy(), quiet_at(), out);
     if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
       lease_.ask_proof(now, out);
     }
@@ -105,6 +105,11 @@ Commits::Urgency Queue::urgency(Instant now) const {
   const bool stocked =
       drain_ == Drain::kNone && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
   return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;
+}
+
+Instant Queue::quiet_at() const {
+  constexpr Duration kBegin = 2ms;  // of a program
+  return commits_.in_flight() > 0 ? Instant::max() : last_start_ + kBegin;
 }
 
 Instant Queue::next_deadline() const {

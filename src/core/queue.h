@@ -100,6 +100,9 @@ class Queue {
   void pump(Instant now, Effects& out);
   void watch_burst(Instant now, bool was_burst);
   [[nodiscard]] bool busy() const;
+  /// When our writes are answered and what was started has begun; Instant::max() as long as nobody
+  /// knows.
+  [[nodiscard]] Instant quiet_at() const;
   [[nodiscard]] Commits::Urgency urgency(Instant now) const;
 
   // queue_lead.cpp: leadership gained, lost, given up
@@ -194,6 +197,7 @@ class Queue {
   RateLimit rate_;
   Instant rate_at_ = Instant::max();      // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();     // when the next delayed task may be claimed ahead
+  Instant last_start_{};                  // of a job
   Instant burst_until_ = Instant::min();  // many that are due together are being started
 
   WallTime wall_base_{};

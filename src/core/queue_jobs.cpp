@@ -74,7 +74,7 @@ void Queue::start_held(Instant now, Effects& out) {
       timeout = policy.timeout_limit;
     }
     attempts_.set_state(*attempt, Attempt::State::kRunning);
-    attempt->started_at = now;
+    attempt->started_at = last_start_ = now;
     std::optional<Instant> deadline;
     if (timeout > Duration::zero()) {
       deadline = now + timeout;
