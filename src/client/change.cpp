@@ -53,9 +53,10 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
       return fail(ErrorCode::kConflict, planned->conflict);
     }
     if (refused) continue;  // it changed meanwhile
-    if (refused.error().code != ErrorCode::kTimeout || ++lost == kLostReplies) {
-      return tl::unexpected(refused.error());
+    if (refused.error().code != ErrorCode::kTimeout) {
+      return tl::unexpected(sent ? in_doubt(key, refused.error()) : refused.error());
     }
+    if (++lost == kLostReplies) return tl::unexpected(refused.error());  // says that it is in doubt
     sent = std::move(task);
     std::this_thread::sleep_for(kPause);
   }

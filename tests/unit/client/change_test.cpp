@@ -67,6 +67,15 @@ TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing"
   Scene nobody_knows{
       {reply(200, task_entry(7)), undelivered(Delivery::kLost), undelivered(Delivery::kLost)}};
   CHECK(contains(nobody_knows.change().error().message, "cannot tell whether lictor/q/tasks/"));
+  Scene never_told{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
+                    reply(200, task_entry(7)), undelivered(Delivery::kLost),
+                    reply(200, task_entry(7)), undelivered(Delivery::kLost)}};
+  CHECK(contains(never_told.change().error().message, "cannot tell whether lictor/q/tasks/"));
+  Scene told_no{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(200, task_entry(7)),
+                 undelivered(Delivery::kNotSent)}};
+  CHECK(contains(told_no.change().error().message, "cannot tell whether lictor/q/tasks/"));
+  Scene not_sent{{reply(200, task_entry(7)), undelivered(Delivery::kNotSent)}};
+  CHECK_FALSE(contains(not_sent.change().error().message, "cannot tell"));
   Scene never_there{{reply(404, "", 9)}};
   CHECK(never_there.change().error().code == ErrorCode::kNotFound);
 }
