@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -317,6 +318,47 @@ TEST_CASE("all of a type are cancelled at once, but not without a yes") {
   CHECK(output.exit_code == 0);
   says(output, "cancelled 100 tasks");
   CHECK(world.waiting() == 1);
+}
+
+TEST_CASE("of many that are cancelled when replies are lost, each is told of") {
+  constexpr std::size_t kTasks = 5'000;
+  ConsulAgent consul;
+  World world{consul};
+  REQUIRE(lictor(world, {"submit", "--ndjson", many_lines(world, kTasks)}).exit_code == 0);
+  TcpProxy network{consul.port()};
+  network.cut_at("/v1/txn", TcpProxy::Before::kReplies);
+  const std::string log = world.folder.file("cancel.log");
+  Process cancel{command_line(world, {"--json", "cancel", "--all", "--yes"}, network.address()),
+                 log};
+  REQUIRE(eventually([&] { return network.lost_replies() > 0; }));
+
+  SUBCASE("as cancelled, where Consul can be asked what became of it") {
+    network.heal();
+    CHECK(cancel.wait() == 0);
+    CHECK(json::parse(read_text(log)).at("cancelled").size() == kTasks);
+    CHECK(world.waiting() == 0);
+  }
+  SUBCASE("as in doubt, or as not tried, where Consul is gone") {
+    consul.stop();
+    network.heal();
+    CHECK(cancel.wait() == 4);
+    consul.start();
+    const std::string told = read_text(log);  // and standard error after it
+    const json document = json::parse(told.substr(0, told.rfind("\n}") + 2));
+    CHECK(document.at("cancelled").empty());
+    std::set<std::string> in_doubt, untouched;
+    for (const json& each : document.at("refused")) {
+      const std::string id = each.at("id"), error = each.at("error");
+      const std::string doubt = "cannot tell whether " + world.task_key(id) + " ";
+      (error.starts_with(doubt) ? in_doubt : untouched).insert(id);
+    }
+    CHECK(in_doubt.size() + untouched.size() == kTasks);
+    CHECK_FALSE(in_doubt.empty());
+    const json left = world.kv.request("GET", "/v1/kv/" + world.task_key("") + "?keys").json();
+    for (const std::string& id : untouched) {
+      CHECK(std::find(left.begin(), left.end(), world.task_key(id)) != left.end());
+    }
+  }
 }
 
 TEST_CASE("a dead letter is tried again as its producer wrote it") {
