@@ -124,7 +124,7 @@ class Context {
   [[nodiscard]] std::uint64_t fencing_token() const { return fencing_token_; }
 
   /// When the attempt times out; Instant::max() when never. A thread cannot be ended: an attempt
-  /// that goes on ends when run() returns, and done() counts then, too.
+  /// that goes on ends when run() returns, and done() counts then, too; the log tells.
   [[nodiscard]] Instant deadline() const { return deadline_; }
 
   /// Requested when the task is withdrawn, times out, or the daemon's lease is lost. An attempt

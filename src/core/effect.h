@@ -261,6 +261,7 @@ struct Fact {
     kUnnameable,
     kInFolder,
     kUnwritten,  // the lead is over before its end is known to be written
+    kDoneLate,   // after its time-out; kDone follows
   };
   Kind kind;
   std::string key;

@@ -186,8 +186,13 @@ void Queue::finish(Instant now, Attempt& attempt, const JobExited& exit, Effects
       }
     }
   }
-  out.emplace_back(Fact{Fact::Kind::kDone, task.key, task.stamp.attempt, attempt.token, task.type,
-                        now - attempt.started_at});
+  Fact done{Fact::Kind::kDone, task.key,  task.stamp.attempt,
+            attempt.token,     task.type, now - attempt.started_at};
+  if (attempt.stop == Attempt::StopReason::kTimeout) {
+    out.emplace_back(done);
+    std::get<Fact>(out.back()).kind = Fact::Kind::kDoneLate;
+  }
+  out.emplace_back(std::move(done));
   commits_.add(now, {Purpose::kFinish, std::move(op), task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }

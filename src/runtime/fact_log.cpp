@@ -46,6 +46,8 @@ Wording wording_of(Kind kind) {
       return {Level::kDebug, "started"};
     case Kind::kDone:
       return {Level::kInfo, "done"};
+    case Kind::kDoneLate:
+      return {Level::kWarn, "its job went on after its time-out and ended well, so it is done"};
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
     case Kind::kNotStarted:
@@ -108,6 +110,7 @@ const char* text_name(Kind kind) {
       return "session";
     case Kind::kStarted:
     case Kind::kDone:
+    case Kind::kDoneLate:
     case Kind::kNoExecutor:
       return "type";
     case Kind::kLost:

@@ -99,8 +99,9 @@ std::string fact_name(Fact::Kind kind) {
                                      "changed",         "too large",      "denied",
                                      "store trouble",   "paused",         "control unreadable",
                                      "resumed",         "no executor",    "result left out",
-                                     "unnameable",      "in a folder",    "unwritten"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kUnwritten) + 1);
+                                     "unnameable",      "in a folder",    "unwritten",
+                                     "done late"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kDoneLate) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -219,6 +219,11 @@ TEST_CASE("a job that ends well although it was told to stop has ended well") {
   CHECK(a.idle());
   CHECK(a.cluster.store.dead.empty());
   CHECK(a.cluster.store.finished.size() == 1);
+  CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
+  a.cluster.put("2");
+  a.cluster.run_for(5s);
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 2);
+  CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
 }
 
 TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") {
