@@ -213,7 +213,8 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
 
 Result<Store::Listed> Store::list(const std::string& prefix) {
   const std::string doing = "list " + shown(prefix);
-  http::Response response = ask("GET", wire::kv_path(prefix) + "?recurse", {}, kListTimeout);
+  http::Response response =
+      ask("GET", wire::kv_path(prefix) + "?recurse&consistent", {}, kListTimeout);
   Listed listed;
   if (replied(response, 200)) {
     auto entries = wire::read_kv_entries(std::move(response.body));
@@ -226,7 +227,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
                                       [&](const auto& entry) { return entry.key == prefix; });
   if (!has_folder) {
     // "Nothing there" and "nothing for you" look the same; a single key tells them apart (7.2).
-    const http::Response folder = ask("GET", wire::kv_path(prefix));
+    const http::Response folder = ask("GET", wire::kv_path(prefix) + "?consistent");
     listed.hidden = replied(folder, 403);
     if (listed.hidden && listed.entries.empty()) return tl::unexpected(read_error(doing, folder));
   }

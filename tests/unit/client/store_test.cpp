@@ -203,6 +203,15 @@ TEST_CASE("an empty listing is told from one that may not be read") {
   CHECK(Store{filtered}.list("t/")->hidden);
 }
 
+// A server that starts again leads before it has read the whole of its log, and answers what is not
+// to be consistent from what it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
+TEST_CASE("a listing is consistent, so that what acts on all acts on all") {
+  FakeConsul consul{{reply(404, "", 5), reply(404, "", 5)}};
+  REQUIRE(Store{consul}.list("t/"));
+  REQUIRE(consul.asked.size() == 2);
+  for (const http::Request& request : consul.asked) CHECK(contains(request.target, "consistent"));
+}
+
 TEST_CASE("a listing may take long, but its first byte no longer than another read's") {
   FakeConsul consul{{reply(404, "", 5), reply(404, "", 5), reply(404, "", 5)}};
   Store store{consul};
