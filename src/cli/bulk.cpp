@@ -67,6 +67,11 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
   if (refusal != result.refused.end()) {
     client.console.complain(std::to_string(result.refused.end() - refusal) + " more refused");
   }
+  // What some were refused for is no news when Consul went: to run it again is what helps.
+  const bool is_away =
+      std::any_of(result.refused.begin(), result.refused.end(),
+                  [](const auto& each) { return exit_code(each.error.code) == kUnreachable; });
+  if (is_away) return kUnreachable;
   return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
 }
 

@@ -31,6 +31,15 @@ TEST_CASE("what many are refused for alike is a line with their number, and a hu
   CHECK(std::count(told.begin(), told.end(), '\n') == 101);
 }
 
+TEST_CASE("that Consul went is the exit code, whatever else was refused before") {
+  BulkResult result;
+  result.refused.push_back({"id", {ErrorCode::kConflict, "expired"}});
+  test::Scene scene{{}};
+  CHECK(tell_bulk(scene.client, result, "retried", {}) == kFailed);
+  refuse(result, "no Consul");
+  CHECK(tell_bulk(scene.client, result, "retried", {}) == kUnreachable);
+}
+
 TEST_CASE("nothing refused is nothing told of") {
   test::Scene scene{{}};
   CHECK(tell_bulk(scene.client, {}, "cancelled", {}) == kDone);
