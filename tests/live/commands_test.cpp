@@ -314,19 +314,24 @@ TEST_CASE("while Consul comes back all is listed, or nothing") {
   World world{consul};
   REQUIRE(lictor(world, {"submit", "--ndjson", many_lines(world, kTasks)}).exit_code == 0);
   consul.stop();
-  std::atomic<bool> is_up = false;
-  // Not the start of Consul, which ends with the thread that starts it.
+  std::atomic<bool> is_over = false;
+  // The lists and not Consul's start, since Consul ends with the thread that starts it.
   auto listing = std::async(std::launch::async, [&] {
     std::vector<std::string> lists;
     for (bool last = false; !last;) {
-      last = is_up;
+      last = is_over;
       const Output output = lictor(world, {"list", "--json"});
       if (output.exit_code == 0) lists.push_back(output.out);
     }
     return lists;
   });
-  consul.start();
-  is_up = true;
+  try {
+    consul.start();
+  } catch (...) {
+    is_over = true;
+    throw;
+  }
+  is_over = true;
   const std::vector<std::string> lists = listing.get();
   REQUIRE_FALSE(lists.empty());
   for (const std::string& list : lists) {  // there may be a line about having waited, too
