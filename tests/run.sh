@@ -10,9 +10,10 @@
 # Installs what is missing (tests/install-deps.sh), finds or fetches a consul binary
 # (consul/get-consul.sh; CONSUL_BIN names one), builds in build/ci. Runs from any folder.
 #
-# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once;
-# LICTOR_FUZZ_SECONDS=n sets how long each fuzzer runs (10), LICTOR_FUZZ_SEED=n what inputs it
-# makes: always the same (1), so that a run that fails can be had again.
+# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers and tests run at once (as
+# many as there are processors, and of tests, which mostly wait, one more); LICTOR_FUZZ_SECONDS=n
+# sets how long each fuzzer runs (10), LICTOR_FUZZ_SEED=n what inputs it makes: always the same (1),
+# so that a run that fails can be had again.
 set -euo pipefail
 
 case "${1-}" in
@@ -36,6 +37,6 @@ fi
 
 cmake --preset ci "${fresh[@]}"
 cmake --build --preset ci --parallel "${JOBS:-$(nproc)}"
-ctest --preset ci --output-on-failure --parallel "${JOBS:-$(nproc)}" "$@"
+ctest --preset ci --output-on-failure --parallel "${JOBS:-$(($(nproc) + 1))}" "$@"
 [ "$#" -gt 0 ] ||
   LICTOR_FUZZ_SEED="${LICTOR_FUZZ_SEED:-1}" tests/fuzz/run.sh "${LICTOR_FUZZ_SECONDS:-10}"

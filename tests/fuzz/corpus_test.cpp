@@ -1,7 +1,6 @@
 // The inputs that the fuzzers begin with, and those that once broke something, through each
 // fuzzer's properties: without clang, and in every build.
 
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
