@@ -105,7 +105,7 @@ struct TaskList {
 struct BulkResult {
   struct Refusal {
     std::string id;
-    Error error;
+    Error error;  ///< kTimeout: nobody can tell whether it was done; with any other it was not
   };
   std::vector<TaskInfo> tasks;  ///< as they were when it was done to them
   std::vector<Refusal> refused;

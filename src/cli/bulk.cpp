@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/task_json.h"
+#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -19,6 +20,23 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMaxShown = 100;  // lines of refusals; the summary counts them all
 constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
                                                    "unreadable", "stopped",   "owner lost"};
+
+// ", 2 refused, 64 in doubt, 900 not tried"
+std::string not_done(const BulkResult& result) {
+  std::size_t in_doubt = 0, not_tried = 0;
+  for (const auto& [id, error] : result.refused) {
+    in_doubt += error.code == ErrorCode::kTimeout ? 1 : 0;
+    not_tried += error.code == ErrorCode::kUnavailable ? 1 : 0;
+  }
+  std::string text;
+  for (const auto& [count, word] :
+       {std::pair{result.refused.size() - in_doubt - not_tried, "refused"},
+        {in_doubt, "in doubt"},
+        {not_tried, "not tried"}}) {
+    if (count > 0) text += ", " + std::to_string(count) + ' ' + word;
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -42,16 +60,16 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     for (const TaskInfo& task : result.tasks) tasks.push_back(task_json(task));
     ordered_json refused = ordered_json::array();
     for (const auto& [id, error] : result.refused) {
-      refused.push_back({{"id", id}, {"error", error.message}});
+      refused.push_back(
+          {{"id", id}, {"error", error.message}, {"in_doubt", error.code == ErrorCode::kTimeout}});
     }
     client.console.print(json_document(
         {{"queue", client.queue}, {done, std::move(tasks)}, {"refused", std::move(refused)}}));
   } else if (line) {
     for (const TaskInfo& task : result.tasks) client.console.print(line(task) + '\n');
   } else {
-    std::string text = done + ' ' + counted(result.tasks.size(), "task");
-    if (!result.refused.empty()) text += ", " + std::to_string(result.refused.size()) + " refused";
-    client.console.print(text + '\n');
+    client.console.print(done + ' ' + counted(result.tasks.size(), "task") + not_done(result) +
+                         '\n');
   }
   auto refusal = result.refused.begin();
   for (std::size_t lines = 0; lines < kMaxShown && refusal != result.refused.end(); ++lines) {
@@ -65,7 +83,7 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     refusal = other;
   }
   if (refusal != result.refused.end()) {
-    client.console.complain(std::to_string(result.refused.end() - refusal) + " more refused");
+    client.console.complain(std::to_string(result.refused.end() - refusal) + " more");
   }
   // What some were refused for is no news when Consul went: to run it again is what helps.
   const bool is_away =
@@ -78,15 +96,19 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
 BulkResult each_of(const std::vector<std::string>& ids,
                    const std::function<Result<TaskInfo>(const std::string&)>& change) {
   BulkResult result;
+  std::optional<Error> away;
   for (const std::string& id : ids) {
+    if (away) {
+      result.refused.push_back({id, client::not_tried(*away)});
+      continue;
+    }
     auto changed = change(id);
     if (changed) {
       result.tasks.push_back(std::move(*changed));
       continue;
     }
-    const ErrorCode code = changed.error().code;
+    if (exit_code(changed.error().code) == kUnreachable) away = changed.error();
     result.refused.push_back({id, std::move(changed.error())});
-    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) break;
   }
   return result;
 }

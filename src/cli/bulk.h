@@ -11,7 +11,8 @@
 
 namespace lictor::cli {
 
-/// Says what became of the tasks, and returns the exit code: that of the first refusal.
+/// Says what became of the tasks, and returns the exit code: that of the first refusal, but that
+/// Consul went where it did.
 /// `done`: "cancelled". `line` says it of one, and is empty where only the count is told.
 [[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
                             const std::function<std::string(const TaskInfo&)>& line);

@@ -19,7 +19,7 @@ Result<Plan> removal_plan(const Queue& queue) {
   const auto lock = queue.store.get(queue.layout.leader_key);
   if (!lock &&
       (lock.error().code == ErrorCode::kTimeout || lock.error().code == ErrorCode::kUnavailable)) {
-    return tl::unexpected(lock.error());
+    return tl::unexpected(unchanged(lock.error()));
   }
   const Leader leader = lock ? leader_of(*lock) : Leader{};
   const bool known = lock.has_value();

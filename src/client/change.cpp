@@ -15,10 +15,10 @@ constexpr int kTries = 20;  // a task changes a few times in its life, not all t
 constexpr auto kPause = 500ms;
 constexpr int kLostReplies = 3;
 
-Error in_doubt(const std::string& key, Error why) {
-  why.message = "cannot tell whether " + printable(key) +
-                " was changed, since the reply to that was lost: " + why.message;
-  return why;
+Error in_doubt(const std::string& key, const Error& why) {
+  return {ErrorCode::kTimeout,
+          "cannot tell whether " + printable(key) +
+              " was changed, since the reply to that was lost: " + why.message};
 }
 
 // Nothing: applied; else which operation was refused.
@@ -39,7 +39,9 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
   int lost = 0;
   for (int i = 0; i < kTries; ++i) {
     auto entry = queue.store.get(key);
-    if (!entry) return tl::unexpected(sent ? in_doubt(key, entry.error()) : entry.error());
+    if (!entry) {
+      return tl::unexpected(sent ? in_doubt(key, entry.error()) : unchanged(entry.error()));
+    }
     if (!*entry) {
       if (sent) return std::move(*sent);
       return fail(ErrorCode::kNotFound, "there is no " + printable(key));
@@ -80,7 +82,7 @@ class Bulk {
     result_.tasks.reserve(tasks.size());
     for (TaskInfo& task : tasks) {
       if (stopped_) {
-        refuse(task.id, *stopped_);
+        refuse(task.id, not_tried(*stopped_));
         continue;
       }
       auto planned = plan_.change(task);
@@ -109,7 +111,7 @@ class Bulk {
         (ops_ + change.size() > Store::kMaxOperations || bytes_ + bytes > Store::kMaxBatchBytes)) {
       send();
     }
-    if (stopped_) return refuse(task.id, *stopped_);
+    if (stopped_) return refuse(task.id, not_tried(*stopped_));
     ops_ += change.size();
     bytes_ += bytes;
     batch_.tasks.push_back(std::move(task));
@@ -122,7 +124,7 @@ class Bulk {
     while (sent_.size() >= 2 * at_once_) settle_oldest();
     Batch batch = std::exchange(batch_, {});
     ops_ = bytes_ = 0;
-    if (stopped_) return refuse(batch);
+    if (stopped_) return leave(batch);
     pipeline_.add(Store::change_request(batch.changes));
     sent_.push_back(std::move(batch));
   }
@@ -139,7 +141,9 @@ class Bulk {
       if (refused && !(*refused)[i]) {
         result_.tasks.push_back(std::move(task));
       } else if (stopped_) {
-        refuse(task.id, lost ? in_doubt(task.key, *stopped_) : *stopped_);
+        refuse(task.id, lost      ? in_doubt(task.key, *stopped_)
+                        : refused ? not_tried(*stopped_)
+                                  : refused.error());
       } else {  // finds out what is the matter
         alone(task.key, task.id, lost ? std::optional{task} : std::nullopt);
       }
@@ -170,13 +174,13 @@ class Bulk {
   void stop(const Error& error) {
     if (!stopped_) stopped_ = error;
     for (std::size_t unsent = pipeline_.drop_unsent(); unsent > 0; --unsent) {
-      refuse(sent_.back());
+      leave(sent_.back());
       sent_.pop_back();
     }
   }
 
-  void refuse(const Batch& batch) {
-    for (const TaskInfo& task : batch.tasks) refuse(task.id, *stopped_);
+  void leave(const Batch& batch) {
+    for (const TaskInfo& task : batch.tasks) refuse(task.id, not_tried(*stopped_));
   }
   void refuse(const std::string& id, Error error) {
     result_.refused.push_back({id, std::move(error)});
@@ -209,6 +213,13 @@ Result<PlannedChange> plan_removal(const TaskInfo& task) {
 Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Plan& plan) {
   return change_from(queue, key, plan, std::nullopt);
 }
+
+Error unchanged(Error why) {
+  if (why.code == ErrorCode::kTimeout) why.code = ErrorCode::kUnavailable;
+  return why;
+}
+
+Error not_tried(const Error& why) { return unchanged({why.code, "not tried: " + why.message}); }
 
 BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks, const Plan& plan,
                        const Progress& progress, std::size_t at_once) {

@@ -38,10 +38,16 @@ struct Plan {
                                           const Plan& plan);
 
 /// The same for the tasks that were listed, many in a transaction and several transactions at a
-/// time, in no order. What Consul does not take ends it: the rest is refused.
+/// time, in no order. What Consul does not take ends it: the rest is not tried.
 [[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
                                      const Plan& plan, const Progress& progress,
                                      std::size_t at_once = kAtOnce);
+
+/// A read before the change failed: kTimeout, which leaves open what became of it, is none then.
+[[nodiscard]] Error unchanged(Error why);
+
+/// Of one that was kept back by what befell another.
+[[nodiscard]] Error not_tried(const Error& why);
 
 /// That the key is there as it was read, and then is not: of those who try, one succeeds. (A
 /// delete-cas alone succeeds on a key that is gone, CONSUL-FACTS.md 3.3.)

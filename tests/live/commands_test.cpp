@@ -387,7 +387,8 @@ TEST_CASE("of many that are cancelled when replies are lost, each is told of") {
     for (const json& each : document.at("refused")) {
       const std::string id = each.at("id"), error = each.at("error");
       const std::string doubt = "cannot tell whether " + world.task_key(id) + " ";
-      (error.starts_with(doubt) ? in_doubt : untouched).insert(id);
+      CHECK(error.starts_with(each.at("in_doubt") ? doubt : "not tried: "));
+      (each.at("in_doubt") ? in_doubt : untouched).insert(id);
     }
     CHECK(in_doubt.size() + untouched.size() == kTasks);
     CHECK_FALSE(in_doubt.empty());

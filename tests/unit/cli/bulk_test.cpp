@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/exit_code.h"
 #include "harness.h"
@@ -12,22 +13,26 @@
 namespace lictor::cli {
 namespace {
 
-void refuse(BulkResult& result, const std::string& message) {
-  result.refused.push_back({"id", {ErrorCode::kUnavailable, message}});
+void refuse(BulkResult& result, const std::string& message,
+            ErrorCode code = ErrorCode::kUnavailable) {
+  result.refused.push_back({"id", {code, message}});
 }
 
 TEST_CASE("what many are refused for alike is a line with their number, and a hundred lines do") {
   BulkResult result;
   refuse(result, "one alone");
   for (int i = 0; i < 5000; ++i) refuse(result, "no Consul");
-  for (int i = 0; i < 200; ++i) refuse(result, "in doubt " + std::to_string(i));
+  for (int i = 0; i < 200; ++i) {
+    refuse(result, "in doubt " + std::to_string(i), ErrorCode::kTimeout);
+  }
+  refuse(result, "expired", ErrorCode::kInvalid);
   test::Scene scene{{}};
   CHECK(tell_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
-  CHECK(scene.out() == "cancelled 0 tasks, 5201 refused\n");
+  CHECK(scene.out() == "cancelled 0 tasks, 1 refused, 200 in doubt, 5001 not tried\n");
   const std::string told = scene.err();
   CHECK(
       told.starts_with("lictor: one alone\nlictor: no Consul (5000 tasks)\nlictor: in doubt 0\n"));
-  CHECK(told.ends_with("lictor: in doubt 97\nlictor: 102 more refused\n"));
+  CHECK(told.ends_with("lictor: in doubt 97\nlictor: 103 more\n"));
   CHECK(std::count(told.begin(), told.end(), '\n') == 101);
 }
 
@@ -38,6 +43,35 @@ TEST_CASE("that Consul went is the exit code, whatever else was refused before")
   CHECK(tell_bulk(scene.client, result, "retried", {}) == kFailed);
   refuse(result, "no Consul");
   CHECK(tell_bulk(scene.client, result, "retried", {}) == kUnreachable);
+}
+
+TEST_CASE("programs are told of each what is not known of it") {
+  BulkResult result;
+  refuse(result, "expired", ErrorCode::kInvalid);
+  refuse(result, "no reply", ErrorCode::kTimeout);
+  refuse(result, "no Consul");
+  test::Scene scene{{}, true};
+  CHECK(tell_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
+  const auto refused = nlohmann::json::parse(scene.out()).at("refused");
+  REQUIRE(refused.size() == 3);
+  CHECK_FALSE(refused[0].at("in_doubt"));
+  CHECK(refused[1].at("in_doubt"));
+  CHECK_FALSE(refused[2].at("in_doubt"));
+}
+
+TEST_CASE("where Consul went, the ids after that are named as not tried") {
+  const auto change = [](const std::string& id) -> Result<TaskInfo> {
+    if (id == "a") return TaskInfo{};
+    REQUIRE(id == "b");
+    return fail(ErrorCode::kTimeout, "no reply");
+  };
+  const BulkResult result = each_of({"a", "b", "c", "d"}, change);
+  CHECK(result.tasks.size() == 1);
+  REQUIRE(result.refused.size() == 3);
+  CHECK(result.refused[0].error.code == ErrorCode::kTimeout);
+  CHECK(result.refused[1].id == "c");
+  CHECK(result.refused[1].error.code == ErrorCode::kUnavailable);
+  CHECK(result.refused[2].error.message == "not tried: no reply");
 }
 
 TEST_CASE("nothing refused is nothing told of") {

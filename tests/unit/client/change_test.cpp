@@ -73,9 +73,13 @@ TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing"
   CHECK(contains(never_told.change().error().message, "cannot tell whether lictor/q/tasks/"));
   Scene told_no{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(200, task_entry(7)),
                  undelivered(Delivery::kNotSent)}};
-  CHECK(contains(told_no.change().error().message, "cannot tell whether lictor/q/tasks/"));
+  const Error told = told_no.change().error();
+  CHECK(contains(told.message, "cannot tell whether lictor/q/tasks/"));
+  CHECK(told.code == ErrorCode::kTimeout);
   Scene not_sent{{reply(200, task_entry(7)), undelivered(Delivery::kNotSent)}};
   CHECK_FALSE(contains(not_sent.change().error().message, "cannot tell"));
+  Scene not_read{{undelivered(Delivery::kLost)}};
+  CHECK(not_read.change().error().code == ErrorCode::kUnavailable);
   Scene never_there{{reply(404, "", 9)}};
   CHECK(never_there.change().error().code == ErrorCode::kNotFound);
 }
@@ -119,10 +123,35 @@ TEST_CASE("what was on its way when Consul went is said to be in doubt, the rest
     const bool in_doubt = contains(error.message, "cannot tell whether lictor/q/tasks/" + id + " ");
     CHECK(in_doubt == on_its_way);
     CHECK(contains(error.message, "no connection"));
-    CHECK(error.message.rfind("cannot tell") == (in_doubt ? 0 : std::string::npos));
+    CHECK(error.message.starts_with(in_doubt ? "cannot tell" : "not tried: "));
+    CHECK(error.code == (in_doubt ? ErrorCode::kTimeout : ErrorCode::kUnavailable));
     doubtful += in_doubt ? 1 : 0;
   }
   CHECK(doubtful == 32);
+}
+
+TEST_CASE("of what was refused or not tried nobody doubts that it was not done") {
+  const auto stale = [] {
+    return reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7"));
+  };
+  // What became of the first 32 cannot be read any more; that of the reading, too, the reply is
+  // lost, leaves no doubt of the other 8.
+  Scene sent{{undelivered(Delivery::kLost), undelivered(Delivery::kLost, "reset")}};
+  const BulkResult lost = change_many(sent.queue, tasks(40), sent.plan, {}, 1);
+  REQUIRE(lost.refused.size() == 40);
+  for (const auto& [id, error] : lost.refused) {
+    CHECK(error.code == (std::stoi(id) < 32 ? ErrorCode::kTimeout : ErrorCode::kUnavailable));
+    CHECK(contains(error.message, "reset"));
+  }
+  // Both are refused, one after the other, and what the matter is cannot be read.
+  Scene changed{{stale(), stale(), undelivered(Delivery::kLost, "reset")}};
+  const BulkResult refused = change_many(changed.queue, tasks(2), changed.plan, {}, 1);
+  CHECK(changed.consul.all_asked());
+  REQUIRE(refused.refused.size() == 2);
+  for (const auto& [id, error] : refused.refused) {
+    CHECK(error.code == ErrorCode::kUnavailable);
+    CHECK(contains(error.message, "reset"));
+  }
 }
 
 TEST_CASE("an error keeps back what was not sent, and all is accounted for") {
