@@ -14,6 +14,7 @@ namespace {
 constexpr Duration kRetry = 500ms;
 constexpr Duration kDeniedRetry = 5s;
 constexpr Duration kPatience = 20ms;
+constexpr std::size_t kSeveral = 8;  // so many writes are worth a transaction of their own
 
 std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
@@ -102,6 +103,9 @@ bool Commits::may_send(Instant now) const {
       return in_flight_.empty() && now >= waiting_since_ + kPatience;
     case Urgency::kUsual:
       return in_flight_.empty();
+    case Urgency::kLast:
+      if (waiting_.size() >= kSeveral) return true;
+      [[fallthrough]];
     case Urgency::kStarving:
       return in_flight_.empty() || (in_flight_.size() == 1 && waiting_.has_claims());
   }

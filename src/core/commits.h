@@ -77,6 +77,7 @@ class Commits {
     kNone,      // there is enough to do without what waits: a little waits for more
     kUsual,     // a little goes when no other transaction is under way
     kStarving,  // nothing runs: claims go beside another transaction
+    kLast,      // nothing runs or is to: what waits gets no more, and goes if it is several
   };
   void set_urgency(Urgency urgency) { urgency_ = urgency; }
 

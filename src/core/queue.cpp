@@ -101,7 +101,11 @@ Commits::Urgency Queue::urgency(Instant now) const {
   constexpr std::size_t kStock = 8;
   if (now < burst_until_) return Commits::Urgency::kLater;
   const std::size_t ready = attempts_.ready_size();
-  if (ready == 0 && running() == 0) return Commits::Urgency::kStarving;
+  if (ready == 0 && running() == 0) {
+    const bool none_to_run =
+        schedule_.offered_size() == 0 && attempts_.count(Attempt::State::kClaiming) == 0;
+    return none_to_run ? Commits::Urgency::kLast : Commits::Urgency::kStarving;
+  }
   const bool stocked =
       drain_ == Drain::kNone && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
   return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;

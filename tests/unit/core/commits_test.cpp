@@ -143,6 +143,21 @@ TEST_CASE("when nothing runs some claims go beside one transaction, and full one
   CHECK(f.send().size() == 1);
 }
 
+TEST_CASE("what is left goes beside others, but for a few") {
+  Fixture f;
+  f.commits.set_urgency(Commits::Urgency::kLast);
+  f.commits.add(kNow, finish("a"));
+  REQUIRE(f.send().size() == 1);
+  for (const char* key : {"b", "c", "d"}) f.commits.add(kNow, finish(key));
+  CHECK(f.send().empty());
+  for (const char* key : {"e", "f", "g", "h", "i"}) f.commits.add(kNow, finish(key));
+  const auto rest = f.send();
+  REQUIRE(rest.size() == 1);
+  CHECK(rest.front().ops.size() == 8);
+  f.commits.add(kNow, claim("j"));
+  CHECK(f.send().empty());
+}
+
 TEST_CASE("while there is enough to do a little waits for more, and not for long") {
   Fixture f;
   f.commits.set_urgency(Commits::Urgency::kNone);

@@ -60,6 +60,20 @@ TEST_CASE("the finish of a task and the claim of the next share a transaction") 
   CHECK(shared);
 }
 
+TEST_CASE("the finishes of the last do not wait for those before them") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 64;
+  Alone a{options};
+  a.cluster.exclusive = false;
+  // One ends first, and Consul takes long over it.
+  a.cluster.plan = [](const Task& task) {
+    return JobPlan{task.key == "tasks/1" ? 10ms : 12ms, JobEnding::kDone, {}};
+  };
+  a.once({.back = 300ms}, [](const Effect& effect) { return finishes(effect, "tasks/1"); });
+  for (int i = 1; i <= 20; ++i) a.cluster.put(std::to_string(i));
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 100ms));
+}
+
 TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
   QueueOptions options = options_of("a");
   options.prefetch = 3;
