@@ -173,8 +173,10 @@ class CommandLine {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
       app_.parse(arguments);
       return invocation();
-    } catch (const CLI::Success&) {
-      return Answer{cli::kDone, help_of(innermost())};
+    } catch (const CLI::Success& help) {
+      const CLI::App& place = innermost();
+      const bool is_unknown = expects_command(place) && !app_.remaining(true).empty();
+      return is_unknown ? usage_error(help.what()) : Answer{cli::kDone, help_of(place)};
     } catch (const CLI::ArgumentMismatch& error) {
       const std::string text = error.what();
       return usage_error(text.substr(0, text.find(':')) + ": expected a value");
@@ -383,6 +385,8 @@ class CommandLine {
     return (inner ? parent->get_name() + ' ' : "") + place.get_name();
   }
 
+  static bool expects_command(const CLI::App& app) { return !app.get_subcommands({}).empty(); }
+
   static std::string help_of(const CLI::App& app) {
     std::string text = app.help();
     text.erase(text.find_last_not_of('\n') + 1);
@@ -392,7 +396,7 @@ class CommandLine {
   // One line, with the way out.
   Answer usage_error(std::string what) {
     const CLI::App& place = innermost();
-    const bool command_expected = !place.get_subcommands({}).empty();
+    const bool command_expected = expects_command(place);
     std::vector<std::string> extras = app_.remaining(true);
     if (&place != &app_ && extras.empty()) extras = place.remaining();
     if (!extras.empty()) {

@@ -31,6 +31,9 @@ std::string error_text(int number) { return std::generic_category().message(numb
 
 Reader backoff(core::Backoff& target) {
   return [&target](const Place& place) -> Result<void> {
+    if (place.value().kind != JsonKind::kObject) {
+      return place.expected(R"(an object such as {"initial": "1s", "max": "5m"})");
+    }
     auto read = read_settings(place, Group::kBackoff,
                               {{"initial", duration(target.initial, 1ms, 24h)},
                                {"max", duration(target.max, 1ms, kYear)},

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMaxShown = 100;  // lines of refusals; the summary counts them all
+constexpr std::size_t kMaxShown = 20;  // lines of refusals; the summary counts them all
 constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
                                                    "unreadable", "stopped",   "owner lost"};
 
@@ -36,6 +39,29 @@ std::string not_done(const BulkResult& result) {
     if (count > 0) text += ", " + std::to_string(count) + ' ' + word;
   }
   return text;
+}
+
+// What concerns most of them first: where Consul went, that says the same of many.
+void tell_refusals(const Client& client, const BulkResult& result) {
+  std::map<std::string_view, std::size_t> known;
+  std::vector<std::pair<std::string_view, std::size_t>> messages;
+  for (const auto& [id, error] : result.refused) {
+    const auto [place, is_new] = known.try_emplace(error.message, messages.size());
+    if (is_new) messages.emplace_back(error.message, 0);
+    ++messages[place->second].second;
+  }
+  std::stable_sort(messages.begin(), messages.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::size_t left = result.refused.size();
+  for (std::size_t i = 0; i < std::min(messages.size(), kMaxShown); ++i) {
+    const auto& [message, count] = messages[i];
+    client.console.complain(printable(std::string{message}) +
+                            (count == 1 ? "" : " (" + counted(count, "task") + ")"));
+    left -= count;
+  }
+  if (left == 0) return;
+  client.console.complain(std::to_string(left) + " more" +
+                          (client.json ? "" : "; with --json the document has each"));
 }
 
 }  // namespace
@@ -71,20 +97,7 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     client.console.print(done + ' ' + counted(result.tasks.size(), "task") + not_done(result) +
                          '\n');
   }
-  auto refusal = result.refused.begin();
-  for (std::size_t lines = 0; lines < kMaxShown && refusal != result.refused.end(); ++lines) {
-    const std::string& message = refusal->error.message;  // the same of many, where Consul is away
-    const auto other = std::find_if(refusal, result.refused.end(), [&](const auto& each) {
-      return each.error.message != message;
-    });
-    const auto count = static_cast<std::size_t>(other - refusal);
-    client.console.complain(printable(message) +
-                            (count == 1 ? "" : " (" + counted(count, "task") + ")"));
-    refusal = other;
-  }
-  if (refusal != result.refused.end()) {
-    client.console.complain(std::to_string(result.refused.end() - refusal) + " more");
-  }
+  tell_refusals(client, result);
   // What some were refused for is no news when Consul went: to run it again is what helps.
   const bool is_away =
       std::any_of(result.refused.begin(), result.refused.end(),

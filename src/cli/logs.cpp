@@ -292,8 +292,8 @@ ordered_json json_of(const Search& search) {
 }
 
 constexpr const char* kNoLog =
-    "it was not begun yet, it has printed nothing, its log was removed (\"logs\" in the "
-    "configuration), or it is no program: only these have logs";
+    "it has printed nothing, its log was removed (\"logs\" in the configuration), or it is no "
+    "program: only these have logs";
 
 tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
                                     const Whereabouts& where, const Search& search) {
@@ -315,11 +315,14 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                     "; what is done leaves the queue, and its log is removed in time (\"logs\" in "
                     "the configuration)");
   }
+  // What is claimed has a number before it is started.
+  const std::string why =
+      std::string{where.waits_or_runs || options.attempt ? "it was not begun yet, " : ""} + kNoLog;
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
   return fail(ErrorCode::kNotFound, what + task + " in queue \"" + client.queue +
                                         "\" was found (tried " + printable(search.tried()) + "); " +
-                                        (likeliest.empty() ? kNoLog : likeliest));
+                                        (likeliest.empty() ? why : likeliest));
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ TEST_CASE("a wrong type is refused with what was expected and what came") {
        {queue_text("\"delivery\": \"once\""),
         "delivery: expected one of \"at_least_once\", \"effectively_once\", "
         "\"at_most_once\", got \"once\""},
-       {queue_text("\"backoff\": \"10s\""), "backoff: expected an object, got \"10s\""},
+       {queue_text("\"backoff\": \"10s\""),
+        R"(backoff: expected an object such as {"initial": "1s", "max": "5m"}, got "10s")"},
        {queue_text("\"backoff\": {\"jitter\": 2}"),
         "backoff.jitter: expected a number from 0 to 1, got the number 2"},
        {queue_text("\"max_attempts\": 0"),

@@ -101,6 +101,8 @@ TEST_CASE("dead has commands of its own") {
 TEST_CASE("bad usage is one line that names the way out") {
   CHECK(refuse({"sbmit"}) ==
         "lictor: no command \"sbmit\"; did you mean submit?; see \"lictor --help\"\n");
+  CHECK(refuse({"wait", "--help"}) == "lictor: no command \"wait\"; see \"lictor --help\"\n");
+  CHECK(contains(refuse({"dead", "lst", "--help"}), "no command \"lst\"; did you mean list?"));
   CHECK(refuse({"submit", "T", "--pra", "a=b"}) ==
         "lictor: no option \"--pra\"; did you mean --para?; see \"lictor submit --help\"\n");
   CHECK(contains(refuse({"submit"}), "TYPE is required"));

@@ -105,6 +105,13 @@ TEST_CASE("where nothing is found, it is told what was tried, and what the queue
   CHECK(contains(error_of(known(R"({"taskType":"T","taskAttempt":1})")),
                  "it was not begun yet, it has printed nothing, its log was removed"));
 
+  // Dead, so it was begun.
+  std::deque<http::Response> replies = nothing_known();
+  replies[1] = reply(200, entry("lictor/q/dead/7", R"({"attempts":2,"node":"a"})"), 9);
+  const std::string dead = error_of(std::move(replies));
+  CHECK(contains(dead, "it has printed nothing, its log was removed"));
+  CHECK_FALSE(contains(dead, "not begun yet"));
+
   Scene other{nothing_known()};
   LogsOptions options = state.options();
   options.node = "b";
