@@ -31,7 +31,7 @@ Client open_client(const live::ConsulAgent& consul) {
 
 void expect_tasks(const live::ConsulAgent& consul, std::size_t count) {
   live::Kv kv{consul.address()};
-  require(keys_below(kv, kTasksPrefix) == count, "not as many tasks as there should be");
+  require(names_below(kv, kTasksPrefix).size() == count, "not as many tasks as there should be");
 }
 
 double submit_command(const live::ConsulAgent& consul, std::size_t count, SubmitOrder order) {

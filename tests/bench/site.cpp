@@ -161,14 +161,13 @@ std::int64_t wall_ms() {
       .count();
 }
 
-std::size_t keys_below(live::Kv& kv, const std::string& prefix) {
+std::vector<std::string> names_below(live::Kv& kv, const std::string& prefix) {
   const auto answer = kv.request("GET", "/v1/kv/" + prefix + "?keys");
-  if (answer.status == 404) return 0;
+  if (answer.status == 404) return {};
   require(answer.status == 200, "cannot list " + prefix + ": " + answer.body);
-  const json names = answer.json();
-  return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](const json& name) {
-    return !name.get_ref<const std::string&>().ends_with('/');
-  }));
+  auto names = answer.json().get<std::vector<std::string>>();
+  std::erase_if(names, [](const std::string& name) { return name.ends_with('/'); });
+  return names;
 }
 
 std::int64_t cpu_ns(pid_t pid) {
@@ -229,21 +228,25 @@ void Worker::wait_for_runs(std::size_t count) const {
 
 void Worker::wait_until_drained(live::Kv& kv, const std::string& last_key) const {
   // What is polled would be work for Consul, 20,000 keys again and again: wait for the last task,
-  // which is among the last to go, and only then look at what is left.
-  std::uint64_t index = 0;
-  const bool gone = live::eventually(
-      [&] {
-        const auto answer =
-            kv.request("GET", "/v1/kv/" + last_key + "?wait=10s&index=" + std::to_string(index));
-        if (answer.status == 404) return true;
-        require(answer.status == 200, "cannot watch " + last_key + ": " + answer.body);
-        index = answer.json().at(0).at("ModifyIndex").get<std::uint64_t>();
-        return false;
-      },
-      10min);
-  const bool drained = gone && live::eventually([&] { return keys_below(kv, kTasksPrefix) == 0; });
-  require(drained, "the queue was not drained\n" + live::read_text(folder_.file("log")));
-  require(keys_below(kv, "lictor/default/dead/") == 0, "tasks have failed");
+  // which is among the last to go, and only then for what is left. A sleep would count as drained.
+  const std::int64_t until = live::monotonic_ns() + 600'000'000'000;
+  const auto wait_for = [&](const std::string& key) {
+    std::uint64_t index = 0;
+    while (live::monotonic_ns() < until) {
+      const auto answer =
+          kv.request("GET", "/v1/kv/" + key + "?wait=10s&index=" + std::to_string(index));
+      if (answer.status == 404) return;
+      require(answer.status == 200, "cannot watch " + key + ": " + answer.body);
+      index = answer.json().at(0).at("ModifyIndex").get<std::uint64_t>();
+    }
+  };
+  wait_for(last_key);
+  std::vector<std::string> left;
+  while (!(left = names_below(kv, kTasksPrefix)).empty() && live::monotonic_ns() < until) {
+    wait_for(left.back());
+  }
+  require(left.empty(), "the queue was not drained\n" + live::read_text(folder_.file("log")));
+  require(names_below(kv, "lictor/default/dead/").empty(), "tasks have failed");
 }
 
 void Worker::stop() {

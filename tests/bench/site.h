@@ -50,8 +50,8 @@ using MakeRecord = std::function<std::string(std::size_t i)>;
 void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_t count,
           const MakeRecord& record);
 [[nodiscard]] std::int64_t wall_ms();
-/// The number of keys below `prefix`, folder keys aside.
-[[nodiscard]] std::size_t keys_below(live::Kv& kv, const std::string& prefix);
+/// The keys below `prefix`, folder keys aside.
+[[nodiscard]] std::vector<std::string> names_below(live::Kv& kv, const std::string& prefix);
 
 /// Processor time of a process and its children so far, in nanoseconds.
 [[nodiscard]] std::int64_t cpu_ns(pid_t pid);
