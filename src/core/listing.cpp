@@ -58,9 +58,11 @@ void Listing::start(Instant now, Effects& out) {
   on_time(now, busy_, quiet_at_, out);
 }
 
-// Anything may have happened since the last reading, if there was one.
+// Anything may have happened since the last reading, if there was one. A Consul that was restarted
+// answers from what it held long ago until it has read its log; but not by quorums.
 void Listing::begin_anew(Instant at) {
   first_ = First::kChoosing;
+  by_quorum_ = true;
   index_ = 0;
   sweep_.stop();
   watch_at_ = slow_watch_at_ = at;
@@ -84,6 +86,7 @@ void Listing::end_first(Instant now) {
   if (first_ != First::kInParts || sweep_.running() || !wanted_.empty() || fetch_) return;
   first_ = First::kDone;
   complete_ = true;
+  by_quorum_ = false;
   watch_at_ = slow_watch_at_ = now;
 }
 
@@ -178,6 +181,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   }
   if (reply.full) {
     complete_ = true;
+    by_quorum_ = false;
     sweep_.stop();
     if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
     sweep_.seen(reply.consul_index);
@@ -299,13 +303,13 @@ void Listing::on_time(Instant now, bool busy, Instant quiet_at, Effects& out) {
     watch_ = requests_.next();
     prompt_from_ = index_ != 0 && wrote_ > index_ ? wrote_ : 0;
     const bool full = first_ != First::kChoosing && !by_name_;
-    out.emplace_back(ListTasks{watch_, full, !complete_, index_, {}});
+    out.emplace_back(ListTasks{watch_, full, by_quorum_, index_, {}});
   }
   if (wants_part() && now >= part_at_) {
     part_emitted_ = now;
     part_ = requests_.next();
     const Sweep::Step& step = sweep_.step(tasks_in_part());
-    out.emplace_back(ListTasks{part_, step.full, !complete_, 0, step.below});
+    out.emplace_back(ListTasks{part_, step.full, by_quorum_, 0, step.below});
   }
   if (!doubted_.empty() && now >= doubted_until_) {
     wanted_.insert(doubted_.begin(), doubted_.end());

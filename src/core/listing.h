@@ -121,6 +121,7 @@ class Listing {
 
   bool running_ = false;
   bool complete_ = false;
+  bool by_quorum_ = true;  // until everything was read
   bool by_name_ = false;
   enum class First { kChoosing, kInParts, kDone };  // reading of everything
   First first_ = First::kDone;

@@ -347,4 +347,24 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
   CHECK(a.cluster.started.size() == 1);
 }
 
+TEST_CASE("after a reading that failed all is read by quorums: Consul may be back from long ago") {
+  Alone a;
+  a.once({.refused = true},
+         [](const Effect& effect) { return std::holds_alternative<ListTasks>(effect); });
+  a.all_end_after(1ms);
+  a.cluster.put("1");
+  a.cluster.run_for(100ms);
+  const std::size_t before = all<ListTasks>(a.daemon).size();
+  a.cluster.put("2");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  a.cluster.put("3");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  auto lists = all<ListTasks>(a.daemon);
+  lists.erase(lists.begin(), lists.begin() + static_cast<std::ptrdiff_t>(before));
+  REQUIRE(lists.size() >= 3);
+  CHECK(lists[0].consistent);  // the names
+  CHECK(lists[1].consistent);  // everything
+  CHECK_FALSE(lists.back().consistent);
+}
+
 TEST_SUITE_END();
