@@ -43,8 +43,11 @@ std::optional<Store::Condition> at_rest(const Queue& queue) {
 
 RecordWriter::RecordWriter(const Queue& queue, std::function<void(const Settled&)> settled,
                            std::function<void(const Error&)> trouble, SubmitOrder order)
-    : queue_(queue), settled_(std::move(settled)), trouble_(std::move(trouble)) {
-  go_on(order == SubmitOrder::kAny ? Pace::kAnyOrder : Pace::kUnknown);
+    : queue_(queue),
+      settled_(std::move(settled)),
+      trouble_(std::move(trouble)),
+      with_leader_(order == SubmitOrder::kAny ? Pace::kAnyOrder : Pace::kInOrder) {
+  go_on(Pace::kUnknown);
 }
 
 // Nothing is in the pipeline.
@@ -60,7 +63,7 @@ void RecordWriter::go_on(Pace pace) {
 void RecordWriter::find_pace() {
   const auto rest = at_rest(queue_);
   if (rest) rest_ = *rest;
-  go_on(rest ? Pace::kAtRest : Pace::kInOrder);
+  go_on(rest ? Pace::kAtRest : with_leader_);
 }
 
 void RecordWriter::add(NewRecord task) {
@@ -104,9 +107,10 @@ void RecordWriter::send() {
   if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
   // As many as are under way wait for their turn, or for the answer to an older one.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
-  if (pace_ == Pace::kAtRest && (rest_is_over_ || !grows)) {
+  const bool needs_order = with_leader_ == Pace::kInOrder;
+  if (pace_ == Pace::kAtRest && (rest_is_over_ || (needs_order && !grows))) {
     while (!sent_.empty()) settle_oldest();
-    go_on(Pace::kInOrder);
+    go_on(with_leader_);
   }
   if (stopped_) return;
   if (pace_ == Pace::kAtRest) {

@@ -94,6 +94,7 @@ class RecordWriter {
   const Queue queue_;
   const std::function<void(const Settled&)> settled_;
   const std::function<void(const Error&)> trouble_;
+  const Pace with_leader_;  // where the queue is not at rest
 
   Records gathered_;
   std::size_t bytes_ = 0;
