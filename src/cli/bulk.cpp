@@ -44,25 +44,35 @@ std::string not_done(const BulkResult& result) {
 
 // What concerns most of them first: where Consul went, that says the same of many.
 void tell_refusals(const Client& client, const BulkResult& result) {
-  std::map<std::string_view, std::size_t> known;
-  std::vector<std::pair<std::string_view, std::size_t>> messages;
+  struct Group {
+    std::string_view message;
+    bool in_doubt = false;
+    std::size_t tasks = 0;
+  };
+  std::vector<Group> groups;
+  std::map<std::string_view, std::size_t> places;
   for (const auto& [id, error] : result.refused) {
-    const auto [place, is_new] = known.try_emplace(error.message, messages.size());
-    if (is_new) messages.emplace_back(error.message, 0);
-    ++messages[place->second].second;
+    // What nobody can tell of names its task, and is the same of all but for that.
+    const bool in_doubt = error.code == ErrorCode::kTimeout;
+    const auto [place, is_new] =
+        places.try_emplace(in_doubt ? "" : std::string_view{error.message}, groups.size());
+    if (is_new) groups.push_back({error.message, in_doubt, 0});
+    ++groups[place->second].tasks;
   }
-  std::stable_sort(messages.begin(), messages.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.tasks > b.tasks; });
   std::size_t left = result.refused.size();
-  for (std::size_t i = 0; i < std::min(messages.size(), kMaxShown); ++i) {
-    const auto& [message, count] = messages[i];
-    client.console.complain(printable(std::string{message}) +
-                            (count == 1 ? "" : " (" + counted(count, "task") + ")"));
-    left -= count;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMaxShown); ++i) {
+    const auto& [message, in_doubt, tasks] = groups[i];
+    std::string line = printable(std::string{message});
+    if (tasks > 1 && in_doubt) line += " (and so of " + counted(tasks - 1, "other") + ")";
+    if (tasks > 1 && !in_doubt) line += " (" + counted(tasks, "task") + ")";
+    client.console.complain(line);
+    left -= tasks;
   }
-  if (left == 0) return;
-  client.console.complain(std::to_string(left) + " more" +
-                          (client.json ? "" : "; with --json the document has each"));
+  if (left > 0) client.console.complain(std::to_string(left) + " more");
+  const bool names_all = left == 0 && groups.size() == result.refused.size();
+  if (!names_all && !client.json) client.console.complain("with --json the document names each");
 }
 
 }  // namespace
@@ -121,7 +131,10 @@ BulkResult each_of(const std::vector<std::string>& ids,
       result.tasks.push_back(std::move(*changed));
       continue;
     }
-    if (exit_code(changed.error().code) == kUnreachable) away = changed.error();
+    if (exit_code(changed.error().code) == kUnreachable) {
+      away = changed.error();
+      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + printable(id);
+    }
     result.refused.push_back({id, std::move(changed.error())});
   }
   return result;

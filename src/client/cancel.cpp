@@ -75,10 +75,6 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   const auto plan = removal_plan(queue);
   if (!plan) return tl::unexpected(plan.error());
   auto result = change_many(queue, std::move(listed->tasks), *plan, progress);
-  // What has ended in the meantime needs no cancelling.
-  std::erase_if(result.refused, [](const BulkResult::Refusal& refusal) {
-    return refusal.error.code == ErrorCode::kNotFound;
-  });
   std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
   return result;
 }

@@ -18,7 +18,7 @@ constexpr int kLostReplies = 3;
 Error in_doubt(const std::string& key, const Error& why) {
   return {ErrorCode::kTimeout,
           "cannot tell whether " + printable(key) +
-              " was changed, since the reply to that was lost: " + why.message};
+              " was changed, since the reply to that was lost; the last error: " + why.message};
 }
 
 // Nothing: applied; else which operation was refused.
@@ -166,6 +166,7 @@ class Bulk {
       return;
     }
     const ErrorCode code = changed.error().code;
+    if (code == ErrorCode::kNotFound) return;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) stop(changed.error());
     refuse(id, std::move(changed.error()));
   }

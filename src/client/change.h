@@ -38,7 +38,8 @@ struct Plan {
                                           const Plan& plan);
 
 /// The same for the tasks that were listed, many in a transaction and several transactions at a
-/// time, in no order. What Consul does not take ends it: the rest is not tried.
+/// time, in no order. What is gone by now needs no change and is left out. What Consul does not
+/// take ends it: the rest is not tried.
 [[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
                                      const Plan& plan, const Progress& progress,
                                      std::size_t at_once = kAtOnce);
