@@ -413,7 +413,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
 
   if (daemon.running() != 0) {
     // A C++ executor does not return. Its thread ends with the process and not before.
-    log(Level::kError, "jobs are still running; leaving them to the warden",
+    log(Level::kError,
+        "jobs did not end when they were stopped, and end with this daemon; who leads next comes "
+        "as after a crash",
         {{"jobs", std::to_string(daemon.running())}});
     std::_Exit(kExitFailed);
   }

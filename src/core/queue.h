@@ -125,7 +125,7 @@ class Queue {
   void forget(const std::string& key);
   using Names = std::vector<std::string_view>;  // in order
   void compare(Instant now, const Names& listed, const TasksListed& event, Effects& out);
-  void withdraw(Attempt& attempt, Effects& out);
+  void withdraw(Instant now, Attempt& attempt, Effects& out);
   bool correct_retry(Instant now, Task& task) const;
   void correct_retries(Instant now);
   void mark_folder(Instant now, bool is_there);
@@ -154,7 +154,7 @@ class Queue {
   void bury_unstarted(Instant now, Attempt& attempt, Effects& out);
   void start_held(Instant now, Effects& out);
   void stop_timed_out(Instant now, Effects& out);
-  void stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out);
+  void stop_running(Instant now, Attempt& attempt, Attempt::StopReason why, Effects& out);
   void settle(Instant now, Commits::Settled settled, Effects& out);
   void settle_applied(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);
   void on_claimed(Instant now, Attempt& attempt, const Commits::Settled& settled, Effects& out);

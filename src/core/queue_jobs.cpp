@@ -19,7 +19,25 @@ constexpr Duration kGather = 200us;
 constexpr std::size_t kDeadLetterBytes = 5'000;
 // A task that may not be written is tried again then; meanwhile it holds up no other.
 constexpr Duration kRefusedRetry = 5s;
+// Whoever is killed at the end of kill_grace has ended by then, and the news of it is here.
+constexpr Duration kEndsWithin = 1s;
 constexpr const char* kExpired = "expireAt passed before it was started";
+
+const char* reason_text(Attempt::StopReason reason) {
+  switch (reason) {
+    case Attempt::StopReason::kWithdrawn:
+      return "withdrawn";
+    case Attempt::StopReason::kTimeout:
+      return "timed out";
+    case Attempt::StopReason::kDrain:
+      return "drain_timeout is over";
+    case Attempt::StopReason::kLease:
+      return "the lease ran out";
+    case Attempt::StopReason::kNone:
+      break;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -90,17 +108,23 @@ void Queue::start_held(Instant now, Effects& out) {
 
 void Queue::stop_timed_out(Instant now, Effects& out) {
   while (Attempt* attempt = attempts_.next_timed_out(now)) {
-    attempts_.set_timeout(*attempt, Instant::max());
     if (attempt->stop == Attempt::StopReason::kNone) {
-      stop_running(*attempt, Attempt::StopReason::kTimeout, out);
+      stop_running(now, *attempt, Attempt::StopReason::kTimeout, out);
+      continue;
     }
+    attempts_.set_timeout(*attempt, Instant::max());
+    out.emplace_back(Fact{Fact::Kind::kGoesOn, attempt->task->key, attempt->task->stamp.attempt,
+                          attempt->token, reason_text(attempt->stop), now - attempt->started_at});
   }
 }
 
-void Queue::stop_running(Attempt& attempt, Attempt::StopReason why, Effects& out) {
+void Queue::stop_running(Instant now, Attempt& attempt, Attempt::StopReason why, Effects& out) {
   // What was stopped first names the reason, but for a withdrawal: then nothing is to be written.
   if (attempt.stop == Attempt::StopReason::kNone || why == Attempt::StopReason::kWithdrawn) {
     attempt.stop = why;
+  }
+  if (attempt.state == Attempt::State::kRunning) {
+    attempts_.set_timeout(attempt, now + options_.kill_grace + kEndsWithin);
   }
   out.emplace_back(StopJob{attempt.id, options_.kill_grace});
 }

@@ -27,7 +27,7 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
       attempts_.for_each([&](Attempt& attempt) {
         if (attempt.state == Attempt::State::kRunning &&
             attempt.policy.on_lease_lost == OnLeaseLost::kStop) {
-          stop_running(attempt, Attempt::StopReason::kLease, out);
+          stop_running(now, attempt, Attempt::StopReason::kLease, out);
         }
       });
       break;
@@ -167,7 +167,7 @@ void Queue::continue_drain(Instant now, Effects& out) {
   if (now >= drain_until_ && !std::exchange(drain_stopping_, true)) {
     attempts_.for_each([&](Attempt& attempt) {
       if (attempt.state == Attempt::State::kRunning) {
-        stop_running(attempt, Attempt::StopReason::kDrain, out);
+        stop_running(now, attempt, Attempt::StopReason::kDrain, out);
       }
     });
   }

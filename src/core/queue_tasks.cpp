@@ -275,7 +275,7 @@ void Queue::compare(Instant now, const Names& listed, const TasksListed& event, 
     forget(key);
     out.emplace_back(Fact{Fact::Kind::kWithdrawn, key, 0, 0, {}, {}});
   }
-  for (Attempt* each : withdrawn) withdraw(*each, out);
+  for (Attempt* each : withdrawn) withdraw(now, *each, out);
   std::erase_if(left_alone_, [&](const auto& entry) {
     return event.marker && entry.second.index <= event.consul_index &&
            !std::binary_search(listed.begin(), listed.end(), std::string_view{entry.first});
@@ -283,7 +283,7 @@ void Queue::compare(Instant now, const Names& listed, const TasksListed& event, 
 }
 
 // Its key was deleted by somebody: the task is withdrawn, and its job is stopped.
-void Queue::withdraw(Attempt& attempt, Effects& out) {
+void Queue::withdraw(Instant now, Attempt& attempt, Effects& out) {
   if (mutant(Mutant::kIgnoreWithdrawal)) return;
   if (attempt.state == Attempt::State::kHeld) {
     out.emplace_back(Fact{Fact::Kind::kWithdrawn,
@@ -296,7 +296,7 @@ void Queue::withdraw(Attempt& attempt, Effects& out) {
     return;
   }
   if (attempt.stop != Attempt::StopReason::kWithdrawn) {
-    stop_running(attempt, Attempt::StopReason::kWithdrawn, out);
+    stop_running(now, attempt, Attempt::StopReason::kWithdrawn, out);
   }
 }
 

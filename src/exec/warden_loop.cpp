@@ -1,5 +1,6 @@
 #include "exec/warden_loop.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -38,6 +40,12 @@ void watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t
   event.events = events;
   event.data.u64 = about;
   LICTOR_ASSERT(epoll_ctl(epoll, operation, fd, &event) == 0);
+}
+
+// The daemon's words when it can say nothing any more. Nothing waits for who reads them.
+void tell(std::string_view line) {
+  pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
 }
 
 // A child that has not come to its execve yet has copies of all that we have open, so that closing
@@ -223,6 +231,10 @@ void WardenLoop::kill_daemon() {
   } else if (getppid() == daemon_pid_) {  // else it is gone, and its number may be another's
     kill(daemon_pid_, SIGKILL);
   }
+  if (std::exchange(told_of_kill_, true)) return;
+  tell(
+      "lictor: the lease is lost, and jobs in the daemon did not end within kill_grace: the daemon "
+      "was killed, which alone ends them\n");
 }
 
 // A daemon may close it and live on, and read the outputs: its end is told by the pidfd, or else by

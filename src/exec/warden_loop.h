@@ -92,6 +92,7 @@ class WardenLoop {
   std::size_t unswept_ = 0;                      ///< attempts that ended and were not reported yet
   Instant armed_ = Instant::max();
   bool daemon_gone_ = false;
+  bool told_of_kill_ = false;
   bool discarding_ = false;  ///< outputs that no daemon reads any more
   bool leases_changed_ = false;
   bool kill_strays_of_nobody_ = false;

@@ -48,6 +48,10 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "done"};
     case Kind::kDoneLate:
       return {Level::kWarn, "its job went on after its time-out and ended well, so it is done"};
+    case Kind::kGoesOn:
+      return {Level::kWarn,
+              "its job was asked to stop, and goes on after kill_grace; it keeps its slot until it "
+              "ends"};
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
     case Kind::kNotStarted:
@@ -119,6 +123,8 @@ const char* text_name(Kind kind) {
     case Kind::kResumed:
     case Kind::kSteppingDown:
       return "by";
+    case Kind::kGoesOn:
+      return "why";
     default:
       return "error";
   }

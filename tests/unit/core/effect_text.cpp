@@ -100,8 +100,8 @@ std::string fact_name(Fact::Kind kind) {
                                      "store trouble",   "paused",         "control unreadable",
                                      "resumed",         "no executor",    "result left out",
                                      "unnameable",      "in a folder",    "unwritten",
-                                     "done late"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kDoneLate) + 1);
+                                     "done late",       "goes on"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kGoesOn) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

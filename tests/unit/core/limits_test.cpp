@@ -226,6 +226,39 @@ TEST_CASE("a job that ends well although it was told to stop has ended well") {
   CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
 }
 
+TEST_CASE("a job that goes on after kill_grace is told of, once, and one that ends is not") {
+  const QueueOptions options = options_of("a");
+  Alone a{options};
+  Duration takes = options.kill_grace;
+  a.cluster.stopping = [&](Duration) { return takes; };
+  const auto run = [&](const std::string& name) {
+    Task& task = a.cluster.make(name);
+    task.timeout = 1s;
+    task.max_attempts = 1;
+    a.cluster.store.put(task);
+    a.cluster.run_for(1s + options.kill_grace + 3s);
+  };
+  run("1");
+  CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 0);
+  takes = 60s;
+  run("2");
+  REQUIRE(count(a.daemon, Fact::Kind::kGoesOn) == 1);
+  CHECK(all<Fact>(a.daemon).back().text == "timed out");
+  a.cluster.run_for(60s);
+  CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
+}
+
+TEST_CASE("a withdrawn job that goes on is told of") {
+  Alone a;
+  a.cluster.stopping = [](Duration) { return 60s; };
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  REQUIRE(a.cluster.started == Keys{"tasks/1"});
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(10s);
+  CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
+}
+
 TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") {
   QueueOptions options = options_of("a");
   options.max_losses = 2;

@@ -25,6 +25,26 @@ ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0) {
   return options;
 }
 
+// A descriptor that is a file for a while.
+class Redirected {
+ public:
+  Redirected(int fd, const std::string& path) : fd_(fd), saved_(dup(fd)) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dup2(file, fd_);
+    close(file);
+  }
+  ~Redirected() {
+    dup2(saved_, fd_);
+    close(saved_);
+  }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+
+ private:
+  const int fd_;
+  const int saved_;
+};
+
 }  // namespace
 
 TEST_SUITE_BEGIN("exec");
@@ -127,6 +147,8 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
   SUBCASE("of a lease that ran out") {}
   SUBCASE("of a lease that was given up") { given_up = true; }
   SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
+  const TemporaryFolder dir;
+  const Redirected standard_error{STDERR_FILENO, dir / "errors"};
   const Instant deadline = boot_now() + 300ms;
   MiniDaemon daemon{[&](Rig& rig) {
                       rig.board.add_in_process_job(0);
@@ -139,6 +161,8 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
   CHECK(boot_now() >= deadline + 200ms);
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(eventually(
+      [&] { return contents(dir / "errors").starts_with("lictor: the lease is lost"); }));
 }
 
 TEST_CASE("a daemon whose own jobs ended within the grace lives") {
