@@ -38,13 +38,13 @@ struct ClientOptions {
 struct NewTask {
   std::string type{};  ///< taskType: picks the executor
   std::string id{};    ///< empty: a new one is made, ordered by time
-  nlohmann::json parameters = nlohmann::json::object();  ///< taskPara, in UTF-8
+  nlohmann::json parameters = nlohmann::json::object();  ///< taskPara, in UTF-8, 512 levels at most
   std::optional<WallTime> time{};                        ///< its place in the order; default: now
   std::optional<WallTime> execute_at{};                  ///< not before
   std::optional<WallTime> expire_at{};                   ///< a dead letter if not started by then
   std::string serial_key{};  ///< tasks of one key run one after the other; empty: none
   std::optional<std::uint32_t> max_attempts{};
-  std::optional<Duration> timeout{};  ///< of an attempt
+  std::optional<Duration> timeout{};  ///< of an attempt; 0: none, whatever its executor has
 };
 
 struct Submitted {

@@ -126,9 +126,13 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
                                        printable(name) + "\"; it has " + names_of(config));
 }
 
+Mode daemon_mode(const Registry& registry) {
+  return registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
+}
+
 Result<int> run(const Invocation& invocation, const RunCommand& command, const Registry& registry,
                 cli::Console& console) {
-  const Mode mode = registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
+  const Mode mode = daemon_mode(registry);
   auto config = load(load_request(invocation, mode));
   if (!config) return tl::unexpected(config.error());
   add_registered(*config, registry);
@@ -156,13 +160,14 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   return cli::kDone;
 }
 
-Result<int> check(const Invocation& invocation, cli::Console& console) {
+Result<int> check(const Invocation& invocation, const Registry& registry, cli::Console& console) {
   cli::CheckOptions options;
-  const auto config = load(load_request(invocation, Mode::kClient));
+  auto config = load(load_request(invocation, Mode::kClient));
   if (!config) {
     options.error = config.error();
     return cli::check(console, options, invocation.json);
   }
+  add_registered(*config, registry);
   options.file = config->file;
   options.warnings = config->warnings;
   options.consul = config->consul.options;
@@ -181,7 +186,7 @@ Result<int> check(const Invocation& invocation, cli::Console& console) {
     options.queues.push_back({target->queue, target->layout, like.options, like.session_checks});
   }
   if (options.serves) {
-    const auto for_daemon = load_config(load_request(invocation, Mode::kDaemon));
+    const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));
     if (!for_daemon) options.daemon_error = for_daemon.error();
     options.state_dir = config->state_dir;
     options.state_dir_exposure = state_dir_exposure(config->state_dir);
@@ -284,7 +289,7 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
           return run_dev(
               command, request, registry, [&] { return load_config(request); }, console);
         } else if constexpr (std::is_same_v<Type, CheckCommand>) {
-          return check(invocation, console);
+          return check(invocation, registry, console);
         } else if constexpr (std::is_same_v<Type, VersionCommand>) {
           return cli::version(console, invocation.json);
         } else {

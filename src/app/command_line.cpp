@@ -155,7 +155,7 @@ class CommandLine {
  public:
   CommandLine() {
     app_.formatter(std::make_shared<HelpFormatter>());  // before the commands, which inherit it
-    app_.description("Runs the tasks that Consul holds: once each, in order, one host at a time.");
+    app_.description("Runs the tasks that Consul holds, in order, one host at a time.");
     app_.require_subcommand(1);
     app_.set_help_flag("-h,--help", "Say this");
     app_.footer(kFooter);

@@ -81,6 +81,11 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
 }
 
 Result<std::string> to_result(const json& value) {
+  if (wire::is_deeper(value)) {
+    return fail(ErrorCode::kInvalid, "result: expected at most " +
+                                         std::to_string(wire::kMaxJsonDepth) +
+                                         " levels of arrays and objects, got more");
+  }
   std::string text;
   try {
     text = value.dump();

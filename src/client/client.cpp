@@ -245,6 +245,7 @@ Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& p
   return client::purge_letters(impl_->queue, filter, progress);
 }
 Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
+  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
   return client::follow(impl_->queue, id, options);
 }
 Result<bool> Client::pause(const std::string& reason, const std::string& by) {

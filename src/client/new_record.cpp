@@ -35,6 +35,10 @@ Result<void> check_size(const std::string& record) {
 }
 
 Result<std::string> text_of(const nlohmann::json& parameters) {
+  if (wire::is_deeper(parameters)) {
+    return refuse("parameters", "expected at most " + std::to_string(wire::kMaxJsonDepth) +
+                                    " levels of arrays and objects, got more");
+  }
   try {
     return parameters.dump();
   } catch (const nlohmann::json::type_error&) {
@@ -125,7 +129,11 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.expire_at = task.expire_at;
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;
   fields.max_attempts = task.max_attempts;
-  if (task.timeout) fields.timeout = format_duration(*task.timeout);
+  if (task.timeout) {
+    if (*task.timeout < Duration::zero()) return refuse("timeout", "expected none below zero");
+    // Rounded to zero it would be none.
+    fields.timeout = format_duration(std::chrono::ceil<std::chrono::microseconds>(*task.timeout));
+  }
   return make_record(fields);
 }
 

@@ -210,6 +210,13 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
+bool is_deeper(const json& value, std::size_t max_depth) {
+  if (!value.is_structured()) return false;
+  return max_depth == 0 || std::any_of(value.begin(), value.end(), [&](const json& inner) {
+           return is_deeper(inner, max_depth - 1);
+         });
+}
+
 void append_quoted(std::string& to, std::string_view text) {
   if (is_plain_in_json(text)) {
     to += '"';

@@ -65,6 +65,9 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 
+/// Whether there are more than `max_depth` arrays and objects within one another.
+[[nodiscard]] bool is_deeper(const nlohmann::json& value, std::size_t max_depth = kMaxJsonDepth);
+
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);
 /// The same, added to `to`.

@@ -14,6 +14,11 @@ start_consul
 install -m 644 examples/custom-executor/lictor.json "$dir/lictor.json"
 start daemon.log "$program" run --config "$dir/lictor.json"
 
+# It knows of itself what is registered in it: a queue needs no executors of its own.
+echo '{"queues": [{"name": "a"}, {"name": "b", "executors": {"Greet": {"cpp": "Greet"}}}]}' \
+  >"$dir/two.json"
+"$program" check --config "$dir/two.json"
+
 "$program" submit CountWords --para file=examples/custom-executor/lictor.json --wait --wait-timeout 60s
 grep -q "words in .*lictor.json.* (attempt 1, token " "$dir/daemon.log"
 

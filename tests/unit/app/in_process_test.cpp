@@ -140,6 +140,17 @@ TEST_CASE("writes and results that Consul cannot take fail the attempt") {
         "result: expected strings in UTF-8, got other bytes");
   check(Run{[](const Context&) { return JobResult::done(std::string(600'000, 'x')); }}.exit,
         "result: expected at most 524288 bytes, got 600002");
+  for (const std::size_t levels : {513, 200'000}) {
+    check(Run{[&](const Context&) {
+            return JobResult::done(
+                nlohmann::json::parse(std::string(levels, '[') + std::string(levels, ']')));
+          }}.exit,
+          "result: expected at most 512 levels of arrays and objects, got more");
+  }
+  const Run deep{[](const Context&) {
+    return JobResult::done(nlohmann::json::parse(std::string(512, '[') + std::string(512, ']')));
+  }};
+  CHECK(deep.exit.ending == exec::Ending::kDone);
 }
 
 TEST_CASE("writes may come from many threads") {

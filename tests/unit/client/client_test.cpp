@@ -1,14 +1,18 @@
 #include "client/client.h"
 
+#include <chrono>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
 namespace {
 
+using namespace std::chrono_literals;
 using http::Delivery;
 using test::contains;
 using test::reply;
@@ -48,8 +52,37 @@ TEST_CASE("what cannot be a task is refused before anything is sent") {
     CHECK(contains(refused.error().message, "parameters: expected strings and names in UTF-8"));
   }
   CHECK(client.submit({.type = "T", .max_attempts = 0}).error().code == ErrorCode::kInvalid);
+  CHECK(client.submit({.type = "T", .timeout = -1ns}).error().code == ErrorCode::kInvalid);
+  for (const std::size_t levels : {513, 200'000}) {
+    NewTask task{.type = "T"};
+    task.parameters = nlohmann::json::parse(std::string(levels, '[') + std::string(levels, ']'));
+    const auto refused = client.submit(task);
+    REQUIRE_FALSE(refused);
+    CHECK(contains(refused.error().message, "parameters: expected at most 512 levels"));
+  }
   CHECK(client.submit_record("not json").error().code == ErrorCode::kInvalid);
   CHECK(consul.asked.empty());
+}
+
+TEST_CASE("no task has an empty id, and the folder's is none") {
+  test::FakeConsul consul{{}};
+  auto client = client_of(consul);
+  for (const char* id : {"", "a/"}) {
+    CHECK(client.show(id).error().code == ErrorCode::kInvalid);
+    CHECK(client.cancel(id).error().code == ErrorCode::kInvalid);
+    CHECK(client.retry(id).error().code == ErrorCode::kInvalid);
+    CHECK(client.purge(id).error().code == ErrorCode::kInvalid);
+    CHECK(client.wait(id).error().code == ErrorCode::kInvalid);
+  }
+}
+
+TEST_CASE("a time-out that is shorter than what a record can say is not none") {
+  test::FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9))}};
+  auto client = client_of(consul);
+  REQUIRE(client.submit({.type = "T", .id = "42", .timeout = 1ns}));
+  const auto body = nlohmann::json::parse(consul.asked.front().body);
+  const auto record = base64_decode(body[0]["KV"]["Value"].get<std::string>());
+  CHECK(contains(*record, R"("timeout":"0.001ms")"));
 }
 
 TEST_CASE("of many tasks each has its own outcome") {

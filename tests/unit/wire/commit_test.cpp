@@ -81,7 +81,9 @@ TEST_CASE("a job's writes that are nested without end are refused, not followed"
   CHECK_FALSE(error_of(deep).empty());
   CHECK_FALSE(error_of("[" + deep + "]").empty());
   CHECK_FALSE(error_of(R"([{"key": )" + deep + "}]").empty());
-  CHECK_FALSE(check_result(deep));
+  const auto refused = check_result(deep);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "expected at most 512 levels of arrays and objects, got more");
 }
 
 TEST_CASE("a result that is JSON but for its ends is refused, for it stands within an object") {
