@@ -22,10 +22,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kInterval = 10min;
+// What a file takes on the disk at least, with its name: most logs are a line.
+constexpr std::uint64_t kLeastSpace = 4096;
+
+std::uint64_t space_of(const struct stat& file) {
+  constexpr std::uint64_t kBlock = 512;  // of st_blocks, by POSIX
+  return std::max({static_cast<std::uint64_t>(file.st_blocks) * kBlock,
+                   static_cast<std::uint64_t>(file.st_size), kLeastSpace});
+}
 
 struct File {
   std::chrono::nanoseconds modified{};  // since the epoch
-  std::uint64_t size = 0;
+  std::uint64_t space = 0;
   std::size_t folder = 0;
   std::string name;
 };
@@ -56,7 +64,7 @@ class Pass {
   }
 
   Pruned prune(const LogLimits& limits, WallTime now, const ActiveLogs& active) {
-    for (const File& file : files_) pruned_.kept_bytes += file.size;
+    for (const File& file : files_) pruned_.kept_bytes += file.space;
     pruned_.kept = files_.size();
     const auto oldest = std::chrono::nanoseconds{now.time_since_epoch()} - limits.max_age;
     for (const File& file : files_) {
@@ -69,8 +77,8 @@ class Pass {
       }
       ++pruned_.removed;
       --pruned_.kept;
-      pruned_.removed_bytes += file.size;
-      pruned_.kept_bytes -= file.size;
+      pruned_.removed_bytes += file.space;
+      pruned_.kept_bytes -= file.space;
     }
     return std::move(pruned_);
   }
@@ -95,7 +103,7 @@ class Pass {
       }
       files_.push_back({std::chrono::seconds{info.st_mtim.tv_sec} +
                             std::chrono::nanoseconds{info.st_mtim.tv_nsec},
-                        static_cast<std::uint64_t>(info.st_size), index, entry->d_name});
+                        space_of(info), index, entry->d_name});
     }
   }
 

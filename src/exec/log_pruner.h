@@ -17,19 +17,19 @@ namespace lictor::exec {
 /// What output logs may take up.
 struct LogLimits {
   Duration max_age = std::chrono::hours{720};
-  std::uint64_t max_bytes = 1ULL << 30U;  ///< of all logs below the folder
+  std::uint64_t max_bytes = 1ULL << 30U;  ///< on the disk, of all logs below the folder
 };
 
 struct Pruned {
   std::size_t removed = 0;
-  std::uint64_t removed_bytes = 0;
+  std::uint64_t removed_bytes = 0;  ///< on the disk, where a file takes 4 kB at least
   std::size_t kept = 0;
   std::uint64_t kept_bytes = 0;
   std::string error;  ///< the first that could not be read or removed; empty: none
 };
 
 /// Removes from `<directory>/<queue>/` the logs that are older than the limit, then the oldest of
-/// the rest until their bytes fit; never the log of a running attempt, and nothing but regular
+/// the rest until they fit; never the log of a running attempt, and nothing but regular
 /// files called *.log: symbolic links are not followed. Blocks on the file system.
 [[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
                                 const ActiveLogs& active);

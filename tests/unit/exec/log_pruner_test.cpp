@@ -56,9 +56,8 @@ TEST_CASE("logs that are too old go, in every queue's folder") {
   scene.add("r/3.1.3.log", 3h);
   const Pruned pruned = scene.prune(2h, 1'000'000);
   CHECK(pruned.removed == 2);
-  CHECK(pruned.removed_bytes == 20);
   CHECK(pruned.kept == 1);
-  CHECK(pruned.kept_bytes == 10);
+  CHECK(pruned.removed_bytes == 2 * pruned.kept_bytes);
   CHECK(pruned.error.empty());
   CHECK(scene.has("q/2.1.2.log"));
   CHECK_FALSE(scene.has("q/1.1.1.log"));
@@ -70,8 +69,10 @@ TEST_CASE("over the size, the oldest of all queues go first, until it fits") {
   scene.add("q/new.1.3.log", 1min, 100);
   scene.add("r/oldest.1.1.log", 3min, 100);
   scene.add("q/older.1.2.log", 2min, 100);
-  CHECK(scene.prune(1000h, 300).removed == 0);
-  CHECK(scene.prune(1000h, 299).removed == 1);
+  const std::uint64_t all = scene.prune(1000h, 1'000'000'000).kept_bytes;
+  CHECK(all >= 3 * 4096);  // on the disk, where most of it is room for more
+  CHECK(scene.prune(1000h, all).removed == 0);
+  CHECK(scene.prune(1000h, all - 1).removed == 1);
   CHECK_FALSE(scene.has("r/oldest.1.1.log"));
   CHECK(scene.prune(1000h, 0).removed == 2);
 }
