@@ -107,8 +107,8 @@ struct BulkResult {
     std::string id;
     Error error;  ///< kTimeout: nobody can tell whether it was done; with any other it was not
   };
-  std::vector<TaskInfo> tasks;  ///< as they were when it was done to them
-  std::vector<Refusal> refused;
+  std::vector<TaskInfo> tasks;   ///< as they were when it was done to them
+  std::vector<Refusal> refused;  ///< what was gone by its turn is in neither
 };
 
 /// How far something has come that takes longer. Must not throw.

@@ -81,10 +81,8 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
 }
 
 Result<std::string> to_result(const json& value) {
-  if (wire::is_deeper(value)) {
-    return fail(ErrorCode::kInvalid, "result: expected at most " +
-                                         std::to_string(wire::kMaxJsonDepth) +
-                                         " levels of arrays and objects, got more");
+  if (const auto checked = wire::check_depth(value); !checked) {
+    return fail(checked.error().code, "result: " + checked.error().message);
   }
   std::string text;
   try {

@@ -35,9 +35,8 @@ Result<void> check_size(const std::string& record) {
 }
 
 Result<std::string> text_of(const nlohmann::json& parameters) {
-  if (wire::is_deeper(parameters)) {
-    return refuse("parameters", "expected at most " + std::to_string(wire::kMaxJsonDepth) +
-                                    " levels of arrays and objects, got more");
+  if (const auto checked = wire::check_depth(parameters); !checked) {
+    return refuse("parameters", checked.error().message);
   }
   try {
     return parameters.dump();

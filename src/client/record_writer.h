@@ -20,9 +20,9 @@ namespace lictor::client {
 /// Writes many new records, several transactions at a time, and yet in their order: each
 /// transaction reads the last record of the one before and is refused while that is not there.
 /// A leader that starts tasks as they come never sees a later one without the earlier ones. Where
-/// any order will do, nothing is read, and more are under way; so they are while the queue is at
-/// rest, since nobody starts anything: each transaction is refused then when that has changed, and
-/// from there on the order is kept.
+/// any order will do, they do not read one another, and more are under way. So they are while the
+/// queue is at rest, since nobody starts anything: each transaction is refused then when that has
+/// changed, and from there on the order is kept, if it matters.
 ///
 /// Tasks start by their times, then by their creation, then by their keys. Those of one transaction
 /// are created together. So the times that were made for tasks are made such that the keys of

@@ -38,7 +38,7 @@ struct Attempt {
   Instant claimed_at{};
   Instant held_since{};
   Instant started_at{};
-  Instant timeout_at = Instant::max();
+  Instant timeout_at = Instant::max();  // once it is to stop: when it should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
   bool look_again = false;              // the key changed while we were settling it
   std::optional<WallTime> early_until;  // claimed ahead, and not started: it is due then

@@ -23,7 +23,7 @@ constexpr Duration kRefusedRetry = 5s;
 constexpr Duration kEndsWithin = 1s;
 constexpr const char* kExpired = "expireAt passed before it was started";
 
-const char* reason_text(Attempt::StopReason reason) {
+const char* text_of(Attempt::StopReason reason) {
   switch (reason) {
     case Attempt::StopReason::kWithdrawn:
       return "withdrawn";
@@ -114,7 +114,7 @@ void Queue::stop_timed_out(Instant now, Effects& out) {
     }
     attempts_.set_timeout(*attempt, Instant::max());
     out.emplace_back(Fact{Fact::Kind::kGoesOn, attempt->task->key, attempt->task->stamp.attempt,
-                          attempt->token, reason_text(attempt->stop), now - attempt->started_at});
+                          attempt->token, text_of(attempt->stop), now - attempt->started_at});
   }
 }
 

@@ -7,12 +7,16 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 namespace lictor::exec {
 namespace {
 
 // A thread that has had nothing to do for so long is not among the few that do it all.
 constexpr std::chrono::seconds kShortRest{5};
+
+// What a job says of its failure may be of any length, and is logged. A record keeps 2,000 bytes.
+constexpr std::size_t kMostOfError = 4'000;
 
 thread_local const FunctionRunner* works_for = nullptr;
 
@@ -143,6 +147,9 @@ void FunctionRunner::run(Job& job) {
     exit.ending = Ending::kRetry;
     exit.error = "an exception that is no std::exception";
   }
+  if (exit.error.size() > kMostOfError) exit.error = excerpt(exit.error, kMostOfError);
+  const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
+  if (failed && exit.error.empty()) exit.error = "it gave no reason";
   finish(job, std::move(exit));
 }
 

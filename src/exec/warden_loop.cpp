@@ -226,12 +226,14 @@ void WardenLoop::check_leases(Instant now) {
 }
 
 void WardenLoop::kill_daemon() {
+  bool sent = false;
   if (daemon_) {
-    syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0);
+    sent = syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0) == 0;
   } else if (getppid() == daemon_pid_) {  // else it is gone, and its number may be another's
-    kill(daemon_pid_, SIGKILL);
+    sent = kill(daemon_pid_, SIGKILL) == 0;
   }
-  if (std::exchange(told_of_kill_, true)) return;
+  // What has died of itself keeps its jobs on the board.
+  if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
   tell(
       "lictor: the lease is lost, and jobs in the daemon did not end within kill_grace: the daemon "
       "was killed, which alone ends them\n");

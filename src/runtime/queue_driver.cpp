@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
 #include "wire/commit.h"
@@ -44,20 +43,13 @@ bool is_about_jobs(const core::Effect& effect) {
          std::holds_alternative<core::EndLease>(effect);
 }
 
-// What a job in C++ says of its failure may be of any length; a record keeps half of this.
-constexpr std::size_t kMaxErrorBytes = 4'000;
-
 // What a job handed over is looked at here, off the loop's thread: nonsense fails the attempt.
 core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
                         exec::Exit exit) {
   core::JobExited event;
   event.attempt = exit.attempt;
   event.ending = to_core(exit.ending);
-  event.error = exit.error.size() > kMaxErrorBytes ? excerpt(exit.error, kMaxErrorBytes)
-                                                   : std::move(exit.error);
-  const bool failed =
-      exit.ending == exec::Ending::kRetry || exit.ending == exec::Ending::kPermanent;
-  if (failed && event.error.empty()) event.error = "it gave no reason";
+  event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
   event.retry_after = exit.retry_after;
   if (event.ending != core::JobEnding::kDone) return event;

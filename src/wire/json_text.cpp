@@ -80,6 +80,13 @@ bool is_deeper(std::string_view text, std::size_t max_depth) {
   return false;
 }
 
+bool is_deeper(const json& value, std::size_t max_depth) {
+  if (!value.is_structured()) return false;
+  return max_depth == 0 || std::any_of(value.begin(), value.end(), [&](const json& inner) {
+           return is_deeper(inner, max_depth - 1);
+         });
+}
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // What value() has to look at in an object or an array.
@@ -210,11 +217,10 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
-bool is_deeper(const json& value, std::size_t max_depth) {
-  if (!value.is_structured()) return false;
-  return max_depth == 0 || std::any_of(value.begin(), value.end(), [&](const json& inner) {
-           return is_deeper(inner, max_depth - 1);
-         });
+Result<void> check_depth(const json& value) {
+  if (!is_deeper(value, kMaxJsonDepth)) return {};
+  return fail(ErrorCode::kInvalid, "expected at most " + std::to_string(kMaxJsonDepth) +
+                                       " levels of arrays and objects, got more");
 }
 
 void append_quoted(std::string& to, std::string_view text) {

@@ -65,8 +65,9 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 
-/// Whether there are more than `max_depth` arrays and objects within one another.
-[[nodiscard]] bool is_deeper(const nlohmann::json& value, std::size_t max_depth = kMaxJsonDepth);
+/// Of a value that was not parsed with a `max_depth`. Errors: kInvalid, more than kMaxJsonDepth
+/// arrays and objects within one another.
+[[nodiscard]] Result<void> check_depth(const nlohmann::json& value);
 
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);

@@ -153,6 +153,26 @@ TEST_CASE("an exception is a failure to be tried again") {
   CHECK(exits.of(AttemptId{2}).ending == Ending::kRetry);
 }
 
+TEST_CASE("what is said of a failure is cut, and that nothing is said is said") {
+  LeaseBoard board = std::move(LeaseBoard::create().value());
+  FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
+                          if (attempt.id == AttemptId{1}) {
+                            throw std::runtime_error{std::string(2'000'000, 'x')};
+                          }
+                          Exit exit{};
+                          exit.ending = Ending::kPermanent;
+                          return exit;
+                        },
+                        board,
+                        {}};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+  CHECK(exits.of(AttemptId{1}).error.size() == 4'000 + 3);
+  CHECK(exits.of(AttemptId{1}).error.ends_with("x..."));
+  CHECK(exits.of(AttemptId{2}).error == "it gave no reason");
+}
+
 TEST_CASE("what a function says of its progress can be asked for while it runs") {
   LeaseBoard board = std::move(LeaseBoard::create().value());
   std::latch said{1};
