@@ -262,6 +262,7 @@ struct Fact {
     kInFolder,
     kUnwritten,  // the lead is over before its end is known to be written
     kDoneLate,   // after its time-out; kDone follows
+    kResultVoid,  // the task was rewritten while its job ran: nothing of this run is written
     kGoesOn,     // it was asked to stop, and its time for that is over; text: why it was asked
   };
   Kind kind;

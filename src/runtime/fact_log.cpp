@@ -48,6 +48,10 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "done"};
     case Kind::kDoneLate:
       return {Level::kWarn, "its job went on after its time-out and ended well, so it is done"};
+    case Kind::kResultVoid:
+      return {Level::kWarn,
+              "the task was rewritten while its job ran: nothing of this run is written, and the "
+              "task runs again as it is now"};
     case Kind::kGoesOn:
       return {Level::kWarn,
               "its job was asked to stop, and goes on after kill_grace; it keeps its slot until it "

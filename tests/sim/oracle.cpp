@@ -235,7 +235,7 @@ void Oracle::check_restamp(const Daemon& daemon, const RestampOp& op) {
 }
 
 void Oracle::check_bounds(const Daemon& daemon) {
-  const Queue::Held held = daemon.queue->held();
+  const Queue::Stats held = daemon.queue->stats();
   const QueueOptions& options = daemon.options;
   const std::size_t keys = latest_.size();
   const auto bound = [&](std::size_t is, std::size_t most, const char* what) {

@@ -335,7 +335,11 @@ void Simulation::heal() {
   const auto& store = cluster_.store;
   if (!cluster_.run_until([&] { return store.task_keys().empty(); }, kSettles) && !failed()) {
     std::string left = "not ended although nothing fails any more:";
-    for (const auto& key : store.task_keys()) left += ' ' + key;
+    for (const auto& key : store.task_keys()) {
+      left += ' ' + key;
+      if (Daemon* leader = cluster_.leader(); leader != nullptr)
+        left += " (" + leader->queue->state_text(key) + ')';
+    }
     cluster_.violation(left);
   }
   oracle_.check_books();

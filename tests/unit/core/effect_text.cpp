@@ -100,7 +100,7 @@ std::string fact_name(Fact::Kind kind) {
                                      "store trouble",   "paused",         "control unreadable",
                                      "resumed",         "no executor",    "result left out",
                                      "unnameable",      "in a folder",    "unwritten",
-                                     "done late",       "goes on"};
+                                     "done late",       "result void",    "goes on"};
   static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kGoesOn) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
