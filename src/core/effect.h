@@ -193,13 +193,11 @@ class Ops {
   std::vector<std::shared_ptr<const Op>> ops_;
 };
 
-/// One transaction, fenced by check-session on the leader key. With `plain`, a single operation on
-/// a record too large for a transaction: by CAS alone, right after a proof of leadership.
+/// One transaction, fenced by check-session on the leader key.
 struct Commit {  // Committed
   RequestId request;
   std::string session;
   Ops ops;
-  bool plain = false;
 };
 
 /// No longer waited for; its reply, if it comes, is ignored.
@@ -250,7 +248,7 @@ struct Fact {
     kLost,
     kWithdrawn,
     kChanged,
-    kTooLarge,
+    kTooLarge,  // text: its size, and the most that a transaction holds
     kDenied,
     kStoreTrouble,
     kPaused,

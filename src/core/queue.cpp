@@ -61,18 +61,14 @@ void Queue::pump(Instant now, Effects& out) {
       give_back_held(now, out);
     }
     commits_.set_urgency(urgency(now));
-    const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
     std::size_t before = 0;
     do {  // what was sent makes room for more, while transactions in flight are allowed
       claim_next(now, out);
       prune(now);
       before = out.size();
-      commits_.send(now, lease_.session(), proof, out);
+      commits_.send(now, lease_.session(), out);
     } while (out.size() != before);
     listing_.on_time(now, busy(), quiet_at(), out);
-    if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
-      lease_.ask_proof(now, out);
-    }
   } else if (drain_ != Drain::kNone && now >= drain_give_up_) {
     finish_drain(now, out);
   }

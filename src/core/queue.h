@@ -130,6 +130,7 @@ class Queue {
   void correct_retries(Instant now);
   void mark_folder(Instant now, bool is_there);
   void tell_folders(const TasksListed& listed, bool all, Effects& out);
+  void leave_too_large(const std::string& key, std::uint64_t index, std::string why, Effects& out);
   [[nodiscard]] bool leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out);
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
   [[nodiscard]] std::string_view executor_of(const Task& task) const;
@@ -211,6 +212,7 @@ class Queue {
   struct LeftAlone {
     std::uint64_t index = 0;
     Reason::Kind why = Reason::Kind::kTooLarge;
+    std::string text;
   };
   std::map<std::string, LeftAlone, std::less<>> left_alone_;
   std::size_t new_tasks_ = 0;  // that the reading at hand told of

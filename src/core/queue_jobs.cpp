@@ -14,9 +14,6 @@ namespace {
 constexpr std::size_t kManyStarts = 8;
 constexpr Duration kGather = 200us;
 
-// What a dead letter holds beside record and output: a reason, an error of up to 2 kB before it is
-// escaped, names and numbers.
-constexpr std::size_t kDeadLetterBytes = 5'000;
 // A task that may not be written is tried again then; meanwhile it holds up no other.
 constexpr Duration kRefusedRetry = 5s;
 // Whoever is killed at the end of kill_grace has ended by then, and the news of it is here.
@@ -341,12 +338,10 @@ void Queue::bury(Instant now, Attempt& attempt, std::string reason, std::string 
   op.stamp = task.stamp;
   op.reason = std::move(reason);
   op.error = std::move(error);
-  // A dead letter must fit into a value; what counts in it is the record. A byte of the tail is up
-  // to six in JSON.
-  const bool fits =
-      task.record->size() + kDeadLetterBytes + 6 * tail.size() <= options_.max_value_bytes;
-  if (fits) op.output_tail = std::move(tail);
+  op.output_tail = std::move(tail);
   op.at = wall(now);
+  // What counts in a dead letter is the record.
+  if (!op.output_tail.empty() && !commits_.fits(op)) op.output_tail.clear();
   commits_.add(now, {Purpose::kBury, std::move(op), task.stamp.claim});
   attempts_.set_state(attempt, Attempt::State::kSettling);
 }

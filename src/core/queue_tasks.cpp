@@ -65,11 +65,9 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   if (mutant(Mutant::kForgetOrphan) && task.stamp.taken) return;
   const auto known = schedule_.version(task.key);
   if (known && *known >= task.modify_index) return;
-  if (task.record->size() + kClaimBytes > options_.max_value_bytes) {
-    left_alone_[task.key] = {task.modify_index};
+  if (std::string why = commits_.too_large(task); !why.empty()) {
     forget(task.key);
-    out.emplace_back(Fact{Fact::Kind::kTooLarge, task.key, 0, 0, {}, {}});
-    return;
+    return leave_too_large(task.key, task.modify_index, std::move(why), out);
   }
   const TypePolicy* policy = policy_of(task);
   if (policy == nullptr && !told_no_executor_.contains(task.type)) {
@@ -90,6 +88,13 @@ void Queue::take_in(Instant now, const Task& task, Effects& out) {
   auto taken = std::make_shared<Task>(task);
   correct_retry(now, *taken);
   schedule_.put(std::move(taken), policy != nullptr, options_.serialize_retries);
+}
+
+// Claimed, it could not be ended in one fenced transaction.
+void Queue::leave_too_large(const std::string& key, std::uint64_t index, std::string why,
+                            Effects& out) {
+  out.emplace_back(Fact{Fact::Kind::kTooLarge, key, 0, 0, why, {}});
+  left_alone_[key] = {index, Reason::Kind::kTooLarge, std::move(why)};
 }
 
 // Of a hundred thousand tasks for tomorrow each would take a kilobyte.
@@ -150,11 +155,8 @@ void Queue::take_in(Instant now, const BadRecord& record, Effects& out) {
   const auto known = schedule_.version(record.key);
   if (known && *known >= record.modify_index) return;  // an answer that came late
   forget(record.key);
-  // In a dead letter its bytes stand in base64 at worst.
-  if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
-    left_alone_[record.key] = {record.modify_index};
-    out.emplace_back(Fact{Fact::Kind::kTooLarge, record.key, 0, 0, record.error, {}});
-    return;
+  if (std::string why = commits_.too_large(record); !why.empty()) {
+    return leave_too_large(record.key, record.modify_index, std::move(why), out);
   }
   burying_[record.key] = record.modify_index;
   BuryOp op;
@@ -213,7 +215,7 @@ void Queue::tell_folders(const TasksListed& listed, bool all, Effects& out) {
 // none. True: so it is with `key`, which was listed with `index` and is not there.
 bool Queue::leave_if_unnameable(const std::string& key, std::uint64_t index, Effects& out) {
   if (key.find("\xef\xbf\xbd") == std::string::npos) return false;
-  left_alone_[key] = {index, Reason::Kind::kUnnameable};
+  left_alone_[key] = {index, Reason::Kind::kUnnameable, {}};
   out.emplace_back(Fact{Fact::Kind::kUnnameable, key, 0, 0, {}, {}});
   return true;
 }

@@ -17,7 +17,7 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
   if (const Attempt* attempt = attempts_.find(key)) {
     why_attempt(now, *attempt, reasons);
   } else if (const auto it = left_alone_.find(key); it != left_alone_.end()) {
-    reasons.push_back({it->second.why});
+    reasons.push_back({.kind = it->second.why, .text = it->second.text});
   } else if (burying_.contains(key)) {
     reasons.push_back({Kind::kBurying});
   } else if (const auto task = schedule_.find(key)) {
