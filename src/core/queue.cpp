@@ -53,18 +53,14 @@ void Queue::work(Instant now, Effects& out) {
   dispatcher_.start_next(now, mode, out);
   commits_.set_urgency(dispatcher_.urgency(now, mode));
   mark_missing(now);
-  const Instant proof = mode.trusted ? lease_.last_proof() : Instant::min();
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed
     dispatcher_.claim_next(now, mode, lease_.session(), out);
     prune(now);
     before = out.size();
-    commits_.send(now, lease_.session(), proof, out);
+    commits_.send(now, lease_.session(), out);
   } while (out.size() != before);
   source_.on_time(now, dispatcher_.busy(), quiet_at(), out);
-  if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
-    lease_.ask_proof(now, out);
-  }
 }
 
 Dispatcher::Mode Queue::mode(bool trusted) const {

@@ -44,7 +44,7 @@ struct TaskEntry : KnownKey {
   std::shared_ptr<const BadRecord> bad;
   /// Rarely needed.
   struct Notes {
-    std::string refusal;                // why Consul refused its claim; of a refused task
+    std::string text;                   // why Consul refused its claim, or why it is too large
     std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
   };
   std::unique_ptr<Notes> notes;

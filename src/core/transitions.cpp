@@ -15,9 +15,6 @@ namespace {
 using S = TaskState;
 using Verdict = Commits::Verdict;
 
-// What a dead letter holds beside record and output: a reason, an error of up to 2 kB before it is
-// escaped, names and numbers.
-constexpr std::size_t kDeadLetterBytes = 5'000;
 // A task whose claim was refused is tried again then; meanwhile it holds up no other.
 constexpr Duration kRefusedRetry = 5s;
 // A job that is killed at the end of kill_grace has ended by then, and the news of it is here.
@@ -179,8 +176,9 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
 void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task,
                         Effects& out) {
   if (mutant(Mutant::kForgetOrphan) && task->stamp.taken) return;
-  if (task->record->size() + kClaimBytes > options_.max_value_bytes) {
-    return ignore(entry, S::kTooLarge, task->modify_index, {}, out);
+  // Claimed, it could not be ended in one fenced transaction.
+  if (const std::string why = commits_.too_large(*task); !why.empty()) {
+    return ignore(entry, S::kTooLarge, task->modify_index, why, out);
   }
   const bool startable = policy_of(*task) != nullptr;
   if (!startable) tell_no_executor(*task, out);
@@ -202,7 +200,7 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
     e.task = state == S::kDistant ? nullptr : std::move(task);
     if (!e.notes) return;
     // An earlier claim of ours can land on the version that it was made for alone.
-    e.notes->refusal.clear();
+    e.notes->text.clear();
     const bool not_started =
         e.task && e.task->stamp.claim && e.notes->not_started.contains(e.task->stamp.claim->nonce);
     if (!not_started) e.notes.reset();
@@ -210,9 +208,8 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
 }
 
 void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& out) {
-  // In a dead letter its bytes stand in base64 at worst.
-  if (record.record->size() / 3 * 4 + kClaimBytes > options_.max_value_bytes) {
-    return ignore(entry, S::kTooLarge, record.modify_index, record.error, out);
+  if (const std::string why = commits_.too_large(record); !why.empty()) {
+    return ignore(entry, S::kTooLarge, record.modify_index, why, out);
   }
   table_.update(entry, S::kUnreadable, [&](TaskEntry& e) {
     e.index = record.modify_index;
@@ -224,16 +221,17 @@ void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& 
 }
 
 void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
-                         const std::string& error, Effects& out) {
+                         const std::string& why, Effects& out) {
   table_.update(entry, state, [&](TaskEntry& e) {
     e.index = index;
     e.task.reset();
     e.notes.reset();
     e.bad.reset();
     e.newer_index = 0;
+    if (!why.empty()) e.note().text = why;
   });
   const auto kind = state == S::kTooLarge ? Fact::Kind::kTooLarge : Fact::Kind::kUnnameable;
-  tell(kind, entry, error, out);
+  tell(kind, entry, why, out);
 }
 
 // Producers name the types, without end if they like: rather tell one twice than keep them all.
@@ -413,7 +411,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
     remember_not_started(entry, settled.write.claim->nonce);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
       e.due = std::max(clock_.at(now + kRefusedRetry), e.due);
-      e.notes->refusal = settled.error;
+      e.notes->text = settled.error;
     });
     return;
   }
@@ -647,11 +645,9 @@ void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, s
   const Task& task = *entry.task;
   tell(Fact::Kind::kDead, entry, reason + ": " + error, out);
   BuryOp op = dead_letter(task, std::move(reason), std::move(error), clock_.at(now));
-  // A dead letter must fit into a value; what counts in it is the record. A byte of the tail is up
-  // to six in JSON.
-  const bool fits =
-      task.record->size() + kDeadLetterBytes + 6 * tail.size() <= options_.max_value_bytes;
-  if (fits) op.output_tail = std::move(tail);
+  op.output_tail = std::move(tail);
+  // What counts in a dead letter is the record.
+  if (!op.output_tail.empty() && !commits_.fits(op)) op.output_tail.clear();
   commits_.add(now, {Purpose::kBury, std::move(op), task.stamp.claim});
   table_.move(entry, S::kEnding);
 }

@@ -77,7 +77,7 @@ class Transitions : public TaskSource::Listener {
   void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out);
   void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
-  void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& error,
+  void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,
               Effects& out);
   void tell_no_executor(const Task& task, Effects& out);
   void tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,

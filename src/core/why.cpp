@@ -35,7 +35,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
       if (entry.due > clock_.at(now)) why_due_later(entry, reasons);
       return;
     case S::kTooLarge:
-      return reasons.push_back({Kind::kTooLarge});
+      return reasons.push_back({.kind = Kind::kTooLarge, .text = entry.notes->text});
     case S::kUnnameable:
       return reasons.push_back({Kind::kUnnameable});
     case S::kUnreadable:
@@ -82,7 +82,7 @@ void Dispatcher::why_queue(const Mode& mode, const std::string& paused_by,
 void Dispatcher::why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const {
   const Task& task = *entry.task;
   if (entry.state == S::kRefused) {
-    reasons.push_back({.kind = Kind::kRefused, .text = entry.notes->refusal, .until = entry.due});
+    reasons.push_back({.kind = Kind::kRefused, .text = entry.notes->text, .until = entry.due});
   } else if (entry.state == S::kRetrying) {
     reasons.push_back({.kind = Kind::kBackoff,
                        .text = task.stamp.error,

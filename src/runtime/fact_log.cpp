@@ -74,7 +74,8 @@ Wording wording_of(Kind kind) {
       return {Level::kDebug, "rewritten"};
     case Kind::kTooLarge:
       return {Level::kError,
-              "too large to be claimed; left where it is: delete it or make it smaller"};
+              "too large for one transaction, so it is never claimed; left where it is: write it "
+              "smaller or delete it"};
     case Kind::kDenied:
       return {Level::kError,
               "Consul refused for lack of rights (\"lictor check\" names the rule); trying again "

@@ -56,7 +56,7 @@ std::string op_text(const MarkOp& op) {
 }
 
 std::string text(const Commit& e) {
-  std::string line = e.plain ? "write plainly" : "commit";
+  std::string line = "commit";
   const char* separator = " ";
   for (const Op& op : e.ops) {
     line += separator;
