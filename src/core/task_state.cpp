@@ -63,7 +63,7 @@ bool may_become(TaskState from, TaskState to) {
     case S::kLeftover:
       return false;
     case S::kDeleted:
-      return is_placed(to) || to == S::kUnnameable || to == S::kDeleted;
+      return is_placed(to) || to == S::kUnnameable;
   }
   return false;
 }

@@ -1,0 +1,319 @@
+// README.md, "What becomes of a task": its tables name the core's states and no others, its arrows
+// are the core's, and each cell of what happens in which state is tried here.
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+#include "core/task_state.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+Cells split(const std::string& text, char at) {
+  Cells parts;
+  std::istringstream stream{text};
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(trimmed(part));
+  return parts;
+}
+
+// The rows of the table of the README that begins with `head`, heads first.
+std::vector<Cells> table_of_readme(const std::string& head) {
+  std::ifstream readme{LICTOR_README};
+  REQUIRE(readme);
+  std::vector<Cells> rows;
+  for (std::string line; std::getline(readme, line);) {
+    if (rows.empty() && !line.starts_with(head)) continue;
+    if (!line.starts_with("|")) break;
+    if (line.starts_with("| ---")) continue;
+    Cells cells = split(line, '|');
+    cells.erase(cells.begin());  // before the first bar
+    rows.push_back(std::move(cells));
+  }
+  REQUIRE(!rows.empty());
+  return rows;
+}
+
+const std::vector<TaskState>& all_states() {
+  static const std::vector<TaskState> states = [] {
+    std::vector<TaskState> all;
+    for (std::size_t i = 0; i < kTaskStates; ++i) all.push_back(static_cast<TaskState>(i));
+    return all;
+  }();
+  return states;
+}
+
+// One task, "1", that is in some state; another one, "0", may keep the only slot.
+struct World : Alone {
+  explicit World(QueueOptions options) : Alone(std::move(options)) {}
+
+  std::string state() { return daemon.queue ? daemon.queue->state_text("tasks/1") : "no daemon"; }
+  // What is to be seen of the task: the daemon's state, or what became of it in the store.
+  std::string outcome() {
+    if (cluster.store.dead.contains("dead/1")) return "dead letter: " + dead("dead/1").reason;
+    if (cluster.store.task("tasks/1") == nullptr) return "gone";
+    if (!daemon.queue || !daemon.queue->holds_lock()) {
+      const Stamp& stamp = cluster.store.task("tasks/1")->stamp;
+      return stamp.taken ? "stays, taken" : "stays";
+    }
+    return state();
+  }
+  void occupy() {
+    cluster.put("0");
+    cluster.run_for(100ms);
+  }
+  void put(std::function<void(Task&)> change = {}) {
+    Task& task = cluster.make("1");
+    if (expires) task.expire_at = cluster.wall() + 1h;
+    if (change) change(task);
+    cluster.store.put(task);
+    cluster.run_for(100ms);
+  }
+  bool expires = false;
+};
+
+using Setup = std::function<void(World&)>;
+using Happening = std::function<void(World&)>;
+
+const std::map<std::string, Setup>& setups() {
+  static const std::map<std::string, Setup> all{
+      {"ready",
+       [](World& w) {
+         w.occupy();
+         w.put();
+       }},
+      {"scheduled",
+       [](World& w) { w.put([&](Task& task) { task.execute_at = w.cluster.wall() + 2h; }); }},
+      {"claimed",
+       [](World& w) {
+         w.occupy();
+         w.put();
+       }},
+      {"running", [](World& w) { w.put(); }},
+      {"retrying",
+       [](World& w) {
+         w.put([](Task& task) { task.backoff = Backoff{2h, 2h, 1, 0}; });
+         w.cluster.end_job(w.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+         w.cluster.run_for(100ms);
+       }},
+      {"ending",
+       [](World& w) {
+         w.put();
+         w.cluster.fault = [](const Daemon&, const Effect& effect) {
+           return Fault{.out = finishes(effect, "tasks/1") ? Duration{500ms} : Duration{1ms}};
+         };
+         w.cluster.end_job(w.daemon, "tasks/1");
+         w.cluster.run_for(10ms);
+       }},
+  };
+  return all;
+}
+
+struct Row {
+  Happening happens;
+  std::map<std::string, std::string> outcomes;  // by state; none: the cell is empty
+  bool expires = false;
+};
+
+void rewrite(World& w) {
+  Task& task = w.cluster.make("1");
+  task.record = std::make_shared<const std::string>("rewritten");
+  if (w.state() == "scheduled") task.execute_at = w.cluster.wall() + 3h;
+  w.cluster.store.put(task);
+  w.cluster.run_for(1s);
+}
+
+const std::map<std::string, Row>& rows() {
+  static const std::map<std::string, Row> all{
+      {"its time comes",
+       {[](World& w) {
+          if (w.cluster.job("tasks/0") != nullptr) w.cluster.end_job(w.daemon, "tasks/0");
+          w.cluster.run_for(2h);
+        },
+        {{"ready", "running"},
+         {"scheduled", "running"},
+         {"claimed", "running"},
+         {"retrying", "running"}}}},
+      {"its job ends well, also after its time-out",
+       {[](World& w) {
+          w.cluster.end_job(w.daemon, "tasks/1");
+          w.cluster.run_for(1s);
+        },
+        {{"running", "gone"}}}},
+      {"its job fails, or times out",
+       {[](World& w) {
+          w.cluster.end_job(w.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+          w.cluster.run_for(100ms);
+        },
+        {{"running", "retrying"}}}},
+      {"its host cannot start it",
+       {[](World& w) {
+          w.cluster.end_job(w.daemon, "tasks/1", JobEnding::kNotStarted, "no memory");
+          w.cluster.run_for(100ms);
+        },
+        {{"running", "ready"}}}},
+      {"`expireAt` passes",
+       {[](World& w) {
+          w.cluster.run_for(1h + 1s);
+          if (w.state() != "claimed") return;
+          w.cluster.end_job(w.daemon, "tasks/0");
+          w.cluster.run_for(1s);
+        },
+        {{"ready", "dead letter: expired"},
+         {"scheduled", "dead letter: expired"},
+         {"claimed", "dead letter: expired"},
+         {"running", "running"},
+         {"retrying", "retrying"},
+         {"ending", "gone"}},
+        true}},
+      {"key deleted, `cancel`",
+       {[](World& w) {
+          w.cluster.store.remove("tasks/1");
+          w.cluster.run_for(1s);
+        },
+        {{"ready", "gone"},
+         {"scheduled", "gone"},
+         {"claimed", "gone"},
+         {"running", "gone"},
+         {"retrying", "gone"},
+         {"ending", "gone"}}}},
+      {"key rewritten",
+       {rewrite,
+        {{"ready", "ready"},
+         {"scheduled", "scheduled"},
+         {"claimed", "claimed"},
+         {"running", "running"},
+         {"retrying", "running"},
+         {"ending", "running"}}}},
+      {"owner killed",
+       {[](World& w) {
+          w.cluster.crash(w.daemon);
+          w.cluster.run_for(1s);
+        },
+        {{"ready", "stays"},
+         {"scheduled", "stays"},
+         {"claimed", "stays, taken"},
+         {"running", "stays, taken"},
+         {"retrying", "stays"},
+         {"ending", "gone"}}}},
+      {"lease lost",
+       {[](World& w) {
+          w.cluster.kill_session();
+          w.cluster.run_for(1s);
+        },
+        {{"ready", "stays"},
+         {"scheduled", "stays"},
+         {"claimed", "stays, taken"},
+         {"running", "stays, taken"},
+         {"retrying", "stays"},
+         {"ending", "stays, taken"}}}},
+      {"paused",
+       {[](World& w) {
+          w.cluster.store.control(true, {});
+          w.cluster.run_for(1s);
+        },
+        {{"ready", "ready"},
+         {"scheduled", "scheduled"},
+         {"claimed", "ready"},
+         {"running", "running"},
+         {"retrying", "retrying"},
+         {"ending", "gone"}}}},
+      {"daemon stopped, step-down",
+       {[](World& w) {
+          w.cluster.tell(w.daemon, StopRequested{});
+          w.cluster.run_for(100ms);
+          if (w.cluster.job("tasks/0") != nullptr) w.cluster.end_job(w.daemon, "tasks/0");
+          w.cluster.run_for(35s);
+        },
+        {{"ready", "stays"},
+         {"scheduled", "stays"},
+         {"claimed", "stays"},
+         {"running", "stays"},
+         {"retrying", "stays"},
+         {"ending", "gone"}}}},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("README: the states of a task are the core's, and so is what each becomes") {
+  const auto table = table_of_readme("| state | what it means |");
+  std::map<std::string, TaskState> by_name;
+  for (const TaskState state : all_states()) by_name.emplace(name_of(state), state);
+  std::set<std::string> told;
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    const std::string& name = table[i].at(0);
+    CAPTURE(name);
+    REQUIRE(by_name.contains(name));
+    CHECK(told.insert(name).second);
+    std::set<std::string> becomes;
+    for (const std::string& next : split(table[i].at(2), ',')) {
+      if (next.empty() || next == "-") continue;
+      if (next != "read anew") {
+        becomes.insert(next);
+        continue;
+      }
+      for (const char* placed : {"distant", "scheduled", "retrying", "ready", "no executor",
+                                 "too large", "unreadable"}) {
+        becomes.insert(placed);
+      }
+    }
+    std::set<std::string> expected;
+    for (const auto& [other, state] : by_name) {
+      if (may_become(by_name.at(name), state)) expected.insert(other);
+    }
+    CHECK(becomes == expected);
+  }
+  CHECK(told.size() == kTaskStates);
+}
+
+TEST_CASE("README: what becomes of a task, whatever happens in whichever state") {
+  const auto table = table_of_readme("| what happens | ready |");
+  const Cells& states = table.front();
+  CHECK(table.size() == rows().size() + 1);
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    const std::string& event = table[i].at(0);
+    CAPTURE(event);
+    REQUIRE(rows().contains(event));
+    const Row& row = rows().at(event);
+    for (std::size_t column = 1; column < states.size(); ++column) {
+      const std::string& state = states[column];
+      CAPTURE(state);
+      const bool told = column < table[i].size() && !table[i][column].empty();
+      REQUIRE(told == row.outcomes.contains(state));
+      if (!told) continue;
+      QueueOptions options = options_of("a");
+      if (state == "claimed") options.prefetch = 1;
+      World world{options};
+      world.expires = row.expires;
+      setups().at(state)(world);
+      REQUIRE(world.state() == state);
+      row.happens(world);
+      CHECK(world.outcome() == row.outcomes.at(state));
+    }
+  }
+}
+
+TEST_SUITE_END();
