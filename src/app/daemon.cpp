@@ -373,7 +373,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
-  auto board = exec::LeaseBoard::create();
+  auto board = exec::LeaseBoard::create(static_cast<exec::LeaseSlot>(config.queues.size()));
   if (!board) return refuse(board.error());
   auto warden = exec::start_warden(*board, lock->get());  // before there is any thread
   if (!warden) return refuse(warden.error());

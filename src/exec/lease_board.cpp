@@ -18,25 +18,26 @@ constexpr Duration kTooNear = std::chrono::milliseconds{1};
 
 }  // namespace
 
-Result<LeaseBoard> LeaseBoard::create() {
-  void* memory = mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE,
+Result<LeaseBoard> LeaseBoard::create(LeaseSlot slots) {
+  LICTOR_ASSERT(slots > 0);
+  void* memory = mmap(nullptr, sizeof(Slot) * slots, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return fail(ErrorCode::kFailed,
                 "cannot share memory with the warden: " + std::generic_category().message(errno));
   }
-  return LeaseBoard{new (memory) Slot[kSlots]{}};
+  return LeaseBoard{new (memory) Slot[slots]{}, slots};
 }
 
 LeaseBoard::LeaseBoard(LeaseBoard&& other) noexcept
-    : slots_(std::exchange(other.slots_, nullptr)) {}
+    : slots_(std::exchange(other.slots_, nullptr)), count_(other.count_) {}
 
 LeaseBoard::~LeaseBoard() {
-  if (slots_ != nullptr) munmap(slots_, sizeof(Slot) * kSlots);
+  if (slots_ != nullptr) munmap(slots_, sizeof(Slot) * count_);
 }
 
 LeaseBoard::Slot& LeaseBoard::at(LeaseSlot slot) const noexcept {
-  LICTOR_ASSERT(slot < kSlots);
+  LICTOR_ASSERT(slot < count_);
   return slots_[slot];
 }
 

@@ -29,14 +29,15 @@ inline constexpr LeaseSlot kNoLease = 0xffffffff;
 /// slot still run inside it. A lease that is given up keeps its deadline for what still runs.
 class LeaseBoard {
  public:
-  static constexpr LeaseSlot kSlots = 256;
-
-  /// Errors: kFailed, when the system gives no shared memory.
-  [[nodiscard]] static Result<LeaseBoard> create();
+  /// With a slot for each of a daemon's queue partitions. Errors: kFailed, when the system gives no
+  /// shared memory.
+  [[nodiscard]] static Result<LeaseBoard> create(LeaseSlot slots);
 
   LeaseBoard(LeaseBoard&& other) noexcept;
   LeaseBoard& operator=(LeaseBoard&&) = delete;
   ~LeaseBoard();
+
+  [[nodiscard]] LeaseSlot slots() const noexcept { return count_; }
 
   /// The lease of `slot` is trusted until `deadline`; what still runs at `deadline + grace` is
   /// killed. True when the warden has to be told, since it may not look at this slot by itself in
@@ -75,10 +76,11 @@ class LeaseBoard {
   // Two processes share them: an atomic that is a lock in disguise would lock nothing.
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-  explicit LeaseBoard(Slot* slots) : slots_(slots) {}
+  LeaseBoard(Slot* slots, LeaseSlot count) : slots_(slots), count_(count) {}
   [[nodiscard]] Slot& at(LeaseSlot slot) const noexcept;
 
   Slot* slots_;
+  LeaseSlot count_;
 };
 
 }  // namespace lictor::exec

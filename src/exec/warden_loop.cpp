@@ -209,7 +209,7 @@ void WardenLoop::obey(const LeaseChanged&, Packet&) { leases_changed_ = true; }
 // --- Ends
 
 void WardenLoop::check_leases(Instant now) {
-  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
     const Instant deadline = board_.deadline(number);
     if (deadline == Instant{} || now < deadline) continue;
 
@@ -389,7 +389,7 @@ void WardenLoop::send(const Report& report) {
 void WardenLoop::arm_timer() {
   const Instant now = boot_now();
   Instant next = Instant::max();
-  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
     const Instant deadline = board_.deadline(number);
     if (deadline == Instant{}) continue;
     for (const Instant wake : {deadline, after(deadline, board_.grace(number))}) {

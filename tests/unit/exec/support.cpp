@@ -104,7 +104,7 @@ std::vector<std::string> shell(std::string script, std::vector<std::string> argu
   return argv;
 }
 
-Rig::Rig(int lock_fd) : board(std::move(LeaseBoard::create().value())) {
+Rig::Rig(int lock_fd) : board(std::move(LeaseBoard::create(8).value())) {
   auto started = start_warden(board, lock_fd);
   REQUIRE(started.has_value());
   warden = started->pid;
