@@ -17,6 +17,7 @@
 #include "client/unnameable.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::cli {
 namespace {
@@ -325,10 +326,12 @@ class QueueCheck {
                    "a leader makes them dead letters; \"lictor show ID\" says what is wrong");
     }
     if (!large.empty()) {
-      report_.warn(name("tasks"),
-                   counted(large.size(), "record") + " too large to be claimed: " + some(large),
-                   "they are never run; write them smaller (Consul takes values up to 512 KiB), or "
-                   "delete them");
+      report_.warn(
+          name("tasks"),
+          counted(large.size(), "record") + " too large to be claimed: " + some(large),
+          "they are never run; write them smaller (one transaction holds records of up to " +
+              std::to_string(wire::record_limit(queue_.layout, queue_.layout.tasks_prefix)) +
+              " bytes, less what a longer key takes) or delete them");
     }
   }
 

@@ -23,11 +23,6 @@ Error in_doubt(const std::string& key, const Error& why) {
 
 // Nothing: applied; else which operation was refused.
 Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
-  if (planned.before) {
-    const auto created = queue.store.create({*planned.before});
-    if (!created) return tl::unexpected(created.error());
-    if (!created->existing.empty()) return std::optional<std::size_t>{1};
-  }
   const auto refused = queue.store.apply({planned.change});
   if (!refused) return tl::unexpected(refused.error());
   return refused->front();
@@ -88,8 +83,6 @@ class Bulk {
       auto planned = plan_.change(task);
       if (!planned) {
         refuse(task.id, std::move(planned.error()));
-      } else if (planned->before) {
-        alone(task.key, task.id);
       } else {
         add(std::move(task), std::move(planned->change));
       }
@@ -208,7 +201,7 @@ Store::Change removal(const std::string& key, std::uint64_t index) {
 }
 
 Result<PlannedChange> plan_removal(const TaskInfo& task) {
-  return PlannedChange{removal(task.key, task.modify_index), {}, {}};
+  return PlannedChange{removal(task.key, task.modify_index), {}};
 }
 
 Result<TaskInfo> change_one(const Queue& queue, const std::string& key, const Plan& plan) {

@@ -18,9 +18,7 @@ namespace lictor::client {
 
 struct PlannedChange {
   Store::Change change;  ///< its first operation checks that the key is as it was read
-  /// Too large for a transaction: created by itself before the change.
-  std::optional<Store::Record> before;
-  /// What it means that `before`, or an operation of `change` but the first, is refused.
+  /// What it means that an operation of `change` but the first is refused.
   std::string conflict;
 };
 

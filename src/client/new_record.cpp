@@ -8,10 +8,10 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
-#include "core/options.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 #include "wire/record.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
@@ -26,11 +26,14 @@ std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch
 
 constexpr std::size_t kMostPutIn = 120;  // id and time, and a type as they are
 
-Result<void> check_size(const std::string& record) {
-  static const std::size_t most = core::QueueOptions{}.max_value_bytes - core::kClaimBytes;
+// Under any queue whose keys are about as long: this is asked before it is known which one.
+Result<void> check_size(const std::string& id, const std::string& record) {
+  static const wire::Layout kLongest = wire::Layout::under(std::string(150, '/'), "");
+  const std::size_t most = wire::record_limit(kLongest, kLongest.task_key(id));
   if (record.size() <= most) return {};
   return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
-                                        " bytes, got " + std::to_string(record.size()) +
+                                        " bytes (what one transaction holds), got " +
+                                        std::to_string(record.size()) +
                                         "; put what is large elsewhere and name it");
 }
 
@@ -101,7 +104,8 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
   // What the daemon would say of it.
-  auto place = check_size(made.record).and_then([&] { return wire::check_record(made.record); });
+  auto place =
+      check_size(made.id, made.record).and_then([&] { return wire::check_record(made.record); });
   if (!place) return tl::unexpected(std::move(place.error()));
   made.place = *place;
   if (fields.made_time) made.made_time = {fields.task_time, time_at, !fields.execute_at};
@@ -193,7 +197,8 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   }
   task.record = record.take();
   // What the daemon would say of it.
-  auto place = check_size(task.record).and_then([&] { return wire::check_record(members); });
+  auto place =
+      check_size(task.id, task.record).and_then([&] { return wire::check_record(members); });
   if (!place) return tl::unexpected(std::move(place.error()));
   task.place = *place;
   if (without_time) task.made_time = {now, time_at, !has("executeAt")};

@@ -103,8 +103,7 @@ void RecordWriter::send() {
   first_gathered_ += next.records.size();
   const bool grows = std::exchange(earliest_, WallTime::max()) > latest_sent_;
   latest_sent_ = latest_added_;
-  // One that is too large for a transaction cannot look at another.
-  if (std::exchange(bytes_, 0) > Store::kMaxBatchBytes) return write_alone(std::move(next));
+  bytes_ = 0;
   // As many as are under way wait for their turn, or for the answer to an older one.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
   const bool needs_order = with_leader_ == Pace::kInOrder;
@@ -121,14 +120,6 @@ void RecordWriter::send() {
   last_key_ = next.records.back().key;
   pipeline_->add(Store::create_request(next.records, next.condition));
   sent_.push_back(std::move(next));
-}
-
-void RecordWriter::write_alone(Sent sent) {
-  while (!sent_.empty()) settle_oldest();
-  if (stopped_) return;
-  auto created = queue_.store.create(sent.records);
-  if (is_unavailable(created)) created = write_again(sent, std::move(created));
-  settle(sent, std::move(created));
 }
 
 void RecordWriter::settle_oldest() {

@@ -84,7 +84,6 @@ class RecordWriter {
   void go_on(Pace pace);
   void find_pace();
   void send();
-  void write_alone(Sent sent);
   void settle_oldest();
   void settle(const Sent& sent, Result<Store::Created> created);
   [[nodiscard]] Result<Store::Created> write_again(const Sent& sent,

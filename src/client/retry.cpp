@@ -9,6 +9,7 @@
 #include "client/change.h"
 #include "client/dead_letters.h"
 #include "client/task_info.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
@@ -30,13 +31,15 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
     planned.conflict = "task " + printable(id) + " exists in queue \"" + queue.name +
                        "\", so its dead letter " + printable(letter.id) + " was left as it is";
     planned.change = removal(letter.key, letter.modify_index);
-    Store::Record task{key, std::move(*record)};
-    if (Store::batch_bytes(task.key, task.value.size()) > Store::kMaxBatchBytes) {
-      planned.before = std::move(task);
-    } else {
-      planned.change.insert(planned.change.begin() + 1,
-                            {Store::Op::Verb::kCas, task.key, 0, std::move(task.value)});
+    if (const std::size_t most = wire::record_limit(queue.layout, key); record->size() > most) {
+      return fail(ErrorCode::kTooLarge, "dead letter " + printable(letter.id) + ": its record of " +
+                                            std::to_string(record->size()) +
+                                            " bytes is too large to be claimed (at most " +
+                                            std::to_string(most) +
+                                            "); submit the task anew, smaller");
     }
+    planned.change.insert(planned.change.begin() + 1,
+                          {Store::Op::Verb::kCas, key, 0, std::move(*record)});
     return planned;
   };
   return {view_letters_of(queue), change};

@@ -88,8 +88,8 @@ class Store {
   /// reading back.
   /// Errors: kUnavailable, nothing was written; kTimeout, nobody can tell.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
-  /// The two halves of it, but for a single large one: what is to be sent, and what follows from
-  /// the answer to that, which may take further requests. With a condition, one record fewer. Where
+  /// The two halves of it: what is to be sent, and what follows from the answer to that, which may
+  /// take further requests. With a condition, one record fewer. Where
   /// it is that a key is unchanged, it must be such that nobody takes records away while it holds:
   /// what is not there after a lost reply is written again then.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
@@ -154,7 +154,6 @@ class Store {
   [[nodiscard]] Result<void> take_in(const http::Response& response, Instant answered_at,
                                      const std::vector<Record>& records, bool conditional,
                                      std::vector<std::size_t>& left, Created& created);
-  [[nodiscard]] Result<Created> create_large(const Record& record);
   [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
                                              const Condition& condition,
                                              const http::Response& unanswered, Instant lost_at);

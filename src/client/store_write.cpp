@@ -94,10 +94,6 @@ bool Store::came_early(const http::Response& response) {
 }
 
 Result<Store::Created> Store::create(const std::vector<Record>& records) {
-  if (records.size() == 1 &&
-      batch_bytes(records.front().key, records.front().value.size()) > kMaxBatchBytes) {
-    return create_large(records.front());
-  }
   const http::Response response = transport_.perform(create_request(records, {}));
   return create_from(response, boot_now(), records, {});
 }
@@ -205,32 +201,6 @@ Result<void> Store::take_in(const http::Response& response, Instant answered_at,
   if (others.size() == left.size()) return tl::unexpected(store_error(doing, response));
   left = std::move(others);
   return {};
-}
-
-// Too large for a transaction, in which a value is in base64. A plain PUT tells no index; what it
-// is compared with later must be from before.
-Result<Store::Created> Store::create_large(const Record& record) {
-  const auto before = watch(record.key, 0, {});
-  if (!before) return tl::unexpected(before.error());
-  Created created;
-  created.index = before->index;
-  if (before->entry) {
-    created.existing.push_back(0);
-    return created;
-  }
-  const http::Response response = put(wire::kv_path(record.key) + "?cas=0", record.value);
-  if (replied(response, 200)) {
-    if (!response.body.starts_with("true")) created.existing.push_back(0);
-    return created;
-  }
-  if (!is_unknown(response)) {
-    return tl::unexpected(store_error("write " + shown(record.key), response));
-  }
-  const auto written = find_written({record}, {0}, response, boot_now());
-  if (!written) return tl::unexpected(written.error());
-  if (!*written) return tl::unexpected(lost(record.key, response));
-  created.index = **written;
-  return created;
 }
 
 // After a lost reply: the CreateIndex if the records are there, nothing if another one is in the

@@ -9,18 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
-#include "core/options.h"
 #include "core/task.h"
 #include "wire/json_text.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
 
 using nlohmann::json;
-
-bool too_large(std::size_t bytes) {
-  return bytes + core::kClaimBytes > core::QueueOptions{}.max_value_bytes;
-}
 
 // A daemon that was killed and is up again goes on under its old session; what it had claimed
 // before is lost all the same.
@@ -30,7 +26,6 @@ bool is_held(const core::Claim& claim, const Leader& leader) {
 }
 
 TaskState state_of(const core::Task& task, const Leader& leader, WallTime now) {
-  if (too_large(task.record->size())) return TaskState::kTooLarge;
   if (task.stamp.taken) {
     const bool held = task.stamp.claim && is_held(*task.stamp.claim, leader);
     return held ? TaskState::kRunning : TaskState::kOrphan;
@@ -95,16 +90,16 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
   core::StoredRecord stored = wire::read_record(layout, std::move(entry));
+  const std::size_t size = wire::record_size(stored);
+  const std::size_t most = wire::record_limit(layout, view.key);
   if (const auto* bad = std::get_if<core::BadRecord>(&stored)) {
-    // In a dead letter its bytes stand in base64 at worst.
-    const bool left_alone = too_large(bad->record->size() / 3 * 4);
-    view.state = left_alone ? TaskState::kTooLarge : TaskState::kUnreadable;
+    view.state = size > most ? TaskState::kTooLarge : TaskState::kUnreadable;
     view.error = bad->error;
     view.record = *bad->record;
     return view;
   }
   auto& task = std::get<core::Task>(stored);
-  view.state = state_of(task, leader, now);
+  view.state = size > most ? TaskState::kTooLarge : state_of(task, leader, now);
   view.time = task.execute_at ? task.execute_at : task.task_time;
   view.due = core::due_of(task);
   view.attempt = task.stamp.attempt;
@@ -119,7 +114,8 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
   if (view.state == TaskState::kTooLarge && view.error.empty()) {
-    view.error = std::to_string(view.record.size()) + " bytes: too large to be claimed";
+    view.error = std::to_string(size) + " bytes are too large to be claimed: a transaction holds " +
+                 std::to_string(most);
   }
   return view;
 }

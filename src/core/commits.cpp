@@ -50,19 +50,33 @@ void expect(Write& write, const StoredRecord& stored) {
 
 }  // namespace
 
+Commits::Commits(const QueueOptions& options, Requests& requests)
+    : options_(options), requests_(requests), fence_(options.costs->fence()) {}
+
 bool Commits::fits(const Op& op) const {
-  const Cost cost = cost_of(op);
-  return kFenceCost.operations + cost.operations <= options_.max_operations &&
-         kFenceCost.bytes + cost.bytes <= options_.max_transaction_bytes;
+  Cost cost = fence_;
+  cost += options_.costs->cost(op);
+  return cost.operations <= options_.max_operations && cost.bytes <= options_.max_transaction_bytes;
+}
+
+std::string Commits::too_large(const Task& task) const {
+  return too_large(task.key, task.record->size());
+}
+
+std::string Commits::too_large(const BadRecord& record) const {
+  return too_large(record.key, options_.costs->unreadable_size(*record.record));
+}
+
+std::string Commits::too_large(const std::string& key, std::size_t bytes) const {
+  const std::size_t most = options_.costs->record_limit(key, options_.max_transaction_bytes);
+  if (bytes <= most) return {};
+  return std::to_string(bytes) + " bytes; a transaction holds records of up to " +
+         std::to_string(most);
 }
 
 void Commits::add(Instant now, Write write) {
-  const Cost cost = cost_of(*write.op);
-  if (cost.bytes > options_.max_transaction_bytes) {
-    large_.push_back({std::move(write), now});
-  } else {
-    wait(now, {std::move(write), cost}, false);
-  }
+  const Cost cost = options_.costs->cost(*write.op);
+  wait(now, {std::move(write), cost}, false);
 }
 
 void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
@@ -76,19 +90,14 @@ void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
 
 bool Commits::is_full(std::size_t transactions) const {
   return waiting_.cost().operations >=
-             transactions * (options_.max_operations - kFenceCost.operations) ||
+             transactions * (options_.max_operations - fence_.operations) ||
          waiting_.cost().bytes >= transactions * options_.max_transaction_bytes;
 }
 
 bool Commits::has_room(Instant now) const {
-  return now >= hold_until_ && large_.empty() && doubtful_.empty() &&
+  return now >= hold_until_ && doubtful_.empty() &&
          in_flight_.size() < options_.transactions_in_flight &&
          !is_full(options_.transactions_in_flight - in_flight_.size());
-}
-
-std::optional<Instant> Commits::wants_proof_since() const {
-  if (large_.empty()) return std::nullopt;
-  return large_.front().since;
 }
 
 bool Commits::may_send(Instant now) const {
@@ -112,14 +121,14 @@ bool Commits::may_send(Instant now) const {
   return false;
 }
 
-void Commits::send(Instant now, const std::string& session, Instant last_proof, Effects& out) {
+void Commits::send(Instant now, const std::string& session, Effects& out) {
   if (now < hold_until_) return;
   while (may_send(now)) {
     Batch batch;
     batch.sent_at = now;
-    Commit commit{requests_.next(), session, {}, false};
+    Commit commit{requests_.next(), session, {}};
     commit.ops.reserve(std::min(waiting_.size(), options_.max_operations));
-    Cost cost = kFenceCost;
+    Cost cost = fence_;
     while (!waiting_.empty()) {
       const Cost& more = waiting_.front().cost;
       if (!commit.ops.empty() && (cost.operations + more.operations > options_.max_operations ||
@@ -132,19 +141,6 @@ void Commits::send(Instant now, const std::string& session, Instant last_proof, 
       batch.writes.push_back(std::move(item.write));
     }
     waiting_since_ = now;  // what is left
-    in_flight_.emplace(commit.request, std::move(batch));
-    out.emplace_back(std::move(commit));
-  }
-  // The proof must be newer than the wish to write: nothing else fences a plain write.
-  if (!large_.empty() && last_proof >= large_.front().since &&
-      in_flight_.size() < options_.transactions_in_flight) {
-    Commit commit{requests_.next(), session, {}, true};
-    commit.ops.push_back(large_.front().write.op);
-    Batch batch;
-    batch.sent_at = now;
-    batch.writes.push_back(std::move(large_.front().write));
-    large_.pop_front();
-    for (Large& large : large_) large.since = now + Duration{1};
     in_flight_.emplace(commit.request, std::move(batch));
     out.emplace_back(std::move(commit));
   }
@@ -171,11 +167,9 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       sort_failures(reply, batch, now, out, result);
       break;
     case Outcome::kUnknown:
-      if (!reply.error.empty()) {  // else a plain write that succeeded: its index is to be read
-        out.emplace_back(
-            Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
-        hold_until_ = now + kRetry;
-      }
+      out.emplace_back(
+          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
+      hold_until_ = now + kRetry;
       for (Write& write : batch.writes) {
         if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
@@ -284,12 +278,8 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {
   for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
-    const Cost cost = cost_of(*it->op);
-    if (cost.bytes > options_.max_transaction_bytes) {
-      large_.push_front({std::move(*it), now + Duration{1}});
-    } else {
-      wait(now, {std::move(*it), cost}, true);
-    }
+    const Cost cost = options_.costs->cost(*it->op);
+    wait(now, {std::move(*it), cost}, true);
   }
 }
 
@@ -343,7 +333,10 @@ void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result
     return;
   }
   const bool unchanged = index == expected_index(*write.op);
-  if (unchanged || (!claim && ours)) {
+  // Somebody wrote beside our claim, and so much that the task's end cannot be written any more.
+  const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(*write.op) &&
+                        std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
+  if (unchanged || (!claim && ours && !too_long)) {
     // Not carried out, or not yet: then this one is refused, and found to be done. A claim keeps
     // its turn so, which those behind it wait for. If somebody touched the record beside our claim,
     // the index moved on.
@@ -370,14 +363,13 @@ void Commits::clear(Effects& out) {
   read_ = {};
   in_flight_.clear();
   waiting_.clear();
-  large_.clear();
   doubtful_.clear();
   aside_.clear();
   hold_until_ = gather_until_ = Instant::min();
 }
 
 std::size_t Commits::writes() const {
-  std::size_t count = waiting_.size() + large_.size() + doubtful_.size() + aside_.size();
+  std::size_t count = waiting_.size() + doubtful_.size() + aside_.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;
 }

@@ -10,10 +10,7 @@
 //               |                    |
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
-//
-// A record too large for a transaction goes alone, by CAS, right after a proof of leadership.
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +19,7 @@
 
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/op_cost.h"
 #include "core/options.h"
 #include "core/requests.h"
 #include "core/write.h"
@@ -49,22 +47,22 @@ class Commits {
     bool not_leader = false;       // the fence refused
   };
 
-  Commits(const QueueOptions& options, Requests& requests)
-      : options_(options), requests_(requests) {}
+  Commits(const QueueOptions& options, Requests& requests);
 
   void add(Instant now, Write write);
-  /// Whether a transaction can hold `op` at all. What a finish carries must be seen to fit: only a
-  /// task, a delete and a dead letter can go alone.
+  /// Whether a transaction can hold `op` at all.
   [[nodiscard]] bool fits(const Op& op) const;
+  /// Why some write of the task's life does not fit into a transaction, so that it must not be
+  /// claimed: its size and the limit. Empty: each fits.
+  [[nodiscard]] std::string too_large(const Task& task) const;
+  [[nodiscard]] std::string too_large(const BadRecord& record) const;
 
   /// A transaction may be sent or gathered now, and there is room for more operations in those
   /// that may be under way.
   /// At Instant::min(): also with no pause after trouble.
   [[nodiscard]] bool has_room(Instant now) const;
-  /// Sends what waits. `last_proof` decides whether a large record may go.
-  void send(Instant now, const std::string& session, Instant last_proof, Effects& out);
-  /// A large record waits for a proof of leadership that is not older than this.
-  [[nodiscard]] std::optional<Instant> wants_proof_since() const;
+  /// Sends what waits.
+  void send(Instant now, const std::string& session, Effects& out);
 
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
   [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
@@ -90,8 +88,7 @@ class Commits {
   void clear(Effects& out);
 
   [[nodiscard]] bool idle() const {
-    return waiting_.empty() && large_.empty() && in_flight_.empty() && doubtful_.empty() &&
-           aside_.empty();
+    return waiting_.empty() && in_flight_.empty() && doubtful_.empty() && aside_.empty();
   }
   /// How many writes are not settled; how many transactions are on their way.
   [[nodiscard]] std::size_t writes() const;
@@ -103,11 +100,8 @@ class Commits {
     std::vector<Write> writes;
     Instant sent_at{};
   };
-  struct Large {
-    Write write;
-    Instant since{};
-  };
 
+  [[nodiscard]] std::string too_large(const std::string& key, std::size_t bytes) const;
   /// What waits fills so many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
@@ -120,9 +114,9 @@ class Commits {
 
   const QueueOptions& options_;
   Requests& requests_;
+  const Cost fence_;
 
   WriteQueue waiting_;
-  std::deque<Large> large_;
   std::map<RequestId, Batch> in_flight_;
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done

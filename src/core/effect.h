@@ -193,13 +193,11 @@ class Ops {
   std::vector<std::shared_ptr<const Op>> ops_;
 };
 
-/// One transaction, fenced by check-session on the leader key. With `plain`, a single operation on
-/// a record too large for a transaction: by CAS alone, right after a proof of leadership.
+/// One transaction, fenced by check-session on the leader key.
 struct Commit {  // Committed
   RequestId request;
   std::string session;
   Ops ops;
-  bool plain = false;
 };
 
 /// No longer waited for; its reply, if it comes, is ignored.
@@ -250,7 +248,7 @@ struct Fact {
     kLost,
     kWithdrawn,
     kChanged,
-    kTooLarge,
+    kTooLarge,  // text: its size, and the most that a transaction holds
     kDenied,
     kStoreTrouble,
     kPaused,
@@ -260,9 +258,10 @@ struct Fact {
     kResultLeftOut,
     kUnnameable,
     kInFolder,
-    kUnwritten,  // the lead is over before its end is known to be written
-    kDoneLate,   // after its time-out; kDone follows
-    kGoesOn,     // it was asked to stop, and its time for that is over; text: why it was asked
+    kUnwritten,   // the lead is over before its end is known to be written
+    kDoneLate,    // after its time-out; kDone follows
+    kResultVoid,  // the task was rewritten while its job ran: nothing of this run is written
+    kGoesOn,      // it was asked to stop, and its time for that is over; text: why it was asked
   };
   Kind kind;
   std::string key;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,8 @@
 namespace lictor::core {
 
 using namespace std::chrono_literals;
+
+class CostModel;
 
 /// How long to wait before the next attempt: initial * factor^(failures - 1), at most `max`, less
 /// a random part of up to `jitter` of it, so that tasks that failed together do not return
@@ -61,10 +64,6 @@ struct TypePolicy {
   friend bool operator==(const TypePolicy&, const TypePolicy&) = default;
 };
 
-/// What a stamp adds to a record at most: a claim (node, session, nonce, time), counters, and the
-/// last error, up to 2 kB before it is escaped.
-inline constexpr std::size_t kClaimBytes = 5'000;
-
 /// What the core of one queue decides by. The relations are checked when the configuration is
 /// loaded (app/config_check): the session survives a lost renewal, and the lease a lost proof.
 struct QueueOptions {
@@ -99,9 +98,9 @@ struct QueueOptions {
 
   // Consul before 1.14 takes 64 operations a transaction; 1 of them is the fence.
   std::size_t max_operations = 64;
-  // 524288 is Consul's limit for the body; a value is in base64 there.
-  std::size_t max_transaction_bytes = 500'000;
-  std::size_t max_value_bytes = 524'288;
+  // Consul's default limit for the body (CONSUL-FACTS.md 3.1).
+  std::size_t max_transaction_bytes = 524'288;
+  std::shared_ptr<const CostModel> costs;  // what a write takes of both; must be set
   // Full ones. What is not full goes beside one other at most: with more of them each would carry
   // less, and Consul's cost is by the transaction.
   std::size_t transactions_in_flight = 16;

@@ -6,22 +6,19 @@
 #include "core/mutant.h"
 
 namespace lictor::core {
-namespace {
-
-constexpr Duration kBurst = 100ms;
-
-}  // namespace
 
 Queue::Queue(QueueOptions options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(seed),
       lease_(options_, requests_),
       commits_(options_, requests_),
-      listing_(options_, requests_),
-      history_(options_, requests_),
-      adaptive_(options_),
-      last_attempt_(options_.first_attempt - 1) {
-  rate_.set(options_.rate_limit);
+      table_(options_, random_.next()),
+      transitions_(options_, table_, commits_, clock_, random_),
+      source_(options_, requests_, table_.keys(), transitions_),
+      dispatcher_(options_, table_, transitions_, commits_, clock_),
+      control_(requests_),
+      history_(options_, requests_) {
+  transitions_.set_source(source_);
 }
 
 void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
@@ -36,84 +33,67 @@ void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
 void Queue::pump(Instant now, Effects& out) {
   on_change(now, lease_.on_time(now, out), out);
   if (lease_.holding()) {
-    if (!control_ && now >= control_at_) watch_control(now, out);
+    control_.on_time(now, out);
     commits_.on_time(now, out);
-    read_distant(now, out);
     history_.on_time(now, out);
-    stop_timed_out(now, out);
+    dispatcher_.stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);
     if (left_) return;
   }
   if (lease_.holding()) {
-    schedule_.advance(wall(now));
-    const bool was_burst = attempts_.many_due() > 0;
-    attempts_.advance(wall(now));
-    watch_burst(now, was_burst);
-    bury_expired(now, out);
-    if (start_holds_.release(now)) schedule_.bring_back();
-    // A pause may come while a claim is on its way: what it brings is given back, too.
-    const bool paused = paused_ && !mutant(Mutant::kIgnorePause);
-    if ((paused || holds_all()) && lease_.trusted(now)) give_back_held(now, out);
-    give_back_too_early(now, out);
-    start_held(now, out);
-    if (now >= held_too_long_at() && lease_.trusted(now) && drain_ == Drain::kNone) {
-      adaptive_.give_up();
-      give_back_held(now, out);
-    }
-    commits_.set_urgency(urgency(now));
-    const Instant proof = lease_.trusted(now) ? lease_.last_proof() : Instant::min();
-    std::size_t before = 0;
-    do {  // what was sent makes room for more, while transactions in flight are allowed
-      claim_next(now, out);
-      prune(now);
-      before = out.size();
-      commits_.send(now, lease_.session(), proof, out);
-    } while (out.size() != before);
-    listing_.on_time(now, busy(), quiet_at(), out);
-    if (const auto since = commits_.wants_proof_since(); since && lease_.last_proof() < *since) {
-      lease_.ask_proof(now, out);
-    }
+    work(now, out);
   } else if (drain_ != Drain::kNone && now >= drain_give_up_) {
     finish_drain(now, out);
   }
   leave_if_done(out);
 }
 
-// Of many that are due at one instant the last is to start before the ends of the first are
-// written, which takes Consul more of the processor than starting them takes us. Not for long: what
-// was started and is not finished in Consul would run again, were we to die.
-void Queue::watch_burst(Instant now, bool was_burst) {
-  const bool is_burst = attempts_.many_due() > 0;
-  if (is_burst && !was_burst) burst_until_ = now + kBurst;
-  const bool is_over = !is_burst || now >= burst_until_ ||
-                       attempts_.count(Attempt::State::kSettling) >= options_.max_unacked;
-  if (is_over) burst_until_ = Instant::min();
+void Queue::work(Instant now, Effects& out) {
+  const Dispatcher::Mode mode = this->mode(lease_.trusted(now));
+  dispatcher_.start_next(now, mode, out);
+  commits_.set_urgency(dispatcher_.urgency(now, mode));
+  mark_missing(now);
+  std::size_t before = 0;
+  do {  // what was sent makes room for more, while transactions in flight are allowed
+    dispatcher_.claim_next(now, mode, lease_.session(), out);
+    prune(now);
+    before = out.size();
+    commits_.send(now, lease_.session(), out);
+  } while (out.size() != before);
+  source_.on_time(now, dispatcher_.busy(), quiet_at(), out);
 }
 
-// More is ready, or waits to be finished, than the next transaction takes.
-bool Queue::busy() const {
-  return schedule_.offered_size() + attempts_.ready_size() +
-             attempts_.count(Attempt::State::kSettling) >
-         options_.max_operations;
+Dispatcher::Mode Queue::mode(bool trusted) const {
+  return {.trusted = trusted,
+          .draining = drain_ != Drain::kNone,
+          .paused = control_.paused() && !mutant(Mutant::kIgnorePause),
+          .ready = source_.complete() && control_.known()};
 }
 
-Commits::Urgency Queue::urgency(Instant now) const {
-  constexpr std::size_t kStock = 8;
-  if (now < burst_until_) return Commits::Urgency::kLater;
-  const std::size_t ready = attempts_.ready_size();
-  if (ready == 0 && running() == 0) {
-    const bool none_to_run =
-        schedule_.offered_size() == 0 && attempts_.count(Attempt::State::kClaiming) == 0;
-    return none_to_run ? Commits::Urgency::kLast : Commits::Urgency::kStarving;
-  }
-  const bool stocked =
-      drain_ == Drain::kNone && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
-  return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;
-}
-
+// When our writes are answered and what was started has begun; Instant::max() as long as nobody
+// knows.
 Instant Queue::quiet_at() const {
   constexpr Duration kBegin = 2ms;  // of a program
-  return commits_.in_flight() > 0 ? Instant::max() : last_start_ + kBegin;
+  return commits_.in_flight() > 0 ? Instant::max() : dispatcher_.last_start() + kBegin;
+}
+
+// Keys that must always be there. Without the right to make one it is tried once a term.
+void Queue::mark_missing(Instant now) {
+  if (!source_.folder_missing()) {
+    marking_folder_ = false;
+  } else if (!std::exchange(marking_folder_, true)) {
+    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
+  }
+  if (control_.missing() && !std::exchange(marking_control_, true)) {
+    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});
+  }
+}
+
+void Queue::prune(Instant now) {
+  if (drain_ != Drain::kNone || !lease_.trusted(now) || !commits_.has_room(now)) return;
+  for (PruneOp& op : history_.take_old(now, clock_.at(now), options_.max_operations / 2)) {
+    commits_.add(now, {Purpose::kPrune, std::move(op), {}});
+  }
 }
 
 Instant Queue::next_deadline() const {
@@ -121,45 +101,55 @@ Instant Queue::next_deadline() const {
   Instant next = lease_.next_deadline();
   if (drain_ != Drain::kNone) next = std::min(next, drain_give_up_);
   if (!lease_.holding()) return next;
-  next = std::min(
-      {next, commits_.next_deadline(), listing_.next_deadline(), attempts_.next_timeout()});
-  if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
-    next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
-    // Without room, what makes room wakes us.
-    if (commits_.has_room(Instant::min())) next = std::min(next, history_.next_deadline());
-  }
-  if (!control_) next = std::min(next, control_at_);
+  const bool leading = lease_.state() == Lease::State::kLeading;
+  next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
+                   transitions_.next_deadline(), dispatcher_.next_deadline(mode(leading)),
+                   control_.next_deadline()});
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
-  if (start_holds_.any()) next = std::min(next, start_holds_.first().until);
-  if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
-  if (const auto due = attempts_.next_due()) next = std::min(next, instant_of(*due));
-  if (const auto due = schedule_.next_due()) next = std::min(next, instant_of(*due));
-  if (const auto due = schedule_.next_distant()) {
-    next = std::min(next, instant_of(*due - distance(1)));
-  }
-  // What expires while we may not write stays in the schedule, and is no reason to look.
-  if (drain_ == Drain::kNone && lease_.state() == Lease::State::kLeading) {
-    if (const auto expiry = schedule_.next_expiry()) next = std::min(next, instant_of(*expiry));
+  // Without room, what makes room wakes us.
+  if (leading && drain_ == Drain::kNone && commits_.has_room(Instant::min())) {
+    next = std::min(next, history_.next_deadline());
   }
   return next;
 }
 
 bool Queue::drained() const {
-  return lease_.holding() && listing_.complete() && attempts_.size() == attempts_.early() &&
-         commits_.idle() && schedule_.ready_size() == 0 && burying_.empty();
+  return lease_.holding() && source_.complete() && commits_.idle() &&
+         table_.busy() == table_.claimed_order().early_count() &&
+         table_.count(TaskState::kReady) + table_.count(TaskState::kBlocked) +
+                 table_.count(TaskState::kSuspended) + table_.count(TaskState::kEnding) +
+                 table_.count(TaskState::kBurying) + table_.count(TaskState::kUnreadable) ==
+             0;
 }
 
-Queue::Held Queue::held() const {
-  Held held;
-  held.distant = schedule_.distant_size();
-  held.tasks = schedule_.size() - held.distant;
-  held.unacked = attempts_.count(Attempt::State::kSettling);
-  held.claimed = attempts_.size() - held.unacked;
-  held.writes = commits_.writes();
-  held.in_flight = commits_.in_flight();
-  held.refused = refused_.size();
-  held.notes = tombstones_.size() + burying_.size() + left_alone_.size();
-  return held;
+Queue::Stats Queue::stats() const {
+  Stats stats;
+  stats.distant = table_.count(TaskState::kDistant);
+  stats.tasks = table_.waiting() - stats.distant;
+  stats.unacked = table_.count(TaskState::kEnding);
+  stats.claimed = table_.busy();
+  stats.writes = commits_.writes();
+  stats.in_flight = commits_.in_flight();
+  stats.refused = table_.count(TaskState::kRefused);
+  stats.notes = table_.count(TaskState::kDeleted) + table_.count(TaskState::kBurying) +
+                table_.count(TaskState::kTooLarge) + table_.count(TaskState::kUnnameable) +
+                table_.count(TaskState::kUnreadable);
+  return stats;
+}
+
+std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
+  std::vector<Reason> reasons;
+  if (lease_.state() != Lease::State::kLeading || !lease_.trusted(now)) {
+    reasons.push_back({Reason::Kind::kNotLeading});
+    if (!lease_.holding()) return reasons;
+  }
+  const TaskEntry* entry = table_.find(key);
+  if (entry == nullptr || entry->state == TaskState::kDeleted) {
+    reasons.push_back({source_.behind() ? Reason::Kind::kReading : Reason::Kind::kUnknownTask});
+  } else {
+    dispatcher_.why(now, *entry, mode(true), control_.paused_by(), reasons);
+  }
+  return reasons;
 }
 
 void Queue::on(Instant, const TimePassed&, Effects&) {}
@@ -169,9 +159,8 @@ void Queue::on(Instant now, const Started& event, Effects& out) {
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects&) {
-  wall_base_ = event.wall;
-  wall_base_at_ = now;
-  correct_retries(now);
+  clock_.set(now, event.wall);
+  transitions_.on_clock_set(now);
 }
 
 void Queue::on(Instant now, const StopRequested&, Effects& out) {
@@ -183,77 +172,73 @@ void Queue::on(Instant now, const LeaseEvent& event, Effects& out) {
   on_change(now, lease_.on(now, event, out), out);
 }
 
+void Queue::on(Instant now, const ControlRead& event, Effects& out) {
+  const auto asked_by = control_.on(now, event, out);
+  if (!asked_by) return;
+  if (drain_ == Drain::kNone) {
+    out.emplace_back(Fact{Fact::Kind::kSteppingDown, {}, 0, 0, *asked_by, {}});
+  }
+  begin_drain(now, Drain::kStepDown, out);
+}
+
 void Queue::on(Instant now, const Committed& event, Effects& out) {
-  Commits::Result result = commits_.on(now, event, out);
-  if (event.outcome == Outcome::kApplied) listing_.wrote(event.modify_index);
+  const Commits::Result result = commits_.on(now, event, out);
+  if (event.outcome == Outcome::kApplied) source_.wrote(event.modify_index);
   if (result.proof) on_change(now, lease_.proved(now, *result.proof, out), out);
-  for (Commits::Settled& settled : result.settled) settle(now, std::move(settled), out);
+  for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
   if (result.not_leader) on_change(now, lease_.refused(out), out);
 }
 
+void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
+  const bool applied = settled.verdict == Commits::Verdict::kApplied;
+  if (settled.write.purpose == Purpose::kPrune) return;
+  if (const auto* mark = std::get_if<MarkOp>(settled.write.op.get())) {
+    if (applied && mark->what == MarkOp::What::kControl) {
+      marking_control_ = false;
+      control_.on_marked(now);
+    }
+    return;
+  }
+  if (const auto* finish = std::get_if<FinishOp>(settled.write.op.get());
+      applied && finish != nullptr && finish->done) {
+    history_.add(now, finish->key, settled.modify_index, finish->done->at);
+  }
+  transitions_.on_settled(now, settled, out);
+}
+
+void Queue::on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
+
 void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
-  for (Commits::Settled& settled : commits_.on(now, event, out).settled) {
-    settle(now, std::move(settled), out);
+  for (const Commits::Settled& settled : commits_.on(now, event, out).settled) {
+    settle(now, settled, out);
   }
-  if (!listing_.accept(now, event, out)) return;
-  // What is missing may have been made since: a listing, which has an index, tells what is gone.
-  for (const StoredRecord& record : event.records) take_in(now, record, out);
-  for (const std::string& key : event.missing) {
-    const bool known = schedule_.version(key) || attempts_.find(key) || left_alone_.contains(key);
-    if (!known) static_cast<void>(leave_if_unnameable(key, listing_.index(), out));
-  }
+  source_.on(now, event, out);
 }
 
 void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
   history_.accept(now, event, out);
 }
 
-// What is claimed goes on under the policy that it was claimed under; what was claimed ahead for an
-// executor that is gone is given back.
+void Queue::on(Instant now, const JobExited& event, Effects& out) {
+  TaskEntry* entry = table_.find(event.attempt);
+  if (entry == nullptr) return;  // of a term that is over
+  if (entry->state != TaskState::kLeftover) return dispatcher_.on_exit(now, *entry, event, out);
+  table_.erase_leftover(*entry);
+  const bool last = table_.count(TaskState::kLeftover) == 0;
+  if (last && lease_.state() == Lease::State::kLost) lease_.resume(now, out);
+}
+
 void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   const bool had_history = options_.history.has_value();
-  const bool followed_jobs = adaptive_.enabled();
+  const bool followed_jobs = AdaptivePrefetch{options_}.enabled();
   const bool loses_executor = !event.options->runs_all_of(options_);
-  options_.take_limits(*event.options);
-  rate_.set(options_.rate_limit);
-  told_no_executor_.clear();
-  const auto is_startable = [&](const Task& task) {
-    if (policy_of(task) != nullptr) return true;
-    // Also of a task that had one until now: it is not taken in again, and waits from here on.
-    if (told_no_executor_.insert(task.type).second) {
-      out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
-    }
-    return false;
-  };
-  start_holds_.clear();
-  schedule_.bring_back();
-  schedule_.refresh(is_startable, options_.serialize_retries);
+  table_.reconfigure([&] { options_.take_limits(*event.options); });
+  dispatcher_.on_reconfigured(now, lease_.holding(), followed_jobs, out);
   if (!lease_.holding()) return;
-  if (schedule_.next_distant() && loses_executor) {
-    // Whose executor is gone the distant tasks do not tell.
-    schedule_.doubt_distant();
-    listing_.ask_all_anew(now, out);
-  }
+  // Whose executor is gone, distant tasks do not tell.
+  if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);
-  // What was held by the jobs' time, and would have gone back by it, too.
-  const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;
-  attempts_.for_each([&](Attempt& attempt) {
-    const bool held = attempt.state == Attempt::State::kHeld;
-    if (held && (unasked || policy_of(*attempt.task) == nullptr))
-      give_back(now, attempt, false, out);
-  });
-}
-
-WallTime Queue::wall(Instant now) const {
-  return wall_base_ + std::chrono::floor<std::chrono::milliseconds>(now - wall_base_at_);
-}
-
-Instant Queue::instant_of(WallTime time) const {
-  // Far times would overflow nanoseconds.
-  constexpr std::chrono::milliseconds kFar = std::chrono::hours{24 * 365 * 100};
-  if (time <= wall_base_) return wall_base_at_;
-  return time - wall_base_ > kFar ? Instant::max() : wall_base_at_ + (time - wall_base_);
 }
 
 }  // namespace lictor::core

@@ -22,7 +22,7 @@ struct Reason {
     kHeld,          // claimed ahead of a free slot, or until it is due
     kSettling,      // its end is being written; text: the last trouble
     kBurying,       // it is on its way to the dead letters
-    kTooLarge,      // it cannot be rewritten, so it is left where it is
+    kTooLarge,      // no transaction can hold its end; text: its size and the limit
     kUnnameable,    // its key is not UTF-8, so that Consul does not tell it
     kNoExecutor,    // text: the type
     kCannotStart,   // until; text: why the host could not start the last one

@@ -2,7 +2,6 @@
 
 // One thing that a queue wants written of a task.
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,28 +27,5 @@ struct Write {
 [[nodiscard]] const std::string& key_of(const Op& op);
 /// The ModifyIndex that its key must still have; 0: it must not be there.
 [[nodiscard]] std::uint64_t expected_index(const Op& op);
-
-/// What something takes up of a transaction, at most.
-struct Cost {
-  std::size_t operations = 0;
-  std::size_t bytes = 0;
-
-  Cost& operator+=(const Cost& more) {
-    operations += more.operations;
-    bytes += more.bytes;
-    return *this;
-  }
-  Cost& operator-=(const Cost& less) {
-    operations -= less.operations;
-    bytes -= less.bytes;
-    return *this;
-  }
-};
-
-/// An operation in a transaction, beside names and values.
-inline constexpr std::size_t kVerbBytes = 200;
-/// The operation that each transaction begins with.
-inline constexpr Cost kFenceCost{1, kVerbBytes};
-[[nodiscard]] Cost cost_of(const Op& op);
 
 }  // namespace lictor::core

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/op_cost.h"
 #include "core/write.h"
 
 namespace lictor::core {

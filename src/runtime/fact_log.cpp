@@ -48,6 +48,10 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "done"};
     case Kind::kDoneLate:
       return {Level::kWarn, "its job went on after its time-out and ended well, so it is done"};
+    case Kind::kResultVoid:
+      return {Level::kWarn,
+              "the task was rewritten while its job ran: nothing of this run is written, and the "
+              "task runs again as it is now"};
     case Kind::kGoesOn:
       return {Level::kWarn,
               "its job was asked to stop, and goes on after kill_grace; it keeps its slot until it "
@@ -70,7 +74,8 @@ Wording wording_of(Kind kind) {
       return {Level::kDebug, "rewritten"};
     case Kind::kTooLarge:
       return {Level::kError,
-              "too large to be claimed; left where it is: delete it or make it smaller"};
+              "too large for one transaction, so it is never claimed; left where it is: write it "
+              "smaller or delete it"};
     case Kind::kDenied:
       return {Level::kError,
               "Consul refused for lack of rights (\"lictor check\" names the rule); trying again "

@@ -13,6 +13,7 @@
 #include "wire/commit.h"
 #include "wire/reason_text.h"
 #include "wire/record.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::runtime {
 namespace {
@@ -74,6 +75,11 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   return event;
 }
 
+core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& binding) {
+  options.costs = std::make_shared<wire::TransactionPlan>(binding.layout, binding.node);
+  return options;
+}
+
 // Decodes and counts the parsing to the reply's cost, by which listings are paced.
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
@@ -120,7 +126,7 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net
       transport_(transport),
       commits_(commits),
       host_(host),
-      core_(std::move(parts.options), random_seed()),
+      core_(with_costs(std::move(parts.options), *binding_), random_seed()),
       inbox_(std::make_shared<Inbox>()),
       backlog_(kBacklog) {
   inbox_->loop = &loop_;
@@ -281,30 +287,9 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
 
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
-  if (kept->plain) return send_plain(kept, 0);
   committing_[kept->request] = commits_.send(
       wire::encode(*binding_, *kept), [inbox = inbox_, kept](const http::Response& response) {
         inbox->at_hand.emplace_back(wire::decode(*kept, response));
-      });
-}
-
-// A record too large for a transaction, in steps; each goes only when the one before succeeded.
-void QueueDriver::send_plain(std::shared_ptr<const core::Commit> commit, std::size_t step) {
-  auto requests = wire::encode_plain(*binding_, *commit);
-  const bool last = step + 1 >= requests.size();
-  const RequestId id = commit->request;
-  in_flight_[id] = transport_.send(
-      std::move(requests[step]), [&transport = transport_, binding = binding_, inbox = inbox_,
-                                  commit, step, last](const http::Response& response) {
-        const bool went_well = response.status == 200 && response.body.starts_with("true");
-        if (last || !went_well) {
-          inbox->put(wire::decode_plain(*commit, step, response));
-          return;
-        }
-        auto next = wire::encode_plain(*binding, *commit);
-        transport.send(std::move(next[step + 1]), [inbox, commit, step](const http::Response& r) {
-          inbox->put(wire::decode_plain(*commit, step + 1, r));
-        });
       });
 }
 

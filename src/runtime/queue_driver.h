@@ -81,7 +81,6 @@ class QueueDriver : public Task {
   void send(const Effect& effect);
   void carry_out(const core::AcquireLock& effect);
   void carry_out(core::Commit& commit);
-  void send_plain(std::shared_ptr<const core::Commit> commit, std::size_t step);
   void carry_out(const core::CancelRequest& effect);
   void carry_out(const core::StartJob& effect);
   void carry_out(const core::StopJob& effect);

@@ -42,10 +42,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
-/// Not for a plain commit.
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
-/// The requests of a plain commit: the next one is sent when the one before answered `true`.
-[[nodiscard]] std::vector<http::Request> encode_plain(const Binding&, const core::Commit&);
 
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
 [[nodiscard]] core::SessionRenewed decode(const core::RenewSession&, const http::Response&);
@@ -65,9 +62,6 @@ struct Binding {
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
-/// `step`: which of the requests of encode_plain() this answers; the last one that was sent.
-[[nodiscard]] core::Committed decode_plain(const core::Commit&, std::size_t step,
-                                           const http::Response&);
 
 /// What happened to a request, in words for a person.
 [[nodiscard]] std::string describe(const http::Response& response);

@@ -12,6 +12,7 @@
 #include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/record.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::wire {
 namespace {
@@ -59,64 +60,17 @@ std::string field(const std::optional<json>& object, const char* name) {
   return it != object->end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
-// Where a commit's operations begin and end in its transaction: as add_op() makes them.
-std::size_t width(const core::Op& op) {
-  if (std::holds_alternative<core::BuryOp>(op)) return 3;
-  const auto* finish = std::get_if<core::FinishOp>(&op);
-  if (finish == nullptr || (finish->writes.empty() && !finish->done)) return 1;
-  return 2 + finish->writes.size() + (finish->done ? 1 : 0);
-}
-
-core::Committed::Part part_of(const core::Op& op, std::size_t position) {
-  if (std::holds_alternative<core::BuryOp>(op) && position == 1) {
-    return core::Committed::Part::kDeadLetter;
-  }
-  const auto* finish = std::get_if<core::FinishOp>(&op);
-  return finish != nullptr && position > 0 && position <= finish->writes.size()
-             ? core::Committed::Part::kJobWrite
-             : core::Committed::Part::kTask;
-}
-
-// What the operation at `position` of those of `op` writes, for people.
-std::string_view written_by(const core::Op& op, std::size_t position) {
-  switch (part_of(op, position)) {
-    case core::Committed::Part::kDeadLetter:
-      return "the dead letter";
-    case core::Committed::Part::kJobWrite:
-      return "what the job hands over";
-    case core::Committed::Part::kTask:
-      break;
-  }
-  const auto* finish = std::get_if<core::FinishOp>(&op);
-  if (finish != nullptr && finish->done && position == finish->writes.size() + 1) {
-    return "the history entry";
-  }
-  return std::holds_alternative<core::MarkOp>(op) ? "a key of the queue" : "the task";
-}
-
 core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
+  const Place place = place_of(commit, error.index);
   core::Committed::Failure failure;
-  failure.op = core::Committed::kFence;
+  failure.op = place.op;
+  failure.part = place.part;
   failure.text = error.what;
-  std::string_view written = "the leader key";
-  std::size_t part = error.index;
-  if (part != 0) {
-    if (!mutant(Mutant::kWrongOperation)) --part;  // the fence
-    for (std::size_t i = 0; i < commit.ops.size(); ++i) {
-      if (part < width(commit.ops[i])) {
-        failure.op = i;
-        failure.part = part_of(commit.ops[i], part);
-        written = written_by(commit.ops[i], part);
-        break;
-      }
-      part -= width(commit.ops[i]);
-    }
-  }
   // A key may hold any words: only what stands before or after it counts.
   const std::string_view what = error.what;
   if (what.starts_with(kDenied)) {
     failure.why = core::OpFailure::kDenied;
-    failure.text = "writing " + std::string{written} + ": " + error.what;
+    failure.text = "writing " + std::string{place.what} + ": " + error.what;
   } else if (error.index == 0 && (what.starts_with("failed to check session") ||
                                   what.starts_with("failed session check"))) {
     failure.why = core::OpFailure::kNotLeader;
@@ -449,34 +403,6 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   std::erase_if(event.failures, [&](const auto& failure) {
     return failure.part != core::Committed::Part::kTask && gone.contains(failure.op);
   });
-  return event;
-}
-
-core::Committed decode_plain(const core::Commit& commit, std::size_t step,
-                             const http::Response& response) {
-  core::Committed event;
-  event.request = commit.request;
-  const bool bury = std::holds_alternative<core::BuryOp>(commit.ops.front());
-  if (replied(response, 200)) {
-    // Unknown: "true" tells no index, and what is cut short tells nothing. Read it back.
-    if (!response.body.starts_with("false")) {
-      if (!response.body.starts_with("true")) event.error = describe(response);
-      return event;
-    }
-    event.outcome = Outcome::kRejected;
-    event.failures.push_back(
-        {0, core::OpFailure::kStale,
-         bury && step == 0 ? core::Committed::Part::kDeadLetter : core::Committed::Part::kTask,
-         "changed meanwhile"});
-    return event;
-  }
-  event.outcome = failed_write(response);
-  event.error = describe(response);
-  if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
-    const bool denied = response.status == 403;
-    event.failures.push_back({0, denied ? core::OpFailure::kDenied : core::OpFailure::kOther,
-                              core::Committed::Part::kTask, event.error});
-  }
   return event;
 }
 

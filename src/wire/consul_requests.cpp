@@ -1,14 +1,12 @@
 // The core's effects as requests to Consul.
 
 #include <utility>
-#include <variant>
 
 #include "base/time_text.h"
 #include "core/mutant.h"
-#include "core/write.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
-#include "wire/record.h"
+#include "wire/transaction_plan.h"
 #include "wire/txn.h"
 
 namespace lictor::wire {
@@ -46,55 +44,6 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
     r.timeout = std::chrono::milliseconds{binding.wait} * 17 / 16 + binding.request_timeout;
   }
   return r;
-}
-
-void add_op(const Binding& binding, const core::RestampOp& op, Txn& txn) {
-  static_cast<void>(binding);
-  txn.verb(mutant(Mutant::kNoCas) ? "set" : "cas", op.key)
-      .index(op.index)
-      .flags(mutant(Mutant::kFlagsDropped) ? 0 : op.flags)
-      .value(restamp_record(*op.record, op.stamp, op.places));
-}
-
-void add_op(const Binding& binding, const core::FinishOp& op, Txn& txn) {
-  // delete-cas also succeeds on a key that is gone (3.3): then nothing is to be written with it.
-  const bool checked = (!op.writes.empty() || op.done) && !mutant(Mutant::kFinishUnchecked);
-  const bool late = mutant(Mutant::kCheckAfterDelete);
-  if (checked && !late) txn.verb("check-index", op.key).index(op.index);
-  for (const core::KvWrite& write : op.writes) {
-    if (write.erase) {
-      txn.verb(write.cas ? "delete-cas" : "delete", write.key);
-    } else {
-      txn.verb(write.cas ? "cas" : "set", write.key).value(write.value);
-    }
-    if (write.cas) txn.index(*write.cas);
-  }
-  if (op.done) {
-    txn.verb("set", binding.layout.done_key(op.key)).value(done_record(*op.done, binding.node));
-  }
-  txn.verb(mutant(Mutant::kPlainDelete) ? "delete" : "delete-cas", op.key).index(op.index);
-  if (checked && late) txn.verb("check-index", op.key).index(op.index);
-}
-
-void add_op(const Binding& binding, const core::PruneOp& op, Txn& txn) {
-  txn.verb("delete-cas", binding.layout.done_key(op.key)).index(op.index);
-}
-
-void add_op(const Binding& binding, const core::BuryOp& op, Txn& txn) {
-  // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
-  if (!mutant(Mutant::kBuryUnchecked)) txn.verb("check-index", op.key).index(op.index);
-  txn.verb("cas", binding.layout.dead_key(op.key, op.copy))
-      .index(0)
-      .value(dead_letter(op, binding.node));
-  txn.verb("delete-cas", op.key).index(op.index);
-}
-
-void add_op(const Binding& binding, const core::MarkOp& op, Txn& txn) {
-  if (op.what == core::MarkOp::What::kControl) {
-    txn.verb("cas", binding.layout.control_key).index(0).value("{}");
-  } else {
-    txn.verb("cas", binding.layout.tasks_prefix).index(0);
-  }
 }
 
 }  // namespace
@@ -171,37 +120,7 @@ http::Request encode(const Binding& binding, const core::ListHistory&) {
 }
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {
-  core::Cost cost = core::kFenceCost;
-  for (const core::Op& op : commit.ops) cost += core::cost_of(op);
-  Txn txn{cost.bytes};
-  txn.verb(mutant(Mutant::kDropFence) ? "get" : "check-session", binding.layout.leader_key)
-      .session(commit.session);
-  for (const core::Op& op : commit.ops) {
-    std::visit([&](const auto& o) { add_op(binding, o, txn); }, op);
-  }
-  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
-}
-
-std::vector<http::Request> encode_plain(const Binding& binding, const core::Commit& commit) {
-  std::vector<http::Request> requests;
-  if (commit.ops.empty()) return requests;
-  if (const auto* restamp = std::get_if<core::RestampOp>(&commit.ops.front())) {
-    requests.push_back(request(binding, "PUT",
-                               kv_path(restamp->key) + "?cas=" + std::to_string(restamp->index) +
-                                   "&flags=" + std::to_string(restamp->flags),
-                               restamp_record(*restamp->record, restamp->stamp, restamp->places)));
-  } else if (const auto* finish = std::get_if<core::FinishOp>(&commit.ops.front())) {
-    // Of a key so long that even a delete-cas is large.
-    requests.push_back(
-        request(binding, "DELETE", kv_path(finish->key) + "?cas=" + std::to_string(finish->index)));
-  } else if (const auto* bury = std::get_if<core::BuryOp>(&commit.ops.front())) {
-    requests.push_back(request(binding, "PUT",
-                               kv_path(binding.layout.dead_key(bury->key, bury->copy)) + "?cas=0",
-                               dead_letter(*bury, binding.node)));
-    requests.push_back(
-        request(binding, "DELETE", kv_path(bury->key) + "?cas=" + std::to_string(bury->index)));
-  }
-  return requests;
+  return request(binding, "PUT", "/v1/txn", transaction_body(binding.layout, binding.node, commit));
 }
 
 }  // namespace lictor::wire

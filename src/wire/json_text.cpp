@@ -241,7 +241,20 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::size_t quoted_size(std::string_view text) {
-  return is_plain_in_json(text) ? text.size() + 2 : json_quoted(text).size();
+  std::size_t size = text.size() + 2;
+  if (is_plain_in_json(text)) return size;
+  constexpr std::string_view kShortEscapes = "\"\\\b\f\n\r\t";
+  std::size_t beyond_ascii = 0;
+  for (const char c : text) {
+    if (kShortEscapes.find(c) != std::string_view::npos) {
+      ++size;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      size += 5;  // \u00XX
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      ++beyond_ascii;
+    }
+  }
+  return beyond_ascii == 0 || is_utf8(text) ? size : size + 2 * beyond_ascii;  // U+FFFD
 }
 
 }  // namespace lictor::wire

@@ -73,7 +73,7 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::string json_quoted(std::string_view text);
 /// The same, added to `to`.
 void append_quoted(std::string& to, std::string_view text);
-/// How long that is, in bytes.
+/// How long that is, in bytes; of what is not UTF-8, at most.
 [[nodiscard]] std::size_t quoted_size(std::string_view text);
 
 }  // namespace lictor::wire

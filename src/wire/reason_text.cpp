@@ -121,8 +121,8 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
     case Kind::kBurying:
       return "it is on its way to the dead letters";
     case Kind::kTooLarge:
-      return "its record is so large that it cannot be claimed (524288 bytes with lictor's own "
-             "fields); write it anew, smaller";
+      return "its record is too large to be claimed (" + reason.text +
+             "); write it anew, smaller, or delete it";
     case Kind::kUnnameable:
       return "its key is not UTF-8: Consul tells it in other bytes, by which nobody finds it; "
              "delete "

@@ -20,7 +20,6 @@ using nlohmann::json;
 
 constexpr std::int64_t kFirstMilliseconds = 100'000'000'000;     // 10^11; below it, seconds
 constexpr std::int64_t kLastMilliseconds = 253'402'300'799'999;  // the end of the year 9999
-constexpr std::size_t kMaxErrorBytes = 2'000;
 
 constexpr std::string_view kTaken = "taskTaken";
 constexpr std::array<std::string_view, 6> kStampFields{kTaken,        "taskAttempt", "taskLost",
@@ -379,18 +378,35 @@ Result<WallTime> check_record(const std::vector<Member>& members) {
   return check_fields(task).map([&] { return core::order_of(task).time; });
 }
 
+namespace {
+
+std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+
+// Of a record that cannot be read and stands in its dead letter as text. Escapes can make text six
+// times as long; base64 never adds more than a third. What is short stays text, for people to read.
+std::optional<std::size_t> text_size(std::string_view record) {
+  constexpr std::size_t kShort = 64 * 1024;
+  if (!is_utf8(record)) return std::nullopt;
+  const std::size_t in_base64 = base64_size(record.size());
+  const std::size_t size = quoted_size(record);
+  const std::size_t most = record.size() < kShort ? in_base64 * 3 / 2 + 64 : in_base64;
+  return size <= most ? std::optional{size} : std::nullopt;
+}
+
+}  // namespace
+
+std::size_t raw_size(std::string_view record) {
+  return std::string_view{R"("raw_base64":"")"}.size() +
+         text_size(record).value_or(base64_size(record.size()));
+}
+
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {
   std::string text;
   if (op.readable) {
     text = "{\"record\":" + unstamped_record(*op.record);
   } else {
-    const std::string as_text = is_utf8(*op.record) ? json_quoted(*op.record) : std::string{};
-    const std::string as_base64 = base64_encode(*op.record);
-    // Escapes can make text six times as long; base64 never adds more than a third. What is short
-    // stays text, for people to read.
-    text = as_text.empty() || as_text.size() > as_base64.size() * 3 / 2 + 64
-               ? "{\"raw_base64\":\"" + as_base64 + '"'
-               : "{\"raw\":" + as_text;
+    text = text_size(*op.record) ? "{\"raw\":" + json_quoted(*op.record)
+                                 : "{\"raw_base64\":\"" + base64_encode(*op.record) + '"';
   }
   text += ",\"reason\":" + json_quoted(op.reason) +
           ",\"error\":" + json_quoted(excerpt(op.error, kMaxErrorBytes)) +

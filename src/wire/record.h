@@ -3,6 +3,7 @@
 // Task records (DESIGN section 3): bytes of a KV value to a core::Task and back. Pure; never
 // throws; takes any bytes.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,6 +57,12 @@ bool unstamp(std::vector<Member>& members);
 
 /// Seconds or milliseconds since the epoch, or RFC 3339, as producers write times. `text` is JSON.
 [[nodiscard]] Result<WallTime> read_time(std::string_view json_text, bool rfc3339);
+
+/// What a failure's text is cut to in records and dead letters, before it is escaped.
+inline constexpr std::size_t kMaxErrorBytes = 2'000;
+
+/// How many bytes a record that cannot be read takes in its dead letter, as text or in base64.
+[[nodiscard]] std::size_t raw_size(std::string_view record);
 
 /// The value of dead/<id> for a task that is given up.
 [[nodiscard]] std::string dead_letter(const core::BuryOp& op, std::string_view node);

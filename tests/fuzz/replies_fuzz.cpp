@@ -29,7 +29,7 @@ const RequestId kRequest{7};
 
 Commit some_commit() {
   const auto record = std::make_shared<const std::string>(R"({"taskType": "T"})");
-  Commit commit{kRequest, "session", {}, false};
+  Commit commit{kRequest, "session", {}};
   commit.ops.push_back(RestampOp{layout().task_key("a"), 1, record, {}, 0});
   commit.ops.push_back(FinishOp{layout().task_key("b"), 2, {{"app/x", "v", false, 3}}, {}});
   commit.ops.push_back(
@@ -112,14 +112,6 @@ void check_commit(const http::Response& response) {
   FUZZ_REQUIRE(committed.outcome != Outcome::kRejected || !committed.failures.empty());
   for (const auto& failure : committed.failures) {
     FUZZ_REQUIRE(failure.op == Committed::kFence || failure.op < commit.ops.size());
-  }
-  for (std::size_t step = 0; step < 2; ++step) {
-    Commit plain = commit;
-    plain.plain = true;
-    plain.ops = {commit.ops[2]};
-    const auto said = wire::decode_plain(plain, step, response);
-    FUZZ_REQUIRE(said.outcome != Outcome::kApplied);  // that is for a reading to tell
-    FUZZ_REQUIRE(said.outcome != Outcome::kRejected || !said.failures.empty());
   }
 }
 

@@ -446,16 +446,23 @@ TEST_CASE("what cannot be tried again stays a dead letter, and one copy can be n
   CHECK_FALSE(world.kv.has(world.dead_key("y~2")));
 }
 
-TEST_CASE("a dead letter that is too large for a transaction is tried again all the same") {
+TEST_CASE("a dead letter is tried again if its record can be claimed") {
   World world;
   json record = record_of();
-  record["taskPara"] = {{"text", std::string(420'000, 'x')}};
+  record["taskPara"] = {{"text", std::string(380'000, 'x')}};
   put_letter(world, "large", record);
   const Output output = lictor(world, {"retry", "large"});
   INFO(output.out);
   CHECK(output.exit_code == 0);
   CHECK(world.kv.get_json(world.task_key("large")) == record);
   CHECK(world.dead() == 0);
+
+  record["taskPara"] = {{"text", std::string(400'000, 'x')}};
+  put_letter(world, "larger", record);
+  const Output refused = lictor(world, {"retry", "larger"});
+  CHECK(refused.exit_code == 1);
+  says(refused, "too large to be claimed");
+  CHECK(world.dead() == 1);
 }
 
 TEST_CASE("all dead letters of a type or reason are tried again, many in a transaction") {

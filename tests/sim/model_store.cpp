@@ -210,7 +210,7 @@ HistoryListed FakeStore::list(const ListHistory& effect) const {
 
 // With the JSON in place of the names of records.
 Commit FakeStore::worded(const Commit& commit) const {
-  Commit copy{commit.request, commit.session, {}, commit.plain};
+  Commit copy{commit.request, commit.session, {}};
   const auto word = [this](std::shared_ptr<const std::string>& record) {
     const auto known = json_of_.find(*record);
     if (known != json_of_.end()) record = std::make_shared<const std::string>(known->second);
@@ -241,21 +241,8 @@ Committed FakeStore::commit(const Commit& commit) {
   const Commit json = worded(commit);
   applied_ = false;
   last_body_.clear();
-  Committed reply;
-  if (commit.plain) {
-    // As the runtime does: each step when the one before went well.
-    std::size_t step = 0;
-    for (const http::Request& request : wire::encode_plain(binding_, json)) {
-      const http::Response response = ask(request);
-      reply = wire::decode_plain(json, step++, response);
-      applied_ = carried_out_;
-      if (carried_out_) note(commit.ops.front(), there);
-      if (response.status != 200 || !response.body.starts_with("true")) break;
-    }
-    return reply;
-  }
   const http::Request request = wire::encode(binding_, json);
-  reply = wire::decode(json, ask(request));
+  Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
   if (!applied_) {
     if (mutant(Mutant::kWritesOutside)) {
@@ -281,7 +268,7 @@ void FakeStore::note(const Op& op, const std::map<std::string, std::string>& the
 }
 
 std::string FakeStore::fence_fault() const {
-  if (last_body_.empty()) return {};  // a plain write: it has no fence but its ModifyIndex
+  if (last_body_.empty()) return {};
   const auto ops = nlohmann::json::parse(last_body_, nullptr, false);
   bool first = true;
   for (const auto& item : ops) {

@@ -204,14 +204,14 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
                        (applied ? "refused, and it was applied" : "applied, and it was not"));
   }
   if (!applied) return;
-  if (!commit->plain && cluster_.store.leader_session() != commit->session) {
+  if (cluster_.store.leader_session() != commit->session) {
     cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead");
   }
-  if (const std::string fault = cluster_.store.fence_fault(); !commit->plain && !fault.empty()) {
+  if (const std::string fault = cluster_.store.fence_fault(); !fault.empty()) {
     cluster_.violation("a transaction of " + daemon.name + " was accepted: " + fault);
   }
   for (const Op& op : commit->ops) {
-    if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury, commit->plain);
+    if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
     const auto* restamp = std::get_if<RestampOp>(&op);
     if (restamp == nullptr) continue;
     check_restamp(daemon, *restamp);
@@ -235,7 +235,7 @@ void Oracle::check_restamp(const Daemon& daemon, const RestampOp& op) {
 }
 
 void Oracle::check_bounds(const Daemon& daemon) {
-  const Queue::Held held = daemon.queue->held();
+  const Queue::Stats held = daemon.queue->stats();
   const QueueOptions& options = daemon.options;
   const std::size_t keys = latest_.size();
   const auto bound = [&](std::size_t is, std::size_t most, const char* what) {
@@ -253,7 +253,7 @@ void Oracle::check_bounds(const Daemon& daemon) {
 }
 
 // Dead letters only when due, and never of what is not there.
-void Oracle::on_buried(const BuryOp& op, bool plain) {
+void Oracle::on_buried(const BuryOp& op) {
   const auto it = records_.find(origin(*op.record));
   if (it == records_.end()) {
     if (op.readable) cluster_.violation("a dead letter of nothing that was written: " + op.key);
@@ -263,9 +263,7 @@ void Oracle::on_buried(const BuryOp& op, bool plain) {
   const Daemon& any = *cluster_.daemons().front();
   const TypePolicy& policy = policy_of(any, history.task);
   const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
-  // Too large for a transaction, it is written before its task is looked at (DESIGN section 3).
-  if (!plain && !written_.contains(origin(*op.record)))
-    cluster_.violation(what + "it was withdrawn");
+  if (!written_.contains(origin(*op.record))) cluster_.violation(what + "it was withdrawn");
   if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {
     cluster_.violation(what + "it failed " + std::to_string(history.failures) + " times");
   }
@@ -289,7 +287,7 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
     if (asked.consistent && read->ok && !read->session.empty()) proves();
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     const auto& commit = std::get<Commit>(effect);
-    if (committed->outcome != Outcome::kApplied || commit.plain) return;
+    if (committed->outcome != Outcome::kApplied) return;
     proves();
     for (const Op& op : commit.ops) {
       if (deletes(op)) term.acknowledged.insert(version_of(op));

@@ -74,7 +74,7 @@ class Oracle {
   void on_alone(const Daemon& daemon, const Task& task);
   void on_commit(const Daemon& daemon, const Commit& commit);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
-  void on_buried(const BuryOp& op, bool plain);
+  void on_buried(const BuryOp& op);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
   void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);
   void check_bounds(const Daemon& daemon);

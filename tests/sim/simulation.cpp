@@ -11,6 +11,9 @@ constexpr Duration kFaults = 120s;
 // and the jobs of forty tasks.
 constexpr Duration kSettles = 400s;
 
+// A record of so many bytes can't be claimed where records are large (draw_options).
+constexpr std::size_t kTooLarge = 2'500;
+
 constexpr std::array<double, kMisfortunes> kLikely{
 #define LICTOR_MISFORTUNE(name, what, p) p,
     LICTOR_MISFORTUNES(LICTOR_MISFORTUNE)
@@ -109,7 +112,7 @@ QueueOptions Simulation::draw_options() {
     options.list_part_bytes = 100;
     options.distance = between(100ms, 8s);
   }
-  if (large_) options.max_transaction_bytes = 8'000;
+  if (large_) options.max_transaction_bytes = 3'000;
   // Short, so that leadership is lost and taken over many times within a run; in the relations
   // that the configuration demands.
   options.session_ttl = 10s;
@@ -309,7 +312,7 @@ void Simulation::produce() {
   }
   Task& task = cluster_.make(id);
   std::string bytes = "record " + std::to_string(++serial_);
-  if (large_ && chance(0.3)) bytes += std::string(1'500, '.');
+  if (large_ && chance(0.3)) bytes += std::string(chance(0.3) ? kTooLarge : 1'200, '.');
   const bool small = bytes.size() < 1'000;
   task.record = std::make_shared<const std::string>(std::move(bytes));
   if (chance(0.5)) task.task_time = cluster_.wall() - std::chrono::seconds{random_.next() % 100};
@@ -344,9 +347,20 @@ void Simulation::heal() {
     if (!daemon->queue) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;
+  for (const auto& key : store.task_keys()) {  // is left where it is, as it was
+    const Task* task = store.task(key);
+    if (task == nullptr || task->record->size() < kTooLarge) continue;
+    if (task->stamp != Stamp{}) cluster_.violation(key + " was claimed, and is too large to be");
+    withdraw(key);
+    cluster_.store.remove(key);
+  }
   if (!cluster_.run_until([&] { return store.task_keys().empty(); }, kSettles) && !failed()) {
     std::string left = "not ended although nothing fails any more:";
-    for (const auto& key : store.task_keys()) left += ' ' + key;
+    for (const auto& key : store.task_keys()) {
+      left += ' ' + key;
+      if (Daemon* leader = cluster_.leader(); leader != nullptr)
+        left += " (" + leader->queue->state_text(key) + ')';
+    }
     cluster_.violation(left);
   }
   oracle_.check_books();

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "fake_consul.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
@@ -154,17 +155,11 @@ TEST_CASE("a right that is missing within a transaction is told as such") {
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE("a value too large for a transaction is created by a plain cas") {
-  const std::string large(450'000, 'x');
-  FakeConsul consul{{reply(404, "", 40), reply(200, "true\n")}};
-  const auto created = Store{consul}.create({{"t/42", large}});
-  REQUIRE(created);
-  CHECK(created->index == 40);
-  CHECK(consul.asked[1].target == "/v1/kv/t/42?cas=0");
-  CHECK(consul.asked[1].body == large);
-
-  FakeConsul taken{{reply(404, "", 40), reply(200, "false\n")}};
-  CHECK(Store{taken}.create({{"t/42", large}})->existing.size() == 1);
+TEST_CASE("the largest record that can be claimed is created by a transaction") {
+  FakeConsul consul{{reply(200, result("t/42", ""))}};
+  CHECK(Store{consul}.create({{"t/42", std::string(wire::record_limit({}, "t/42"), 'x')}}));
+  CHECK(consul.asked[0].target == "/v1/txn");
+  CHECK(consul.asked[0].body.size() <= wire::kMaxTransactionBytes);
 }
 
 TEST_CASE("a key that a path cannot name is read by a transaction") {

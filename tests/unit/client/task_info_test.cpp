@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "wire/transaction_plan.h"
+
 namespace lictor::client {
 namespace {
 
@@ -82,11 +84,23 @@ TEST_CASE("a record that cannot be read says why") {
   CHECK_FALSE(view.error.empty());
 }
 
-TEST_CASE("a record that cannot be rewritten is too large, readable or not") {
-  const std::string fill(523'500, 'x');
-  CHECK(view_of(R"({"taskType":"T","p":")" + fill + "\"}").state == TaskState::kTooLarge);
-  CHECK(view_of(fill).state == TaskState::kTooLarge);
-  CHECK(view_of(std::string(300'000, 'x')).state == TaskState::kUnreadable);
+TEST_CASE("a record that no transaction holds is too large, readable or not") {
+  const auto record_of = [](std::size_t bytes) {
+    const std::string frame = R"({"taskType":"T","p":""})";
+    return R"({"taskType":"T","p":")" + std::string(bytes - frame.size(), 'x') + "\"}";
+  };
+  const std::size_t most = wire::record_limit(kLayout, kLayout.task_key("42"));
+  CHECK(most > 385'000);
+  CHECK(most < 393'116);  // in base64 that alone fills a transaction
+  CHECK(view_of(record_of(most)).state == TaskState::kWaiting);
+  const TaskInfo large = view_of(record_of(most + 1));
+  CHECK(large.state == TaskState::kTooLarge);
+  CHECK(large.error.find(std::to_string(most + 1)) != std::string::npos);
+  CHECK(large.error.ends_with(std::to_string(most)));
+  CHECK(view_of(std::string(most, 'x')).state == TaskState::kTooLarge);
+  CHECK(view_of(std::string(380'000, 'x')).state == TaskState::kUnreadable);
+  CHECK(view_of(std::string(380'000, '\xff')).state == TaskState::kTooLarge);  // in base64
+  CHECK(view_of(std::string(280'000, '\xff')).state == TaskState::kUnreadable);
 }
 
 TEST_CASE("a dead letter tells its task, reason and time") {

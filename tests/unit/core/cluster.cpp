@@ -4,6 +4,8 @@
 #include <iostream>
 #include <type_traits>
 
+#include "simple_costs.h"
+
 namespace lictor::core::test {
 namespace {
 
@@ -125,6 +127,7 @@ void Cluster::start(Daemon& daemon) {
   daemon.stopped = false;
   QueueOptions options = daemon.options;
   options.identity = daemon.name + std::to_string(daemon.incarnation);
+  options.costs = simple_costs();
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
   daemon.lease_until = daemon.trusted_until = Instant::max();
   daemon.kept_session.clear();

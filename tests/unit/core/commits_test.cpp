@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "simple_costs.h"
+
 using namespace lictor;
 using namespace lictor::core;
 using namespace std::chrono_literals;
@@ -40,13 +42,18 @@ Task stored(const std::string& key, std::uint64_t index, const std::string& nonc
 }
 
 struct Fixture {
-  explicit Fixture(QueueOptions o = {}) : options(std::move(o)), commits(options, requests) {}
+  explicit Fixture(QueueOptions o = {})
+      : options(with_costs(std::move(o))), commits(options, requests) {}
+  static QueueOptions with_costs(QueueOptions options) {
+    options.costs = test::simple_costs();
+    return options;
+  }
 
   // What is sent now.
-  std::vector<Commit> send(Instant now = kNow, Instant proof = Instant::min()) {
+  std::vector<Commit> send(Instant now = kNow) {
     Effects out;
     commits.on_time(now, out);
-    commits.send(now, "s", proof, out);
+    commits.send(now, "s", out);
     std::vector<Commit> sent;
     for (const Effect& effect : out) {
       if (const auto* commit = std::get_if<Commit>(&effect)) sent.push_back(*commit);
@@ -337,27 +344,22 @@ TEST_CASE("what is refused as a whole goes again after a pause") {
   }
 }
 
-TEST_CASE("a large record goes alone, plainly, and only after a proof that is newer than it") {
-  Fixture f;
-  f.commits.add(kNow, claim("a", 400'000));
-  f.commits.add(kNow, claim("b", 400'000));
-  f.commits.add(kNow, finish("c"));
-  CHECK_FALSE(f.commits.has_room(kNow));
-  auto sent = f.send(kNow, kNow - 1ms);
-  REQUIRE(sent.size() == 1);
-  CHECK_FALSE(sent[0].plain);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
-  CHECK(f.commits.wants_proof_since() == kNow);
-  CHECK(f.send(kNow + 1ms, kNow - 1ms).empty());
-  sent = f.send(kNow + 1ms, kNow);
-  REQUIRE(sent.size() == 1);
-  CHECK(sent[0].plain);
-  CHECK(key_of(sent[0].ops[0]) == "a");
-  // Its success tells no index: it is read, without a word of trouble and without a pause.
-  f.reply(Committed{sent[0].request, Outcome::kUnknown, 0, {}, {}}, kNow + 2ms);
-  CHECK(f.fetched.keys == std::vector<std::string>{"a"});
-  CHECK(f.send(kNow + 3ms, kNow).empty());  // the next one needs a proof of its own
-  CHECK(f.send(kNow + 3ms, kNow + 2ms).size() == 1);
+TEST_CASE("a record that somebody made too large under our claim is let go") {
+  for (const std::size_t bytes : {300'000U, 400'000U}) {
+    CAPTURE(bytes);
+    const bool fits = bytes == 300'000U;
+    Fixture f;
+    f.commits.add(kNow, bury("a"));
+    f.reply(rejected(f.send()[0], {{0, OpFailure::kStale, Committed::Part::kTask, "stale"}}));
+    Task rewritten = stored("a", 9, "nonce of a");
+    rewritten.record = std::make_shared<const std::string>(std::string(bytes, '.'));
+    CHECK(f.commits.too_large(rewritten).empty() == fits);
+    const auto result = f.reply(TasksFetched{f.fetched.request, true, {rewritten}, {}, {}});
+    CHECK(f.send().size() == (fits ? 1 : 0));
+    REQUIRE(result.settled.size() == (fits ? 0 : 1));
+    if (!fits) CHECK(result.settled[0].verdict == Commits::Verdict::kVoid);
+    if (!fits) CHECK(result.settled[0].stored != nullptr);
+  }
 }
 
 TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
@@ -367,7 +369,7 @@ TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   f.reply(rejected(f.send()[0], {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
   const auto sent = f.send();
   REQUIRE(sent.size() == 1);
-  f.commits.add(kNow, claim("b", 400'000));
+  f.commits.add(kNow, claim("b"));
   Effects out;
   f.commits.clear(out);
   CHECK(f.commits.idle());
@@ -375,7 +377,7 @@ TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   const auto result = f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
   CHECK(result.settled.empty());
   CHECK_FALSE(result.proof.has_value());
-  CHECK(f.send(kNow + 1h, kNow + 1h).empty());
+  CHECK(f.send(kNow + 1h).empty());
 }
 
 TEST_CASE("ends and claims are spread over the transactions under way, each kind in its order") {

@@ -56,7 +56,7 @@ std::string op_text(const MarkOp& op) {
 }
 
 std::string text(const Commit& e) {
-  std::string line = e.plain ? "write plainly" : "commit";
+  std::string line = "commit";
   const char* separator = " ";
   for (const Op& op : e.ops) {
     line += separator;
@@ -100,7 +100,7 @@ std::string fact_name(Fact::Kind kind) {
                                      "store trouble",   "paused",         "control unreadable",
                                      "resumed",         "no executor",    "result left out",
                                      "unnameable",      "in a folder",    "unwritten",
-                                     "done late",       "goes on"};
+                                     "done late",       "result void",    "goes on"};
   static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kGoesOn) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }

@@ -237,7 +237,7 @@ Committed FakeStore::commit(const Commit& commit) {
   Committed reply;
   reply.request = commit.request;
   auto& failures = reply.failures;
-  if (!commit.plain && !mutant(Mutant::kDropFence) &&
+  if (!mutant(Mutant::kDropFence) &&
       (commit.session.empty() || leader_.session != commit.session)) {
     failures.push_back(
         {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
@@ -313,7 +313,7 @@ Committed FakeStore::commit(const Commit& commit) {
     return reply;
   }
 
-  reply.outcome = commit.plain ? Outcome::kUnknown : Outcome::kApplied;
+  reply.outcome = Outcome::kApplied;
   const std::uint64_t next = ++index_;
   for (const Op& op : commit.ops) {
     if (const auto* mark = std::get_if<MarkOp>(&op)) {
@@ -354,7 +354,6 @@ Committed FakeStore::commit(const Commit& commit) {
       reply.modify_index = next;
     }
   }
-  if (commit.plain) reply.modify_index = 0;
   return reply;
 }
 

@@ -153,7 +153,7 @@ TEST_CASE(
   a.cluster.run_for(1s);
   a.cluster.store.no_right.insert("tasks/1");
   a.cluster.run_for(3200ms);
-  CHECK(a.daemon.queue->held().refused == 1);
+  CHECK(a.daemon.queue->stats().refused == 1);
   a.cluster.store.no_right.clear();
   a.cluster.run_for(10s);
   CHECK(a.cluster.started == Keys{"tasks/1"});

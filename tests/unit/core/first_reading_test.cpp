@@ -49,7 +49,7 @@ struct Long {
     return lists;
   }
   std::size_t known() {
-    const auto held = daemon->queue->held();
+    const auto held = daemon->queue->stats();
     return held.tasks + held.distant;
   }
 

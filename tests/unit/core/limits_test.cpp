@@ -276,9 +276,9 @@ TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") 
   CHECK(a.dead("dead/1").stamp.lost == 2);
 }
 
-TEST_CASE("a dead letter holds the end of the output, unless a value could not hold both") {
+TEST_CASE("a dead letter holds the end of the output, unless a transaction could not hold both") {
   QueueOptions options = options_of("a");
-  options.max_value_bytes = 20'000;
+  options.max_transaction_bytes = 13'000;
   Alone a{options};
   for (const std::size_t bytes : {1'000U, 2'000U}) {
     Task& task = a.cluster.make(std::to_string(bytes));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
+#include "simple_costs.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -263,26 +264,35 @@ TEST_CASE("a waiting task whose executor is taken away is told of") {
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
 
-TEST_CASE("a record too large to be rewritten is left alone") {
+TEST_CASE("a record too large for one fenced transaction is left alone, readable or not") {
   Alone a;
   Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>(std::string(523'000, '.'));
+  task.record = std::make_shared<const std::string>(std::string(393'000, '.'));
   a.cluster.store.put(task);
+  a.cluster.store.put_bad("tasks/bad", std::string(300'000, '.'), "not a task");
   a.cluster.put("2");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/2"});
-  CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 2);
   CHECK(a.cluster.store.has("tasks/1"));
+  CHECK(a.cluster.store.has("tasks/bad"));
+  CHECK(a.cluster.store.dead.empty());
+  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/1");
+  REQUIRE(why.size() == 1);
+  CHECK(why[0].kind == Reason::Kind::kTooLarge);
+  CHECK(why[0].text.starts_with("393000 bytes; a transaction holds records of up to 392"));
   a.cluster.put("1");  // shorter now
   a.cluster.end_job(a.daemon, "tasks/2");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.back() == "tasks/1");
 }
 
-TEST_CASE("a record too large for a transaction goes plainly, each time after a fresh proof") {
+TEST_CASE("a record that just fits into one transaction is claimed, and its failure is written") {
   Alone a;
   Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>(std::string(450'000, '.'));
+  const std::size_t most =
+      simple_costs()->record_limit(task.key, QueueOptions{}.max_transaction_bytes);
+  task.record = std::make_shared<const std::string>(std::string(most, '.'));
   a.cluster.store.put(task);
   a.cluster.run_for(1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
@@ -290,21 +300,7 @@ TEST_CASE("a record too large for a transaction goes plainly, each time after a 
   a.cluster.run_for(1s);
   CHECK(a.dead("dead/1").reason == "permanent");
   CHECK(a.idle());
-  CHECK(count(a.daemon, Fact::Kind::kStoreTrouble) == 0);
-
-  std::optional<Instant> proof;
-  int plain = 0;
-  for (const auto& [at, effect] : a.daemon.log) {
-    if (const auto* read = std::get_if<ReadLeader>(&effect); read && read->consistent) proof = at;
-    const auto* commit = std::get_if<Commit>(&effect);
-    if (commit == nullptr || !commit->plain) continue;
-    ++plain;
-    CHECK(commit->ops.size() == 1);
-    REQUIRE(proof);
-    CHECK(at - *proof < 10ms);
-    proof.reset();
-  }
-  CHECK(plain == 2);
+  CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 0);
 }
 
 TEST_CASE("a task that may not be written is set aside, and holds up nobody") {

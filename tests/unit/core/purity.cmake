@@ -4,7 +4,7 @@
 set(allowed_system
   algorithm array cmath compare cstddef cstdint deque functional initializer_list iterator map memory optional set
   span string string_view tuple unordered_map utility variant vector)
-set(allowed_own base/assert.h base/id.h base/random.h lictor/time.h)
+set(allowed_own base/assert.h base/id.h base/random.h base/siphash.h lictor/time.h)
 
 file(GLOB sources ${CORE}/*.h ${CORE}/*.cpp)
 list(LENGTH sources count)

@@ -117,7 +117,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
 
 TEST_CASE("what was refused is forgotten with the task") {
   Asked a;
-  const auto refused = [&] { return a.daemon.queue->held().refused; };
+  const auto refused = [&] { return a.daemon.queue->stats().refused; };
   for (int i = 0; i < 20; ++i) {
     const std::string key = "tasks/" + std::to_string(i);
     a.cluster.store.no_right.insert(key);

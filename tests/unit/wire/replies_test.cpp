@@ -293,21 +293,13 @@ TEST_CASE("a commit is applied, rejected, or unknown, and nothing between") {
 TEST_CASE("a conflict that names no operation is no answer of Consul's") {
   for (const char* body : {"{}", "[]", R"({"Results":null,"Errors":null})"}) {
     CAPTURE(body);
-    const auto committed = decode(Commit{RequestId{1}, "s", {}, false}, reply(409, body));
+    const auto committed = decode(Commit{RequestId{1}, "s", {}}, reply(409, body));
     CHECK(committed.outcome == Outcome::kUnknown);
     CHECK_FALSE(committed.error.empty());
     const auto lock = decode(AcquireLock{RequestId{1}, "s"}, reply(409, body));
     CHECK(lock.answer == LockReplied::Answer::kUnknown);
     CHECK_FALSE(lock.error.empty());
   }
-}
-
-TEST_CASE("a plain write is refused by the word false alone") {
-  Commit commit{RequestId{1}, "s", {FinishOp{"l/q/tasks/1", 7}}, true};
-  CHECK(decode_plain(commit, 0, reply(200, "false\n")).outcome == Outcome::kRejected);
-  const auto other = decode_plain(commit, 0, reply(200, "<html>a proxy"));
-  CHECK(other.outcome == Outcome::kUnknown);
-  CHECK_FALSE(other.error.empty());
 }
 
 TEST_CASE("a history takes in no keys from elsewhere") {
@@ -435,36 +427,6 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
                                 what(R"(failed to set key \"app/x\", index is stale)", 3))));
   REQUIRE(both.failures.size() == 1);
   CHECK(both.failures[0].part == Part::kTask);
-}
-
-TEST_CASE("a plain commit that succeeded is read back, for it tells no index") {
-  Commit commit = some_commit();
-  commit.plain = true;
-  commit.ops = {commit.ops[0]};
-  const auto applied = decode_plain(commit, 0, reply(200, "true\n"));
-  CHECK(applied.outcome == Outcome::kUnknown);
-  CHECK(applied.error.empty());
-  const auto stale = decode_plain(commit, 0, reply(200, "false\n"));
-  CHECK(stale.outcome == Outcome::kRejected);
-  REQUIRE(stale.failures.size() == 1);
-  CHECK(stale.failures[0].op == 0);
-  CHECK(stale.failures[0].why == OpFailure::kStale);
-  CHECK(stale.failures[0].part == Committed::Part::kTask);
-  CHECK(decode_plain(commit, 0, reply(500, "EOF")).outcome == Outcome::kUnknown);
-  for (const char* cut : {"", "t", "tru", "f"}) {  // by a proxy
-    const auto unread = decode_plain(commit, 0, reply(200, cut));
-    CHECK(unread.outcome == Outcome::kUnknown);
-    CHECK_FALSE(unread.error.empty());
-  }
-  CHECK_FALSE(decode_plain(commit, 0, reply(500, "EOF")).error.empty());
-  CHECK(decode_plain(commit, 0, reply(403, "Permission denied")).failures.at(0).why ==
-        OpFailure::kDenied);
-  CHECK(decode_plain(commit, 0, no_reply(http::Delivery::kNotSent)).outcome == Outcome::kRejected);
-
-  commit.ops = {some_commit().ops[1]};
-  CHECK(decode_plain(commit, 0, reply(200, "false")).failures.at(0).part ==
-        Committed::Part::kDeadLetter);
-  CHECK(decode_plain(commit, 1, reply(200, "false")).failures.at(0).part == Committed::Part::kTask);
 }
 
 TEST_SUITE_END();

@@ -158,32 +158,4 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
             R"({"KV":{"Verb":"delete-cas","Key":"l/q/done/old","Index":7}}])");
 }
 
-TEST_CASE("a plain commit is by CAS, a dead letter before its task's end") {
-  const Binding b = binding();
-  Commit commit;
-  commit.plain = true;
-  Stamp stamp;
-  stamp.taken = true;
-  commit.ops = {RestampOp{"l/q/tasks/a b", 7, bytes(R"({"taskType":"T"})"), stamp, 3}};
-  auto requests = encode_plain(b, commit);
-  REQUIRE(requests.size() == 1);
-  CHECK(text(requests[0]) ==
-        R"(PUT /v1/kv/l/q/tasks/a%20b?cas=7&flags=3 {"taskType":"T","taskTaken":true})");
-
-  BuryOp bury;
-  bury.key = "l/q/tasks/c";
-  bury.index = 9;
-  bury.record = bytes(R"({"taskType":"T"})");
-  commit.ops = {bury};
-  requests = encode_plain(b, commit);
-  REQUIRE(requests.size() == 2);
-  CHECK(text(requests[0]) == "PUT /v1/kv/l/q/dead/c?cas=0 " + dead_letter(bury, b.node));
-  CHECK(text(requests[1]) == "DELETE /v1/kv/l/q/tasks/c?cas=9");
-
-  commit.ops = {FinishOp{"l/q/tasks/c", 9}};
-  requests = encode_plain(b, commit);
-  REQUIRE(requests.size() == 1);
-  CHECK(text(requests[0]) == "DELETE /v1/kv/l/q/tasks/c?cas=9");
-}
-
 TEST_SUITE_END();

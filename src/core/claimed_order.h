@@ -1,0 +1,84 @@
+#pragma once
+
+// The orders of the tasks that are ours. Where an entry stands follows from its state:
+//
+//   claiming, checking: in the order of their claims     claimed: in the order of starting
+//   running, stopping: by time-out                       claimed early: by due time
+//
+// An early one was claimed ahead of its time: until then it takes no slot and is not started.
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/task_entry.h"
+
+namespace lictor::core {
+
+class ClaimedOrder {
+ public:
+  void enter(TaskEntry& entry);
+  void leave(TaskEntry& entry);
+  void clear();
+
+  /// What is due at `wall` is early no more.
+  void advance(WallTime wall);
+  [[nodiscard]] std::size_t early_count() const { return early_count_; }
+  [[nodiscard]] bool is_early(const TaskEntry& entry) const;
+  /// When the first of the early ones is due.
+  [[nodiscard]] std::optional<WallTime> next_due() const;
+  /// The early one that is due last.
+  [[nodiscard]] TaskEntry* last_early() const;
+
+  /// The claimed task that is next to start; an early one never is, nor, `in_order`, one that was
+  /// claimed after another whose claim is not settled yet.
+  [[nodiscard]] TaskEntry* next_to_start(bool in_order) const;
+  [[nodiscard]] const TaskEntry* first_claimed() const {
+    return claimed_.empty() ? nullptr : *claimed_.begin();
+  }
+  /// Claimed, due, and not started yet.
+  [[nodiscard]] std::size_t ready_count() const { return claimed_.size() + many_due_count_; }
+  /// Of those, what came due together with many others.
+  [[nodiscard]] std::size_t many_due_count() const { return many_due_count_; }
+
+  /// A job whose time is up.
+  [[nodiscard]] TaskEntry* next_timed_out(Instant now) const;
+  [[nodiscard]] Instant next_timeout() const;
+
+ private:
+  struct ByStart {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return starts_before(*a->task, *b->task);
+    }
+  };
+  struct ById {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return a->attempt->id < b->attempt->id;
+    }
+  };
+  struct ByTimeout {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return std::pair{a->attempt->timeout_at, a->attempt->id} <
+             std::pair{b->attempt->timeout_at, b->attempt->id};
+    }
+  };
+  using InOrder = std::set<TaskEntry*, ByStart>;
+  struct Early {
+    std::set<TaskEntry*, ById> claiming;
+    InOrder claimed;
+  };
+
+  std::set<TaskEntry*, ById> claiming_;
+  InOrder claimed_;                  // without the early ones
+  std::map<WallTime, Early> early_;  // by when they are due
+  std::size_t early_count_ = 0;
+  // Of many that are due at once each would take its time to be put among the others, and the first
+  // would wait for it: they stay together, and are ready like those in claimed_.
+  std::map<WallTime, InOrder> many_due_;
+  std::size_t many_due_count_ = 0;
+  std::set<TaskEntry*, ByTimeout> timeouts_;
+};
+
+}  // namespace lictor::core

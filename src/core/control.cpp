@@ -1,0 +1,93 @@
+#include "core/control.h"
+
+#include <utility>
+
+#include "core/mutant.h"
+
+namespace lictor::core {
+namespace {
+
+constexpr Duration kRetry = 1s;
+
+}  // namespace
+
+void Control::start(Effects& out) {
+  known_ = mutant(Mutant::kClaimUnread);
+  missing_ = false;
+  step_down_.reset();
+  index_ = 0;
+  watch(0, out);
+}
+
+void Control::stop(Effects& out) {
+  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  read_at_ = Instant::max();
+  paused_ = false;
+}
+
+void Control::watch(std::uint64_t index, Effects& out) {
+  read_at_ = Instant::max();
+  asked_ = index;
+  request_ = requests_.next();
+  out.emplace_back(WatchControl{request_, index});
+}
+
+void Control::on_time(Instant now, Effects& out) {
+  if (!request_ && now >= read_at_) watch(0, out);
+}
+
+void Control::set_paused(bool paused, const std::string& by, Effects& out) {
+  if (std::exchange(paused_, paused) != paused) {
+    out.emplace_back(Fact{paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, by, {}});
+  }
+  paused_by_ = paused ? by : std::string{};
+}
+
+std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Effects& out) {
+  if (reply.request != request_ || !request_) return std::nullopt;
+  request_ = {};
+  if (!reply.ok) {
+    // What may not be read pauses nothing; what was not answered may.
+    if (reply.denied) known_ = true;
+    if (reply.denied && !std::exchange(told_denied_, true)) {
+      out.emplace_back(
+          Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + reply.error, {}});
+    }
+    read_at_ = now + kRetry;
+    return std::nullopt;
+  }
+  told_denied_ = false;
+  const bool by_quorum = asked_ == 0;
+  if (!by_quorum && (!reply.found || reply.consul_index < index_)) {
+    watch(0, out);
+    return std::nullopt;
+  }
+  known_ = true;
+  index_ = reply.consul_index;
+  missing_ = !reply.found;
+  if (missing_) {
+    set_paused(false, "the control key was deleted", out);
+    read_at_ = now + kRetry;
+    if (!step_down_) step_down_ = "";
+    return std::nullopt;
+  }
+  // Nonsense pauses: somebody wanted something, most likely that.
+  if (reply.unreadable && reply.by != paused_by_) {
+    out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, 0, 0, reply.error, {}});
+    paused_ = true;
+    paused_by_ = reply.by;
+  } else {
+    set_paused(reply.paused, reply.by, out);
+  }
+  watch(reply.consul_index, out);
+  // What was asked of an earlier leader was not asked of us.
+  const std::string before = std::exchange(step_down_, reply.step_down).value_or(reply.step_down);
+  if (reply.step_down.empty()) {
+    step_down_ = before;
+    return std::nullopt;
+  }
+  if (before == reply.step_down) return std::nullopt;
+  return reply.paused ? std::string{} : reply.by;  // while paused, `by` names the pauser
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,63 @@
+#pragma once
+
+// The operator's switches: whether the queue is paused, and who asked for a step-down. The control
+// key is watched by a blocking query, which may be answered by a server that lags behind: what is
+// older than the answer before, or says that the key is gone, is read again by a quorum before
+// anything follows from it.
+//
+//   watch --newer--> acted on --> watch            quorum read --> acted on --> watch
+//     |                                               ^    |
+//     +---- older, or the key is gone ----------------+    +-- gone: not paused; again in 1 s
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+class Control {
+ public:
+  explicit Control(Requests& requests) : requests_(requests) {}
+
+  /// A term begins.
+  void start(Effects& out);
+  void stop(Effects& out);
+  void on_time(Instant now, Effects& out);
+  /// Returns who asked for a step-down, if that is new; empty: somebody who gave no name.
+  std::optional<std::string> on(Instant now, const ControlRead& reply, Effects& out);
+  /// The key was made: it is watched from now on.
+  void on_marked(Instant now) {
+    missing_ = false;
+    read_at_ = now;
+  }
+
+  /// Whether it is paused was read in this term.
+  [[nodiscard]] bool known() const { return known_; }
+  [[nodiscard]] bool paused() const { return paused_; }
+  [[nodiscard]] const std::string& paused_by() const { return paused_by_; }
+  /// The key is missing; a watch on a missing key wakes on every write near it.
+  [[nodiscard]] bool missing() const { return missing_; }
+  [[nodiscard]] Instant next_deadline() const { return request_ ? Instant::max() : read_at_; }
+
+ private:
+  void watch(std::uint64_t index, Effects& out);
+  void set_paused(bool paused, const std::string& by, Effects& out);
+
+  Requests& requests_;
+  RequestId request_;
+  std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
+  std::uint64_t index_ = 0;  // of the last answer that was acted on
+  Instant read_at_ = Instant::max();
+  bool known_ = false;
+  bool missing_ = false;
+  bool paused_ = false;
+  std::string paused_by_;
+  std::optional<std::string> step_down_;  // the last that was seen in this term
+  bool told_denied_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,313 @@
+#include "core/dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/mutant.h"
+
+namespace lictor::core {
+namespace {
+
+using S = TaskState;
+
+constexpr Duration kBurst = 100ms;
+constexpr std::size_t kManyStarts = 8;
+constexpr Duration kGather = 200us;
+
+}  // namespace
+
+Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
+                       Commits& commits, const WallClock& clock)
+    : options_(options),
+      table_(table),
+      transitions_(transitions),
+      commits_(commits),
+      clock_(clock),
+      adaptive_(options) {
+  rate_.set(options_.rate_limit);
+}
+
+void Dispatcher::clear() {
+  breaker_.clear();
+  rate_at_ = ahead_at_ = Instant::max();
+  burst_until_ = Instant::min();
+}
+
+// The name that its executor has in the configuration.
+std::string_view Dispatcher::executor_of(const Task& task) const {
+  return options_.types.contains(task.type) ? std::string_view{task.type} : "*";
+}
+
+// A task that may be what killed its owners runs alone, so that it takes no other along.
+bool Dispatcher::is_last_chance(const Task& task) const {
+  return task.stamp.taken && task.stamp.lost + 2 >= options_.max_losses;
+}
+
+// One at a time means one after the other: a task that is blocked only because the task before it
+// is not settled yet is not passed by a later one of another serialKey.
+bool Dispatcher::would_overtake(const TaskEntry& entry) const {
+  if (options_.concurrency != 1 || !table_.waiting_order().any_blocked()) return false;
+  bool found = false;
+  table_.for_each_ours([&](const TaskEntry& ours) {
+    found = found || table_.waiting_order().blocked_before(ours.task->serial_key, entry);
+  });
+  return found;
+}
+
+// One at a time is in order: then nothing passes what cannot be started.
+bool Dispatcher::blocks_all() const { return breaker_.any() && options_.concurrency == 1; }
+
+const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
+  if (!breaker_.any()) return nullptr;
+  return blocks_all() ? &breaker_.first() : breaker_.find(executor_of(task));
+}
+
+// What is early takes no slot: what is due is claimed beside it as if it were not there, and shares
+// the room ahead with it.
+bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
+  const std::size_t early = table_.claimed_order().early_count();
+  const std::size_t busy = table_.busy();
+  if (is_last_chance(*entry.task)) return busy == 0;
+  if (table_.any_last_chance()) return false;
+  if (table_.count(S::kEnding) >= options_.max_unacked) return false;
+  const std::size_t beyond = mutant(Mutant::kPrefetchBeyond) ? 1 : 0;
+  if (!due) {
+    return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
+  }
+  return busy - early < options_.concurrency + ahead_of_slots(*entry.task) + beyond;
+}
+
+// Claims ahead of a free slot lose an owner without having been started, when the daemon dies.
+std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
+  if (task.stamp.taken) return 0;
+  const std::size_t early = table_.claimed_order().early_count();
+  if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
+  // Nobody asked for it: not where that would end the task, nor where starts are counted.
+  const TypePolicy* policy = transitions_.policy_of(task);
+  if (policy == nullptr || options_.rate_limit) return 0;
+  const bool costs_it =
+      policy->delivery == Delivery::kAtMostOnce || task.stamp.lost + 1 >= options_.max_losses;
+  return costs_it ? 0 : adaptive_.size();
+}
+
+// When what nobody asked to hold goes back, since no slot has come free for it.
+Instant Dispatcher::held_too_long_at() const {
+  if (!adaptive_.enabled()) return Instant::max();
+  const TaskEntry* first = table_.claimed_order().first_claimed();
+  return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
+}
+
+// The first of the ready tasks that is not blocked and whose executor is not paused.
+TaskEntry* Dispatcher::next_ready() {
+  while (TaskEntry* entry = table_.waiting_order().first_ready()) {
+    if (table_.waiting_order().lane_holder(*entry) != nullptr) {
+      table_.move(*entry, S::kBlocked);
+    } else if (pause_of(*entry->task) != nullptr) {
+      table_.move(*entry, S::kSuspended);
+    } else {
+      return entry;
+    }
+  }
+  return nullptr;
+}
+
+// The next task that may be claimed before it is due. In the order in which they are due: what may
+// not be claimed ahead is not overtaken by what may. A task of a serialKey would bar it for others
+// that are due earlier; one that expires first would not; and a rate is one of starts.
+TaskEntry* Dispatcher::next_ahead(Instant now) {
+  if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
+    return nullptr;
+  }
+  TaskEntry* entry = table_.waiting_order().first_delayed();
+  if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
+      !entry->task->serial_key.empty() || pause_of(*entry->task) != nullptr) {
+    return nullptr;
+  }
+  if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
+  const WallTime opens =
+      entry->due - std::chrono::floor<std::chrono::milliseconds>(options_.preload);
+  if (opens <= clock_.at(now)) return entry;
+  ahead_at_ = clock_.when(opens);
+  return nullptr;
+}
+
+// For want of room `entry` would wait for one that was claimed ahead and is due after it: that one
+// is given back.
+bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& out) {
+  TaskEntry* last = table_.claimed_order().last_early();
+  if (last == nullptr || last->state != S::kClaimed || table_.any_last_chance() ||
+      table_.count(S::kEnding) >= options_.max_unacked) {
+    return false;
+  }
+  const WallTime last_due = *last->attempt->early_until;
+  if (entry.due > last_due) return false;
+  if (entry.due == last_due && starts_before(*last->task, *entry.task)) return false;
+  transitions_.give_back(now, *last, out);
+  return true;
+}
+
+// The wall clock was set back.
+void Dispatcher::give_back_too_early(Instant now, Effects& out) {
+  const auto window = std::chrono::ceil<std::chrono::milliseconds>(options_.preload);
+  while (TaskEntry* last = table_.claimed_order().last_early()) {
+    const bool too_early = *last->attempt->early_until > clock_.at(now) + window;
+    if (last->state != S::kClaimed || !too_early) return;
+    transitions_.give_back(now, *last, out);
+  }
+}
+
+void Dispatcher::give_back_claimed(Instant now, Effects& out) {
+  table_.for_each_ours([&](TaskEntry& entry) {
+    if (entry.state == S::kClaimed) transitions_.give_back(now, entry, out);
+  });
+}
+
+void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
+  const bool was_burst = table_.claimed_order().many_due_count() > 0;
+  transitions_.advance(now);
+  watch_burst(now, was_burst);
+  if (mode.trusted && !mode.draining) transitions_.bury_some(now, out);
+  if (breaker_.release(now)) {
+    while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
+      table_.move(*entry, S::kReady);
+    }
+  }
+  if (!mode.trusted && !mutant(Mutant::kStartUntrusted)) return;
+  // A pause may come while a claim is on its way: what it brings is given back, too.
+  if (mode.paused || blocks_all()) give_back_claimed(now, out);
+  give_back_too_early(now, out);
+  if (mode.draining || mode.paused) return;
+  start_claimed(now, out);
+  if (now >= held_too_long_at()) {
+    adaptive_.give_up();
+    give_back_claimed(now, out);
+  }
+}
+
+// Of many that are due at one instant the last is to start before the ends of the first are
+// written, which takes Consul more of the processor than starting them takes us. Not for long: what
+// was started and is not finished in Consul would run again, were we to die.
+void Dispatcher::watch_burst(Instant now, bool was_burst) {
+  const bool is_burst = table_.claimed_order().many_due_count() > 0;
+  if (is_burst && !was_burst) burst_until_ = now + kBurst;
+  const bool is_over =
+      !is_burst || now >= burst_until_ || table_.count(S::kEnding) >= options_.max_unacked;
+  if (is_over) burst_until_ = Instant::min();
+}
+
+void Dispatcher::start_claimed(Instant now, Effects& out) {
+  std::size_t started = 0;
+  while (table_.running() < options_.concurrency &&
+         table_.count(S::kEnding) < options_.max_unacked) {
+    // Side by side only those of one serialKey have an order, and of those one alone is claimed.
+    TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
+    if (entry == nullptr) return;
+    if (transitions_.is_expired(now, *entry->task)) {
+      transitions_.expire_claimed(now, *entry, out);
+      continue;
+    }
+    transitions_.start(now, *entry, out);
+    last_start_ = now;
+    // The shortest of them end while the next transaction would leave half empty.
+    if (++started == kManyStarts) commits_.gather_until(now + kGather);
+  }
+}
+
+void Dispatcher::claim_next(Instant now, const Mode& mode, const std::string& session,
+                            Effects& out) {
+  rate_at_ = ahead_at_ = Instant::max();
+  if (!mode.may_start() || !mode.ready || blocks_all()) return;
+  while (commits_.has_room(now)) {
+    TaskEntry* entry = next_ready();
+    const bool due = entry != nullptr;
+    if (!due) entry = next_ahead(now);
+    if (entry == nullptr) return;
+    if (due && would_overtake(*entry)) return;
+    while (!may_claim(*entry, due)) {
+      if (!evict_prefetched(now, *entry, out)) return;
+    }
+    if (!rate_.ready(now)) {
+      rate_at_ = rate_.next();
+      return;
+    }
+    rate_.take(now);
+    transitions_.claim(now, *entry, due, session, out);
+  }
+}
+
+void Dispatcher::stop_timed_out(Instant now, Effects& out) {
+  while (TaskEntry* entry = table_.claimed_order().next_timed_out(now)) {
+    if (entry->state == S::kRunning) {
+      transitions_.stop(now, *entry, StopReason::kTimeout, out);
+    } else {
+      transitions_.on_overdue(now, *entry, out);
+    }
+  }
+}
+
+void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
+  if (exit.ending != JobEnding::kNotStarted) {
+    adaptive_.ran(now - entry.attempt->started_at);
+    if (!breaker_.empty()) breaker_.started(executor_of(*entry.task));
+    return transitions_.on_exit(now, entry, exit, out);
+  }
+  std::optional<Duration> pause;
+  if (entry.attempt->stop != StopReason::kWithdrawn) {
+    const std::string executor{executor_of(*entry.task)};
+    if (const auto* begun = breaker_.failed(now, executor, exit.error)) pause = begun->wait;
+  }
+  transitions_.on_not_started(now, entry, exit.error, pause, out);
+}
+
+// What is claimed goes on under the policy that it was claimed under; what was claimed ahead for an
+// executor that is gone, or by the jobs' time where that is no longer asked for, goes back.
+void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out) {
+  rate_.set(options_.rate_limit);
+  breaker_.clear();
+  while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
+    table_.move(*entry, S::kReady);
+  }
+  transitions_.on_reconfigured(now, out);
+  if (!leading) return;
+  const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;
+  table_.for_each_ours([&](TaskEntry& entry) {
+    if (entry.state != S::kClaimed) return;
+    if (unasked || transitions_.policy_of(*entry.task) == nullptr) {
+      transitions_.give_back(now, entry, out);
+    }
+  });
+}
+
+bool Dispatcher::busy() const {
+  return table_.count(S::kReady) + table_.claimed_order().ready_count() + table_.count(S::kEnding) >
+         options_.max_operations;
+}
+
+Commits::Urgency Dispatcher::urgency(Instant now, const Mode& mode) const {
+  constexpr std::size_t kStock = 8;
+  if (now < burst_until_) return Commits::Urgency::kLater;
+  const std::size_t ready = table_.claimed_order().ready_count();
+  if (ready == 0 && table_.running() == 0) {
+    const bool none_to_run = table_.count(S::kReady) == 0 && table_.count(S::kClaiming) == 0;
+    return none_to_run ? Commits::Urgency::kLast : Commits::Urgency::kStarving;
+  }
+  const bool stocked =
+      !mode.draining && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
+  return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;
+}
+
+Instant Dispatcher::next_deadline(const Mode& mode) const {
+  Instant next = Instant::max();
+  if (breaker_.any()) next = std::min(next, breaker_.first().until);
+  if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
+  if (!mode.trusted || mode.draining) return next;
+  next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
+  const TaskEntry* expiring = table_.waiting_order().first_expiring();
+  // With as many on their way as may be, their answer wakes us.
+  if (expiring != nullptr && table_.count(S::kBurying) == 0) {
+    next = std::min(next, clock_.when(*expiring->task->expire_at));
+  }
+  return next;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,103 @@
+#pragma once
+
+// Which task is claimed next, which claimed one is started, and when: in order, within the limits
+// of the configuration, and not while the queue is paused, drains, or cannot prove its lead.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/adaptive_prefetch.h"
+#include "core/commits.h"
+#include "core/effect.h"
+#include "core/executor_breaker.h"
+#include "core/options.h"
+#include "core/rate_limit.h"
+#include "core/reason.h"
+#include "core/task_table.h"
+#include "core/transitions.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class Dispatcher {
+ public:
+  /// What the queue as a whole may do now.
+  struct Mode {
+    bool trusted = false;  // the lease is proved
+    bool draining = false;
+    bool paused = false;
+    bool ready = false;  // the tasks and the operator's switches were read
+
+    [[nodiscard]] bool may_start() const { return trusted && !draining && !paused; }
+  };
+
+  Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
+             Commits& commits, const WallClock& clock);
+
+  /// What became due is started; what may not be held any longer is given back.
+  void start_next(Instant now, const Mode& mode, Effects& out);
+  /// Claims what is next, as far as transactions have room.
+  void claim_next(Instant now, const Mode& mode, const std::string& session, Effects& out);
+  void give_back_claimed(Instant now, Effects& out);
+  void stop_timed_out(Instant now, Effects& out);
+  void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
+  /// The term is over.
+  void clear();
+
+  /// When it wants to be asked again, besides what the tasks' own times say.
+  [[nodiscard]] Instant next_deadline(const Mode& mode) const;
+  /// How soon what waits is to be written.
+  [[nodiscard]] Commits::Urgency urgency(Instant now, const Mode& mode) const;
+  /// More is ready, or waits to be finished, than the next transaction takes.
+  [[nodiscard]] bool busy() const;
+  [[nodiscard]] Instant last_start() const { return last_start_; }
+  /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
+  [[nodiscard]] std::string cannot_start() const {
+    return breaker_.any() ? breaker_.first().error : std::string{};
+  }
+  /// All that keeps the task from running now.
+  void why(Instant now, const TaskEntry& entry, const Mode& mode, const std::string& paused_by,
+           std::vector<Reason>& reasons) const;
+
+ private:
+  void watch_burst(Instant now, bool was_burst);
+  void start_claimed(Instant now, Effects& out);
+  void give_back_too_early(Instant now, Effects& out);
+  [[nodiscard]] TaskEntry* next_ready();
+  [[nodiscard]] TaskEntry* next_ahead(Instant now);
+  [[nodiscard]] bool may_claim(const TaskEntry& entry, bool due) const;
+  [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
+  [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
+  [[nodiscard]] Instant held_too_long_at() const;
+  [[nodiscard]] bool is_last_chance(const Task& task) const;
+  [[nodiscard]] bool would_overtake(const TaskEntry& entry) const;
+  [[nodiscard]] bool blocks_all() const;
+  [[nodiscard]] const ExecutorBreaker::Pause* pause_of(const Task& task) const;
+  [[nodiscard]] std::string_view executor_of(const Task& task) const;
+
+  void why_queue(const Mode& mode, const std::string& paused_by,
+                 std::vector<Reason>& reasons) const;
+  void why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const;
+  void why_not_next(Instant now, const TaskEntry& entry, std::vector<Reason>& reasons) const;
+  void why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const;
+  void why_trouble(Instant now, std::vector<Reason>& reasons) const;
+  [[nodiscard]] std::string any_running() const;
+
+  const QueueOptions& options_;
+  TaskTable& table_;
+  Transitions& transitions_;
+  Commits& commits_;
+  const WallClock& clock_;
+  ExecutorBreaker breaker_;
+  AdaptivePrefetch adaptive_;
+  RateLimit rate_;
+  Instant rate_at_ = Instant::max();      // when the rate allows the claim that waits for it
+  Instant ahead_at_ = Instant::max();     // when the next scheduled task may be claimed ahead
+  Instant last_start_{};                  // of a job
+  Instant burst_until_ = Instant::min();  // many that are due together are being started
+};
+
+}  // namespace lictor::core

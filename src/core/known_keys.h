@@ -1,0 +1,163 @@
+#pragma once
+
+// The keys that the core knows, by hash: whether a listing shows one that is new, or lacks one. A
+// list of a hundred thousand names is compared each time that it changes, so the comparison looks
+// at the hashes alone and reads no key. The hash is keyed by the queue's seed, so that no producer
+// can craft two names that collide; two others do with a chance of 2^-64.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/siphash.h"
+
+namespace lictor::core {
+
+struct KnownKey {
+  std::string key;
+  std::uint64_t index = 0;  // ModifyIndex of the newest version that is known; 0: any is news
+};
+
+/// A hash table of pointers with open addressing. Owns nothing.
+class KnownKeys {
+ public:
+  explicit KnownKeys(std::uint64_t seed) {
+    Random random{seed};
+    sip_ = {random.next(), random.next()};
+  }
+
+  void insert(KnownKey& known) {
+    if (6 * (size_ + 1) > 5 * slots_.size()) {
+      resize(std::max<std::size_t>(kLeast, 2 * slots_.size()));
+    }
+    place({hash_of(known.key), &known});
+    ++size_;
+  }
+
+  void erase(const KnownKey& known) {
+    std::size_t gap = place_of(known.key);
+    // Keys after the gap that could not be found across it move into it.
+    for (std::size_t i = next(gap); slots_[i].known != nullptr; i = next(i)) {
+      const std::size_t own = slots_[i].hash & mask();
+      if (((i - own) & mask()) < ((i - gap) & mask())) continue;
+      slots_[gap] = slots_[i];
+      gap = i;
+    }
+    slots_[gap] = {};
+    --size_;
+    if (slots_.size() > kLeast && 16 * size_ < slots_.size()) resize(slots_.size() / 4);
+  }
+
+  [[nodiscard]] KnownKey* find(std::string_view key) const {
+    return size_ == 0 ? nullptr : slots_[place_of(key)].known;
+  }
+
+  /// What a listing shows of the known keys. Good until the table changes.
+  struct Match {
+    std::vector<std::string_view> unknown;  // in the order of the listing
+    std::vector<bool> listed;               // by place
+  };
+  [[nodiscard]] Match match(const std::vector<std::string_view>& names) const {
+    Match found;
+    if (size_ == 0) {
+      found.unknown = names;
+      return found;
+    }
+    found.listed.resize(slots_.size());
+    // Each look waits for memory, so the next places are fetched ahead.
+    constexpr std::size_t kAhead = 16;
+    std::array<std::uint64_t, kAhead> hashes{};
+    for (std::size_t i = 0; i < names.size() + kAhead; ++i) {
+      if (i >= kAhead) {
+        const std::size_t at = place_of(hashes[i % kAhead]);
+        if (slots_[at].known == nullptr) {
+          found.unknown.push_back(names[i - kAhead]);
+        } else {
+          found.listed[at] = true;
+        }
+      }
+      if (i >= names.size()) continue;
+      hashes[i % kAhead] = hash_of(names[i]);
+      __builtin_prefetch(&slots_[hashes[i % kAhead] & mask()]);
+    }
+    return found;
+  }
+  [[nodiscard]] bool listed(const Match& match, const KnownKey& known) const {
+    return !match.listed.empty() && match.listed[place_of(known.key)];
+  }
+
+  /// Calls `visit(KnownKey&)` for every key, in no order that means anything.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.known != nullptr) visit(*slot.known);
+    }
+  }
+  template <class Visit>
+  void for_each_unlisted(const Match& match, Visit visit) const {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].known != nullptr && (match.listed.empty() || !match.listed[i])) {
+        visit(*slots_[i].known);
+      }
+    }
+  }
+
+  void clear() {
+    slots_ = {};
+    size_ = 0;
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t kLeast = 64;
+
+  struct Slot {
+    std::uint64_t hash = 0;
+    KnownKey* known = nullptr;
+  };
+
+  [[nodiscard]] std::uint64_t hash_of(std::string_view key) const {
+    return siphash<1, 3>(sip_, key);
+  }
+  [[nodiscard]] std::size_t mask() const { return slots_.size() - 1; }  // a power of two
+  [[nodiscard]] std::size_t next(std::size_t place) const { return (place + 1) & mask(); }
+  /// Where the key is, or where it would be.
+  [[nodiscard]] std::size_t place_of(std::string_view key) const {
+    const std::uint64_t hash = hash_of(key);
+    std::size_t place = hash & mask();
+    while (slots_[place].known != nullptr &&
+           (slots_[place].hash != hash || slots_[place].known->key != key)) {
+      place = next(place);
+    }
+    return place;
+  }
+  /// The same by the hash alone.
+  [[nodiscard]] std::size_t place_of(std::uint64_t hash) const {
+    std::size_t place = hash & mask();
+    while (slots_[place].known != nullptr && slots_[place].hash != hash) place = next(place);
+    return place;
+  }
+  void place(const Slot& slot) {
+    std::size_t place = slot.hash & mask();
+    while (slots_[place].known != nullptr) place = next(place);
+    slots_[place] = slot;
+  }
+  void resize(std::size_t size) {
+    std::vector<Slot> old(size);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.known != nullptr) place(slot);
+    }
+  }
+
+  SipKey sip_;
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace lictor::core

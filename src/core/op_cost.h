@@ -1,0 +1,48 @@
+#pragma once
+
+// What a write takes up of a transaction. The core packs transactions by it and decides by it which
+// records can be served at all; how a request is worded is not its business
+// (wire/transaction_plan).
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/effect.h"
+
+namespace lictor::core {
+
+struct Cost {
+  std::size_t operations = 0;
+  std::size_t bytes = 0;
+
+  Cost& operator+=(const Cost& more) {
+    operations += more.operations;
+    bytes += more.bytes;
+    return *this;
+  }
+  Cost& operator-=(const Cost& less) {
+    operations -= less.operations;
+    bytes -= less.bytes;
+    return *this;
+  }
+};
+
+/// Pure, and never less than what a request takes in the end.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+
+  /// Of what each transaction begins with, its frame included.
+  [[nodiscard]] virtual Cost fence() const = 0;
+  [[nodiscard]] virtual Cost cost(const Op& op) const = 0;
+  /// The longest record of the task at `key`, in bytes, for which a transaction of
+  /// `transaction_bytes` holds each write of its life: claim, retry, dead letter without output.
+  [[nodiscard]] virtual std::size_t record_limit(std::string_view key,
+                                                 std::size_t transaction_bytes) const = 0;
+  /// What a record that cannot be read takes of that limit: its dead letter holds it in another
+  /// form.
+  [[nodiscard]] virtual std::size_t unreadable_size(std::string_view record) const = 0;
+};
+
+}  // namespace lictor::core

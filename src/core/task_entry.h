@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/id.h"
+#include "core/event.h"
+#include "core/known_keys.h"
+#include "core/options.h"
+#include "core/task.h"
+#include "core/task_state.h"
+
+namespace lictor::core {
+
+enum class StopReason { kNone, kWithdrawn, kTimeout, kDrain, kLease };
+
+/// What is ours of a task, from its claim to its end.
+struct Attempt {
+  AttemptId id;
+  TypePolicy policy;        // as it was when the task was claimed
+  std::uint64_t token = 0;  // the fencing token: the ModifyIndex of the claim
+  StopReason stop = StopReason::kNone;
+  Instant claimed_at{};
+  Instant held_since{};
+  Instant started_at{};
+  Instant timeout_at = Instant::max();  // once it was told to end: when it should have ended
+  bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
+  std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
+};
+
+/// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
+struct TaskEntry : KnownKey {
+  TaskState state = TaskState::kUnread;
+  std::uint32_t tombstones = 0;      // entries in the table's list of deletions
+  WallTime due = WallTime::min();    // not before this
+  std::shared_ptr<const Task> task;  // while it waits or is ours
+  std::unique_ptr<Attempt> attempt;  // while it is ours, and of a leftover
+  /// While it is ours: the index of a listing or record that showed a newer version than ours.
+  std::uint64_t newer_index = 0;
+  /// Of an unreadable record.
+  std::shared_ptr<const BadRecord> bad;
+  /// Rarely needed.
+  struct Notes {
+    std::string text;                   // why Consul refused its claim, or why it is too large
+    std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
+  };
+  std::unique_ptr<Notes> notes;
+
+  [[nodiscard]] Notes& note() {
+    if (!notes) notes = std::make_unique<Notes>();
+    return *notes;
+  }
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,87 @@
+#pragma once
+
+// What the store says of the tasks' keys: each version that is new, and each key that is gone. It
+// compares what is read with the versions that are known, drops what is old, and knows nothing of
+// what is done with a task. When and what is read is Listing's (core/listing.h): a reading is of a
+// short list whole, of a part of a long one, or of its names; so what one event tells is bounded.
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/known_keys.h"
+#include "core/listing.h"
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+class TaskSource {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    /// The key holds this version, which is newer than the one that is known; or it is the version
+    /// of a key that check() asked for.
+    virtual void on_record(Instant now, const StoredRecord& record, Effects& out) = 0;
+    /// A listing as of `index` does not show the key, which was known before that.
+    virtual void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) = 0;
+    /// A key that was to be read alone is not there. As of `index` it was listed, or known.
+    virtual void on_missing(Instant now, const std::string& key, std::uint64_t index,
+                            Effects& out) = 0;
+    /// Calls `visit` for every key whose deletion is under way, or acknowledged: names that show
+    /// one do not tell whether it was written anew.
+    virtual void visit_deleting(const std::function<void(const KnownKey&)>& visit) const = 0;
+    /// Whatever was asked for before `time` has been answered.
+    virtual void on_answered_before(Instant time) = 0;
+  };
+
+  TaskSource(const QueueOptions& options, Requests& requests, const KnownKeys& keys,
+             Listener& listener)
+      : keys_(keys), listener_(listener), listing_(options, requests) {}
+
+  /// Leadership was won: reads everything.
+  void start(Instant now, Effects& out);
+  void stop(Effects& out);
+  void on(Instant now, const TasksListed& reply, Effects& out);
+  void on(Instant now, const TasksFetched& reply, Effects& out);
+  void on_time(Instant now, bool busy, Instant quiet_at, Effects& out) {
+    listing_.on_time(now, busy, quiet_at, out);
+  }
+  [[nodiscard]] Instant next_deadline() const { return listing_.next_deadline(); }
+
+  /// Reads the key, soon; tells it if it holds a newer version.
+  void fetch(const std::string& key) { listing_.fetch(key); }
+  /// The same, and tells whatever version it holds, or that it is missing.
+  void check(const std::string& key);
+  /// Reads everything once more.
+  void read_anew(Instant now, Effects& out) { listing_.ask_all_anew(now, out); }
+  /// Something of ours was written below the prefix, with this ModifyIndex.
+  void wrote(std::uint64_t index) { listing_.wrote(index); }
+
+  [[nodiscard]] bool complete() const { return listing_.complete(); }
+  [[nodiscard]] bool by_name() const { return listing_.by_name(); }
+  [[nodiscard]] bool behind() const { return listing_.behind(); }
+  /// The folder key at the prefix was missing from the last reading that tells.
+  [[nodiscard]] bool folder_missing() const { return folder_missing_; }
+
+ private:
+  void tell(Instant now, const StoredRecord& record, Effects& out);
+  void compare(Instant now, const std::vector<std::string_view>& names, const TasksListed& reply,
+               Effects& out);
+  void tell_folders(const TasksListed& reply, bool all, Effects& out);
+
+  const KnownKeys& keys_;
+  Listener& listener_;
+  Listing listing_;
+  std::set<std::string, std::less<>> checked_;  // to be told in any version
+  std::size_t new_tasks_ = 0;                   // that the reading at hand told of
+  std::set<std::string> told_folders_;
+  bool folder_missing_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,94 @@
+#pragma once
+
+// What the core knows of a key under the tasks' prefix. Each known key is in one of these states.
+//
+//                       listed
+//                          |
+//                          v             near its time
+//                       unread <------------------------------------ distant
+//                          |                                            ^
+//                          | read: `placed` by what its record says     |
+//                          v                                            |
+//   +--> scheduled, retrying, ready, no executor, too large, unreadable, distant <--+
+//   |        |         |       |                               |                    |
+//   |        | due     | due   +--> blocked (its serialKey is busy) --> ready       |
+//   |        v         v       +--> suspended (no job of its executor starts) --+   |
+//   |        +-------> ready <--------------------------------------------------+   |
+//   |                    |                                                          |
+//   |                    | claim                                                    |
+//   |                    v                                                          |
+//   |   refused <---- claiming --- a newer version was seen ---> checking ----------+
+//   |   (tried again)    | applied                                  | unchanged      |
+//   |                    v                                          |               |
+//   |                 claimed <-------------------------------------+   rewritten   |
+//   |                    |  -----------------------------------------------> placed +
+//   |                    | start
+//   |                    v
+//   |                 running --> stopping (withdrawn, timed out, drain, lease) --> leftover
+//   |                    |           |                              (the lead was lost)
+//   |                    | exit      | exit
+//   |                    v           v
+//   +-- to try again -- ending <-----+      burying (expired or unreadable: never claimed)
+//                        |                     |
+//                        | written             | written
+//                        v                     v
+//                     deleted (kept until no answer that is older can come) --> forgotten
+//
+// In every state but `leftover` a key that is gone from Consul becomes deleted: at once if nothing
+// of ours is under way for it, else when that has ended. A scheduled task can be claimed ahead of
+// its time. README.md, "What becomes of a task", says the same for users.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lictor::core {
+
+enum class TaskState : std::uint8_t {
+  kUnread,      // its key is known, its value is being read
+  kDistant,     // due much later: only its key, version and time are kept
+  kScheduled,   // not before executeAt
+  kRetrying,    // not before taskRetryAt, after a failure
+  kRefused,     // Consul refused the claim; tried again a little later
+  kReady,       // due
+  kBlocked,     // due, behind another task of its serialKey
+  kSuspended,   // due, but this host could not start the last job of its executor
+  kNoExecutor,  // the configuration has no executor for its type
+  kTooLarge,    // does not fit into a transaction: left where it is
+  kUnnameable,  // its key is not UTF-8, so that no request can name it: left where it is
+  kUnreadable,  // its value is no task: to become a dead letter
+  kClaiming,    // the claim is on its way to Consul
+  kChecking,    // claimed, but a newer version was seen: it is read again before it starts
+  kClaimed,     // waits for a free slot, or, claimed ahead, for its time
+  kRunning,     // its job runs
+  kStopping,    // its job was told to end
+  kEnding,      // its end is on its way to Consul: finish, retry, given back, dead letter
+  kBurying,     // on its way to the dead letters without ever having been claimed
+  kLeftover,    // a job of an earlier term that still runs
+  kDeleted,     // gone; remembered while an older answer could still show it
+};
+
+inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::kDeleted) + 1;
+
+/// The state in words, as README.md and logs have it.
+[[nodiscard]] std::string_view name_of(TaskState state);
+
+/// Whether one step leads from one state to the other: the arrows of the diagram above.
+[[nodiscard]] bool may_become(TaskState from, TaskState to);
+
+/// Nothing of ours is under way for it, and its record is known.
+[[nodiscard]] constexpr bool is_waiting(TaskState state) {
+  return state == TaskState::kScheduled || state == TaskState::kRetrying ||
+         state == TaskState::kRefused || state == TaskState::kReady ||
+         state == TaskState::kBlocked || state == TaskState::kSuspended ||
+         state == TaskState::kNoExecutor;
+}
+/// From the claim to its end: it has an Attempt, and holds its serialKey.
+[[nodiscard]] constexpr bool is_ours(TaskState state) {
+  return state == TaskState::kClaiming || state == TaskState::kChecking ||
+         state == TaskState::kClaimed || state == TaskState::kRunning ||
+         state == TaskState::kStopping || state == TaskState::kEnding;
+}
+
+}  // namespace lictor::core

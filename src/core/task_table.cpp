@@ -1,0 +1,132 @@
+#include "core/task_table.h"
+
+#include <memory>
+#include <vector>
+
+namespace lictor::core {
+
+TaskTable::TaskTable(const QueueOptions& options, std::uint64_t seed)
+    : keys_(seed), waiting_(options) {}
+
+TaskTable::~TaskTable() {
+  keys_.for_each([](KnownKey& known) { delete &entry_of(known); });
+}
+
+TaskEntry* TaskTable::find(AttemptId id) const {
+  const auto it = ours_.find(id);
+  return it == ours_.end() ? nullptr : it->second;
+}
+
+TaskEntry& TaskTable::obtain(std::string_view key) {
+  if (TaskEntry* entry = find(key)) return *entry;
+  auto entry = std::make_unique<TaskEntry>();
+  entry->key = key;
+  keys_.insert(*entry);
+  ++counts_[static_cast<std::size_t>(entry->state)];
+  return *entry.release();
+}
+
+// Returns the serialKey that others may take now.
+std::string TaskTable::leave(TaskEntry& entry) {
+  const bool frees = entry.state == TaskState::kReady || waiting_.holds_lane(entry);
+  waiting_.leave(entry);
+  claimed_.leave(entry);
+  if (entry.attempt) {
+    // Attempts end about as they were begun: no search for the first.
+    if (!ours_.empty() && ours_.begin()->second == &entry) {
+      ours_.erase(ours_.begin());
+    } else {
+      ours_.erase(entry.attempt->id);
+    }
+    if (entry.attempt->last_chance) --last_chances_;
+  }
+  --counts_[static_cast<std::size_t>(entry.state)];
+  return frees && entry.task ? entry.task->serial_key : std::string{};
+}
+
+void TaskTable::enter(TaskEntry& entry) {
+  if (is_ours(entry.state) || entry.state == TaskState::kLeftover) {
+    ours_.emplace_hint(ours_.end(), entry.attempt->id, &entry);
+    if (entry.attempt->last_chance) ++last_chances_;
+  } else {
+    entry.attempt.reset();
+    entry.newer_index = 0;
+  }
+  waiting_.enter(entry);
+  claimed_.enter(entry);
+  ++counts_[static_cast<std::size_t>(entry.state)];
+}
+
+// Only the first of those that are blocked comes back: to offer ten thousand in order to block all
+// but one of them again would be done for each task that ends.
+void TaskTable::settle_lane(const std::string& lane, const TaskEntry& entry) {
+  if (lane.empty() || (waiting_.holds_lane(entry) && entry.task->serial_key == lane)) return;
+  if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);
+}
+
+void TaskTable::mark_last_chance(TaskEntry& entry) {
+  adjust(entry, [](TaskEntry& e) { e.attempt->last_chance = true; });
+}
+
+std::size_t TaskTable::waiting() const {
+  return count(TaskState::kUnread) + count(TaskState::kDistant) + count(TaskState::kScheduled) +
+         count(TaskState::kRetrying) + count(TaskState::kRefused) + count(TaskState::kReady) +
+         count(TaskState::kBlocked) + count(TaskState::kSuspended) + count(TaskState::kNoExecutor);
+}
+
+void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
+  update(entry, TaskState::kDeleted, [&](TaskEntry& e) {
+    e.index = index;
+    e.task.reset();
+    e.bad.reset();
+    e.notes.reset();
+    e.attempt.reset();
+  });
+  ++entry.tombstones;
+  deletions_.emplace_back(now, &entry);
+}
+
+void TaskTable::forget_deleted_before(Instant time) {
+  for (; !deletions_.empty() && deletions_.front().first < time; deletions_.pop_front()) {
+    TaskEntry& entry = *deletions_.front().second;
+    if (--entry.tombstones == 0 && entry.state == TaskState::kDeleted) erase(entry);
+  }
+}
+
+void TaskTable::erase(TaskEntry& entry) {
+  static_cast<void>(leave(entry));
+  keys_.erase(entry);
+  delete &entry;
+}
+
+void TaskTable::clear() {
+  std::vector<TaskEntry*> leftovers;
+  keys_.for_each([&](KnownKey& known) {
+    TaskEntry& entry = entry_of(known);
+    if (entry.state == TaskState::kLeftover) {
+      leftovers.push_back(&entry);
+    } else {
+      delete &entry;
+    }
+  });
+  keys_.clear();
+  waiting_.clear();
+  claimed_.clear();
+  ours_.clear();
+  deletions_.clear();
+  counts_ = {};
+  last_chances_ = 0;
+  for (TaskEntry* entry : leftovers) {
+    entry->tombstones = 0;
+    entry->newer_index = entry->index = 0;
+    keys_.insert(*entry);
+    enter(*entry);
+  }
+}
+
+void TaskTable::erase_leftover(TaskEntry& entry) {
+  LICTOR_ASSERT(entry.state == TaskState::kLeftover && entry.tombstones == 0);
+  erase(entry);
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,146 @@
+#pragma once
+
+// One entry for each known key, by key and, while it is ours, by attempt. The state of an entry
+// (core/task_state.h has the diagram) decides in which orders it stands: update() takes it out of
+// those of the old state and puts it into those of the new one, so that no two can disagree.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "core/claimed_order.h"
+#include "core/known_keys.h"
+#include "core/options.h"
+#include "core/task_entry.h"
+#include "core/waiting_order.h"
+
+namespace lictor::core {
+
+class TaskTable {
+ public:
+  TaskTable(const QueueOptions& options, std::uint64_t seed);
+  TaskTable(const TaskTable&) = delete;
+  TaskTable& operator=(const TaskTable&) = delete;
+  ~TaskTable();
+
+  [[nodiscard]] TaskEntry* find(std::string_view key) const {
+    return static_cast<TaskEntry*>(keys_.find(key));
+  }
+  [[nodiscard]] TaskEntry* find(AttemptId id) const;
+  /// The entry of `key`; a new one is unread.
+  TaskEntry& obtain(std::string_view key);
+
+  /// The only way to change what the orders go by: state, task, due, and the attempt's times.
+  template <class Change>
+  void update(TaskEntry& entry, TaskState to, Change change) {
+    LICTOR_ASSERT(may_become(entry.state, to));
+    const TaskState from = entry.state;
+    const std::string lane = leave(entry);
+    change(entry);
+    entry.state = to;
+    enter(entry);
+    settle_lane(lane, entry);
+    walked_[static_cast<std::size_t>(from)] |= 1U << static_cast<unsigned>(to);
+  }
+  void move(TaskEntry& entry, TaskState to) {
+    update(entry, to, [](TaskEntry&) {});
+  }
+  /// The same without another state.
+  template <class Change>
+  void adjust(TaskEntry& entry, Change change) {
+    static_cast<void>(leave(entry));
+    change(entry);
+    enter(entry);
+  }
+  /// Changes what the options say of all tasks.
+  template <class Change>
+  void reconfigure(Change change) {
+    keys_.for_each([&](KnownKey& known) { static_cast<void>(leave(entry_of(known))); });
+    change();
+    keys_.for_each([&](KnownKey& known) { enter(entry_of(known)); });
+    for_each([&](TaskEntry& entry) {
+      const bool free =
+          entry.state == TaskState::kBlocked && waiting_.lane_holder(entry) == nullptr;
+      if (free) move(entry, TaskState::kReady);
+    });
+  }
+
+  /// The key is gone as of `index`: what answers show of it up to that index is old.
+  void bury(TaskEntry& entry, std::uint64_t index, Instant now);
+  /// Whatever was asked before `time` has been answered: older deletions need not be remembered.
+  void forget_deleted_before(Instant time);
+  /// The term is over. Jobs in `leftover` state stay, all else is forgotten.
+  void clear();
+  /// A leftover job has ended.
+  void erase_leftover(TaskEntry& entry);
+
+  [[nodiscard]] std::size_t count(TaskState state) const {
+    return counts_[static_cast<std::size_t>(state)];
+  }
+  /// Ours, and not ended.
+  [[nodiscard]] std::size_t busy() const {
+    return count(TaskState::kClaiming) + count(TaskState::kChecking) + count(TaskState::kClaimed) +
+           running();
+  }
+  [[nodiscard]] std::size_t running() const {
+    return count(TaskState::kRunning) + count(TaskState::kStopping);
+  }
+  /// Known, neither ours nor on the way to the dead letters, nor left alone.
+  [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
+  void mark_last_chance(TaskEntry& entry);
+
+  [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
+  [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }
+  /// Claimed tasks that are due at `wall` are early no more.
+  void advance_claimed(WallTime wall) { claimed_.advance(wall); }
+
+  [[nodiscard]] KnownKeys& keys() { return keys_; }
+  /// Calls `visit(TaskEntry&)` for each task with an attempt, in the order of the claims. `visit`
+  /// may move it.
+  template <class Visit>
+  void for_each_ours(Visit visit) const {
+    for (auto it = ours_.begin(); it != ours_.end();) visit(*(it++)->second);
+  }
+  /// Calls `visit(TaskEntry&)` for each deletion that is remembered, in the order of time.
+  template <class Visit>
+  void for_each_deleted(Visit visit) const {
+    for (const auto& [at, entry] : deletions_) {
+      if (entry->state == TaskState::kDeleted) visit(*entry);
+    }
+  }
+  /// Calls `visit(TaskEntry&)` for every entry, in no order that means anything. `visit` may move
+  /// it.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    keys_.for_each([&](KnownKey& known) { visit(entry_of(known)); });
+  }
+
+  /// Every step that was ever taken, for who checks that each arrow of the diagram is walked.
+  using Walked = std::array<std::uint32_t, kTaskStates>;  // from a state, a bit for each it became
+  [[nodiscard]] const Walked& walked() const { return walked_; }
+
+ private:
+  static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
+  [[nodiscard]] std::string leave(TaskEntry& entry);
+  void enter(TaskEntry& entry);
+  void settle_lane(const std::string& lane, const TaskEntry& entry);
+  void erase(TaskEntry& entry);
+
+  KnownKeys keys_;  // of entries that are the table's own
+  WaitingOrder waiting_;
+  ClaimedOrder claimed_;
+  std::map<AttemptId, TaskEntry*> ours_;
+  std::deque<std::pair<Instant, TaskEntry*>> deletions_;
+  std::array<std::size_t, kTaskStates> counts_{};
+  std::size_t last_chances_ = 0;
+  Walked walked_{};
+};
+
+}  // namespace lictor::core

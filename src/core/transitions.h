@@ -1,0 +1,120 @@
+#pragma once
+
+// Every step of a task from one state to another: what happened to it, in which state, and what
+// follows: another state, a write to the store, a job to start or to stop, a fact to tell. The
+// states are core/task_state.h's, the entries core/task_table.h's; what is claimed and started, and
+// when, is core/dispatcher.h's.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/random.h"
+#include "core/commits.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/task_source.h"
+#include "core/task_table.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class Transitions : public TaskSource::Listener {
+ public:
+  Transitions(const QueueOptions& options, TaskTable& table, Commits& commits,
+              const WallClock& clock, Random& random);
+  /// What reads single keys for it; it tells what it reads here.
+  void set_source(TaskSource& source) { source_ = &source; }
+
+  // What the store says.
+  void on_record(Instant now, const StoredRecord& record, Effects& out) override;
+  void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) override;
+  void on_missing(Instant now, const std::string& key, std::uint64_t index, Effects& out) override;
+  void visit_deleting(const std::function<void(const KnownKey&)>& visit) const override;
+  void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
+  /// A write of a task has ended.
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+
+  // Time.
+  /// Waiting tasks that are due are ready; distant ones that are near are read.
+  void advance(Instant now);
+  [[nodiscard]] Instant next_deadline() const;
+  /// Tasks that expired and records that cannot be read go to the dead letters, a transaction's
+  /// worth of them at a time, so that they hold up nothing else.
+  void bury_some(Instant now, Effects& out);
+  /// The wall clock was set.
+  void on_clock_set(Instant now);
+
+  // What is decided of tasks.
+  void claim(Instant now, TaskEntry& entry, bool due, const std::string& session, Effects& out);
+  void start(Instant now, TaskEntry& entry, Effects& out);
+  void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
+  /// A claimed task is free again; it counts as never begun.
+  void give_back(Instant now, TaskEntry& entry, Effects& out);
+  void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  /// The host could not start its job: nothing of it ran. `pause`: for so long no job of its
+  /// executor is started from now on.
+  void on_not_started(Instant now, TaskEntry& entry, const std::string& error,
+                      std::optional<Duration> pause, Effects& out);
+  /// A job that was told to end has not ended in time.
+  void on_overdue(Instant now, TaskEntry& entry, Effects& out);
+  /// Executors were added or removed.
+  void on_reconfigured(Instant now, Effects& out);
+  /// Every distant task is to be read again. Returns whether there are any.
+  bool doubt_distant();
+  /// The lead is lost: forgets everything but the jobs that still run.
+  void end_term(Effects& out);
+
+  [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
+  /// `expireAt` passed before the task, which is claimed, was ever started.
+  [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
+  void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
+
+ private:
+  void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out);
+  void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
+  void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
+  void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,
+              Effects& out);
+  void tell_no_executor(const Task& task, Effects& out);
+  void tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
+            Duration took = {});
+  [[nodiscard]] WallTime due_at(Instant now, const Task& task) const;
+  [[nodiscard]] bool is_distant(Instant now, const Task& task, WallTime due) const;
+  [[nodiscard]] std::chrono::milliseconds distance(int times) const;
+
+  void on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                        Effects& out);
+  void on_end_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
+  void on_rewrite_applied(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                          Effects& out);
+  void on_burial_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                         Effects& out);
+  void on_void(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
+  void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran, Effects& out);
+
+  void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
+            std::optional<Duration> retry_after, Effects& out);
+  void lose(Instant now, TaskEntry& entry, Effects& out);
+  void interrupt(Instant now, TaskEntry& entry, Effects& out);
+  void make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
+                 std::string tail, Effects& out);
+  void rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp stamp);
+  [[nodiscard]] Instant backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures);
+
+  const QueueOptions& options_;
+  TaskTable& table_;
+  Commits& commits_;
+  const WallClock& clock_;
+  Random& random_;
+  TaskSource* source_ = nullptr;
+  std::uint64_t last_attempt_;
+  std::uint64_t last_claim_ = 0;
+  std::set<std::string> told_no_executor_;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+/// What the wall clock reads, counted on from when it was last read.
+class WallClock {
+ public:
+  void set(Instant now, WallTime wall) {
+    base_ = wall;
+    base_at_ = now;
+  }
+  [[nodiscard]] WallTime at(Instant now) const {
+    return base_ + std::chrono::floor<std::chrono::milliseconds>(now - base_at_);
+  }
+  /// When it will read `time`; Instant::max() for what is more than a century away, which would
+  /// overflow nanoseconds.
+  [[nodiscard]] Instant when(WallTime time) const {
+    constexpr std::chrono::milliseconds kFar = std::chrono::hours{24 * 365 * 100};
+    if (time <= base_) return base_at_;
+    return time - base_ > kFar ? Instant::max() : base_at_ + (time - base_);
+  }
+
+ private:
+  WallTime base_{};
+  Instant base_at_{};
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,293 @@
+#include "wire/transaction_plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <variant>
+
+#include "core/mutant.h"
+#include "core/overloaded.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
+#include "wire/txn.h"
+
+namespace lictor::wire {
+namespace {
+
+using core::mutant;
+using core::Mutant;
+using Part = core::Committed::Part;
+
+using Value = std::variant<std::monostate, std::string_view, const core::RestampOp*,
+                           const core::DoneRecord*, const core::BuryOp*>;
+
+// A key of the queue that belongs to a task, without making a string of it where none is needed.
+struct Key {
+  std::string_view prefix;
+  std::string_view rest;
+  std::uint32_t copy = 1;  // of a dead letter
+};
+
+struct Step {
+  Part part;
+  std::string_view what;
+  std::string_view verb;
+  Key key;
+  std::uint64_t index = 0;
+  std::uint64_t flags = 0;
+  Value value{};
+};
+
+constexpr std::string_view kOfTask = "the task";
+constexpr std::string_view kOfQueue = "a key of the queue";
+
+Key key_below(std::string_view prefix, const Layout& layout, std::string_view task_key,
+              std::uint32_t copy = 1) {
+  if (layout.is_task(task_key)) task_key.remove_prefix(layout.tasks_prefix.size());
+  return {prefix, task_key, copy};
+}
+
+template <class Take>
+void each_step(const Layout&, const core::RestampOp& op, Take&& take) {
+  take({Part::kTask,
+        kOfTask,
+        mutant(Mutant::kNoCas) ? "set" : "cas",
+        {{}, op.key},
+        op.index,
+        mutant(Mutant::kFlagsDropped) ? 0 : op.flags,
+        &op});
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
+  // delete-cas also succeeds on a key that is gone (CONSUL-FACTS.md 3.3): then nothing is to be
+  // written with it.
+  const bool checked = (!op.writes.empty() || op.done) && !mutant(Mutant::kFinishUnchecked);
+  const bool late = mutant(Mutant::kCheckAfterDelete);
+  const auto check = [&] { take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index}); };
+  if (checked && !late) check();
+  for (const core::KvWrite& write : op.writes) {
+    const std::string_view verb =
+        write.erase ? (write.cas ? "delete-cas" : "delete") : (write.cas ? "cas" : "set");
+    Step step{Part::kJobWrite, "what the job hands over", verb, {{}, write.key}};
+    step.index = write.cas.value_or(0);
+    if (!write.erase) step.value = std::string_view{write.value};
+    take(step);
+  }
+  if (op.done) {
+    take({Part::kTask, "the history entry", "set", key_below(layout.done_prefix, layout, op.key), 0,
+          0, op.done.get()});
+  }
+  take({Part::kTask,
+        kOfTask,
+        mutant(Mutant::kPlainDelete) ? "delete" : "delete-cas",
+        {{}, op.key},
+        op.index});
+  if (checked && late) check();
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {
+  // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
+  if (!mutant(Mutant::kBuryUnchecked)) {
+    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+  }
+  take({Part::kDeadLetter, "the dead letter", "cas",
+        key_below(layout.dead_prefix, layout, op.key, op.copy), 0, 0, &op});
+  take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::MarkOp& op, Take&& take) {
+  Step step{Part::kTask, kOfQueue, "cas", {{}, layout.tasks_prefix}};
+  if (op.what == core::MarkOp::What::kControl) {
+    step.key.rest = layout.control_key;
+    step.value = std::string_view{"{}"};
+  }
+  take(step);
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::PruneOp& op, Take&& take) {
+  take({Part::kTask, kOfTask, "delete-cas", key_below(layout.done_prefix, layout, op.key),
+        op.index});
+}
+
+template <class Take>
+void each_step_of(const Layout& layout, const core::Op& op, Take&& take) {
+  std::visit([&](const auto& o) { each_step(layout, o, take); }, op);
+}
+
+std::string text_of(const Key& key) {
+  std::string text;
+  text.reserve(key.prefix.size() + key.rest.size() + 11);
+  text.append(key.prefix).append(key.rest);
+  if (key.copy > 1) text.append("~").append(std::to_string(key.copy));
+  return text;
+}
+
+void append_value(Txn& txn, const Value& value, std::string_view node) {
+  std::visit(
+      core::Overloaded{[](std::monostate) {}, [&](std::string_view bytes) { txn.value(bytes); },
+                       [&](const core::RestampOp* op) {
+                         txn.value(restamp_record(*op->record, op->stamp, op->places));
+                       },
+                       [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
+                       [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); }},
+      value);
+}
+
+// Sizes. Names and punctuation are counted as they stand, numbers and times as their longest.
+
+constexpr std::size_t kNumber = 20;
+constexpr std::size_t kTime = 32;  // RFC 3339, quoted
+constexpr std::size_t kSession = 64;
+
+constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+
+constexpr std::size_t length(std::string_view text) { return text.size(); }
+
+std::size_t size_of(const Key& key) {
+  return quoted_size(key.prefix) + quoted_size(key.rest) - 2 + (key.copy > 1 ? 1 + kNumber : 0);
+}
+
+std::size_t error_size(std::string_view error) {
+  return 2 + 2 * (std::min(kMaxErrorBytes, 3 * error.size()) + length("..."));
+}
+
+std::size_t size_of(const core::Stamp& stamp) {
+  std::size_t bytes = length(R"(,"taskTaken":false,"taskAttempt":,"taskLost":)") + 2 * kNumber;
+  if (stamp.retry_at) bytes += length(R"(,"taskRetryAt":)") + kTime;
+  if (stamp.claim) {
+    const core::Claim& claim = *stamp.claim;
+    bytes += length(R"(,"taskClaim":{"node":,"session":,"nonce":,"since":})") +
+             quoted_size(claim.node) + quoted_size(claim.session) + quoted_size(claim.nonce) +
+             kTime;
+  }
+  if (!stamp.error.empty()) bytes += length(R"(,"taskError":)") + error_size(stamp.error);
+  return bytes;
+}
+
+std::size_t size_of(const core::DoneRecord& done, std::string_view node) {
+  std::size_t bytes = length(R"({"record":"false","result":,"result_left_out":true,"attempts":)") +
+                      length(R"(,"lost":,"started":,"at":,"took_ms":,"node":})") + 3 * kNumber +
+                      2 * kTime + quoted_size(node) + done.result.size();
+  if (done.record) bytes += done.record->size();
+  return bytes;
+}
+
+std::size_t size_of(const core::BuryOp& op, std::string_view node) {
+  std::size_t bytes = length(R"({"record":"false","reason":,"error":,"attempts":,"lost":)") +
+                      length(R"(,"at":,"node":})") + 2 * kNumber + kTime + quoted_size(node) +
+                      quoted_size(op.reason) + error_size(op.error);
+  bytes += op.readable ? op.record->size() : raw_size(*op.record);
+  if (!op.output_tail.empty()) bytes += length(R"(,"output_tail":)") + quoted_size(op.output_tail);
+  return bytes;
+}
+
+std::size_t size_of(const Value& value, std::string_view node) {
+  return std::visit(
+      core::Overloaded{
+          [](std::monostate) { return std::size_t{0}; },
+          [](std::string_view bytes) { return bytes.size(); },
+          [](const core::RestampOp* op) { return op->record->size() + size_of(op->stamp); },
+          [&](const core::DoneRecord* done) { return size_of(*done, node); },
+          [&](const core::BuryOp* op) { return size_of(*op, node); }},
+      value);
+}
+
+std::size_t size_of(const Step& step, std::string_view node) {
+  std::size_t bytes =
+      length(R"(}},{"KV":{"Verb":"","Key":)") + step.verb.size() + size_of(step.key);
+  if (step.index != 0) bytes += length(R"(,"Index":)") + kNumber;
+  if (step.flags != 0) bytes += length(R"(,"Flags":)") + kNumber;
+  if (!std::holds_alternative<std::monostate>(step.value)) {
+    bytes += length(R"(,"Value":"")") + base64_size(size_of(step.value, node));
+  }
+  return bytes;
+}
+
+core::Cost cost_of(const Layout& layout, std::string_view node, const core::Op& op) {
+  core::Cost cost;
+  each_step_of(layout, op, [&](const Step& step) {
+    ++cost.operations;
+    cost.bytes += size_of(step, node);
+  });
+  return cost;
+}
+
+core::Cost fence_cost(const Layout& layout) {
+  return {1, length(R"([{"KV":{"Verb":"check-session","Key":,"Session":}}])") +
+                 quoted_size(layout.leader_key) + kSession};
+}
+
+// What a claim, a retry or a dead letter adds to a record, at most: the error, every byte of which
+// may be escaped, the counters and times, and a node and a nonce of 200 bytes each.
+constexpr std::size_t kMostAdded = 2 * kMaxErrorBytes + 800;
+
+}  // namespace
+
+std::size_t record_limit(const Layout& layout, std::string_view key,
+                         std::size_t transaction_bytes) {
+  // A dead letter takes the most beside the record: its steps, with an empty one in it. One for
+  // each thread, since this is asked of every record that is read.
+  thread_local core::Op op = [] {
+    core::BuryOp bury;
+    bury.index = 1;
+    bury.copy = 2;
+    bury.record = std::make_shared<const std::string>();
+    return bury;
+  }();
+  std::get<core::BuryOp>(op).key = key;
+  const std::size_t frame = fence_cost(layout).bytes + cost_of(layout, {}, op).bytes;
+  if (frame >= transaction_bytes) return 0;
+  const std::size_t value = (transaction_bytes - frame) / 4 * 3;
+  return value > kMostAdded ? value - kMostAdded : 0;
+}
+
+std::size_t record_size(const core::StoredRecord& record) {
+  return std::visit(
+      core::Overloaded{[](const core::Task& task) { return task.record->size(); },
+                       [](const core::BadRecord& bad) { return raw_size(*bad.record); }},
+      record);
+}
+
+core::Cost TransactionPlan::fence() const { return fence_cost(layout_); }
+
+core::Cost TransactionPlan::cost(const core::Op& op) const { return cost_of(layout_, node_, op); }
+
+std::size_t TransactionPlan::unreadable_size(std::string_view record) const {
+  return raw_size(record);
+}
+
+std::string transaction_body(const Layout& layout, std::string_view node,
+                             const core::Commit& commit) {
+  core::Cost cost = fence_cost(layout);
+  for (const core::Op& op : commit.ops) cost += cost_of(layout, node, op);
+  Txn txn{cost.bytes};
+  txn.verb(mutant(Mutant::kDropFence) ? "get" : "check-session", layout.leader_key)
+      .session(commit.session);
+  for (const core::Op& op : commit.ops) {
+    each_step_of(layout, op, [&](const Step& step) {
+      const std::string made = step.key.prefix.empty() ? std::string{} : text_of(step.key);
+      txn.verb(step.verb, step.key.prefix.empty() ? step.key.rest : std::string_view{made});
+      txn.index(step.index).flags(step.flags);
+      append_value(txn, step.value, node);
+    });
+  }
+  return std::move(txn).body();
+}
+
+Place place_of(const core::Commit& commit, std::size_t index) {
+  static const Layout kAny;  // which operations there are is the same under each
+  Place place;
+  if (index == 0) return place;
+  std::size_t at = mutant(Mutant::kWrongOperation) ? 0 : 1;
+  for (std::size_t i = 0; i < commit.ops.size(); ++i) {
+    each_step_of(kAny, commit.ops[i], [&](const Step& step) {
+      if (at++ == index) place = {i, step.part, step.what};
+    });
+  }
+  return place;
+}
+
+}  // namespace lictor::wire

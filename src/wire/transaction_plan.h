@@ -1,0 +1,62 @@
+#pragma once
+
+// How a commit becomes one transaction: which operations, in which order. The cost of a write, the
+// request's body and the meaning of a failed operation all follow from the one list of steps in
+// transaction_plan.cpp, so they cannot disagree.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/op_cost.h"
+#include "wire/layout.h"
+
+namespace lictor::wire {
+
+/// Consul's default limit for the body of a transaction (CONSUL-FACTS.md 3.1).
+inline constexpr std::size_t kMaxTransactionBytes = 524'288;
+
+/// The longest record, in bytes, that a transaction can claim and later end: claim, retry and dead
+/// letter without output each fit into one of `transaction_bytes`.
+[[nodiscard]] std::size_t record_limit(const Layout& layout, std::string_view key,
+                                       std::size_t transaction_bytes = kMaxTransactionBytes);
+/// What `record` takes of that limit. An unreadable record stands in its dead letter in another
+/// form.
+[[nodiscard]] std::size_t record_size(const core::StoredRecord& record);
+
+/// The costs by a queue's key layout.
+class TransactionPlan final : public core::CostModel {
+ public:
+  /// `node` as it stands in dead letters and history entries.
+  TransactionPlan(Layout layout, std::string node)
+      : layout_(std::move(layout)), node_(std::move(node)) {}
+
+  [[nodiscard]] core::Cost fence() const override;
+  [[nodiscard]] core::Cost cost(const core::Op& op) const override;
+  [[nodiscard]] std::size_t record_limit(std::string_view key,
+                                         std::size_t transaction_bytes) const override {
+    return wire::record_limit(layout_, key, transaction_bytes);
+  }
+  [[nodiscard]] std::size_t unreadable_size(std::string_view record) const override;
+
+ private:
+  Layout layout_;
+  std::string node_;
+};
+
+/// The request's body.
+[[nodiscard]] std::string transaction_body(const Layout& layout, std::string_view node,
+                                           const core::Commit& commit);
+
+/// What the operation at `index` of a commit's transaction writes.
+struct Place {
+  std::size_t op = core::Committed::kFence;  ///< position in the commit
+  core::Committed::Part part = core::Committed::Part::kTask;
+  std::string_view what = "the leader key";  ///< for people
+};
+[[nodiscard]] Place place_of(const core::Commit& commit, std::size_t index);
+
+}  // namespace lictor::wire

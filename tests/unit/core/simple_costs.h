@@ -1,0 +1,61 @@
+#pragma once
+
+// Costs as Consul has them, roughly: values in base64, an operation's frame of 100 bytes.
+
+#include <memory>
+
+#include "core/op_cost.h"
+#include "core/overloaded.h"
+#include "core/write.h"
+
+namespace lictor::core::test {
+
+class SimpleCosts final : public CostModel {
+ public:
+  [[nodiscard]] Cost fence() const override { return {1, kFrame}; }
+  [[nodiscard]] Cost cost(const Op& op) const override {
+    const std::size_t key = kFrame + key_of(op).size();
+    return std::visit(
+        Overloaded{
+            [&](const RestampOp& o) {
+              return Cost{1, key + value(o.record->size() + kAdded)};
+            },
+            [&](const FinishOp& o) {
+              if (o.writes.empty() && !o.done) return Cost{1, key};
+              Cost cost{2, 2 * key};
+              for (const KvWrite& write : o.writes) {
+                cost += {1, kFrame + write.key.size() + value(write.value.size())};
+              }
+              if (o.done) {
+                const std::size_t record = o.done->record ? o.done->record->size() : 0;
+                cost += {1, key + value(record + o.done->result.size() + kAdded)};
+              }
+              return cost;
+            },
+            [&](const BuryOp& o) {
+              return Cost{3, 3 * key + value(o.record->size() + o.output_tail.size() + kAdded)};
+            },
+            [&](const auto&) {
+              return Cost{1, key};
+            }},
+        op);
+  }
+  [[nodiscard]] std::size_t record_limit(std::string_view key,
+                                         std::size_t transaction_bytes) const override {
+    const std::size_t frame = 4 * kFrame + 3 * key.size();
+    const std::size_t most = transaction_bytes < frame ? 0 : (transaction_bytes - frame) / 4 * 3;
+    return most < kAdded ? 0 : most - kAdded;
+  }
+  [[nodiscard]] std::size_t unreadable_size(std::string_view record) const override {
+    return (record.size() + 2) / 3 * 4;
+  }
+
+ private:
+  static constexpr std::size_t kFrame = 100;
+  static constexpr std::size_t kAdded = 300;  // to a record, by lictor
+  static std::size_t value(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+};
+
+inline std::shared_ptr<const CostModel> simple_costs() { return std::make_shared<SimpleCosts>(); }
+
+}  // namespace lictor::core::test

@@ -1,0 +1,298 @@
+// The states of a task and the orders that follow from them.
+
+#include "core/task_table.h"
+
+#include <doctest/doctest.h>
+
+using namespace lictor;
+using namespace lictor::core;
+
+namespace {
+
+using S = TaskState;
+
+WallTime at(std::int64_t s) { return WallTime{std::chrono::seconds{s}}; }
+
+struct Draft {
+  std::string key;
+  std::uint64_t created = 1;
+  std::optional<WallTime> time{};
+  std::optional<WallTime> execute_at{};
+  std::optional<WallTime> expire_at{};
+  std::string serial_key{};
+  std::uint32_t attempt = 0;
+};
+
+struct Table {
+  TaskEntry& put(const Draft& draft, S state = S::kReady) {
+    auto task = std::make_shared<Task>();
+    task->key = draft.key;
+    task->create_index = task->modify_index = draft.created;
+    task->task_time = draft.time;
+    task->execute_at = draft.execute_at;
+    task->expire_at = draft.expire_at;
+    task->serial_key = draft.serial_key;
+    task->stamp.attempt = draft.attempt;
+    TaskEntry& entry = table.obtain(draft.key);
+    table.update(entry, state, [&](TaskEntry& e) {
+      e.index = draft.created;
+      e.task = std::move(task);
+      e.due = due_of(*e.task).value_or(WallTime::min());
+    });
+    return entry;
+  }
+  void claim(TaskEntry& entry, std::optional<WallTime> early = {}) {
+    table.update(entry, S::kClaiming, [&](TaskEntry& e) {
+      e.attempt = std::make_unique<Attempt>();
+      e.attempt->id = AttemptId{++last_attempt};
+      e.attempt->early_until = early;
+    });
+  }
+  void claimed(TaskEntry& entry, std::optional<WallTime> early = {}) {
+    claim(entry, early);
+    table.move(entry, S::kClaimed);
+  }
+  void end(TaskEntry& entry) {
+    table.move(entry, S::kRunning);
+    table.move(entry, S::kEnding);
+    table.bury(entry, entry.index, Instant{});
+  }
+  // As the dispatcher does: what is blocked is passed.
+  std::string take() {
+    while (TaskEntry* entry = table.waiting_order().first_ready()) {
+      if (table.waiting_order().lane_holder(*entry) == nullptr) {
+        claim(*entry);
+        return entry->key;
+      }
+      table.move(*entry, S::kBlocked);
+    }
+    return "";
+  }
+
+  QueueOptions options;
+  TaskTable table{options, 1};
+  std::uint64_t last_attempt = 0;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("ready tasks are in order of time, then creation, then key; the untimed first") {
+  Table t;
+  t.put({"e", 2, at(50)});
+  t.put({"c", 9, at(50)});
+  t.put({"d", 2, at(50)});
+  t.put({"b", 99});
+  t.put({"a", 5, at(60), at(40)});
+  CHECK(t.table.waiting() == 5);
+  for (const char* key : {"b", "a", "d", "e", "c", ""}) CHECK(t.take() == key);
+}
+
+TEST_CASE("scheduled tasks are in order of their due times") {
+  Table t;
+  t.put({"late", 1, {}, at(20)}, S::kScheduled);
+  TaskEntry& early = t.put({"early", 2, {}, at(10)}, S::kScheduled);
+  CHECK(t.table.waiting_order().first_delayed() == &early);
+  t.table.move(early, S::kReady);
+  CHECK(t.table.waiting_order().first_delayed()->key == "late");
+  CHECK(t.take() == "early");
+}
+
+TEST_CASE("of one serialKey one task at a time is ours, in order") {
+  Table t;
+  TaskEntry& first = t.put({"1", 1, {}, {}, {}, "db"});
+  t.put({"2", 2, {}, {}, {}, "db"});
+  t.put({"3", 3, {}, {}, {}, "db"});
+  t.put({"4", 4});
+  CHECK(t.take() == "1");
+  CHECK(t.take() == "4");
+  CHECK(t.take() == "");
+  CHECK(t.table.count(S::kBlocked) == 2);
+  t.table.move(first, S::kClaimed);
+  CHECK(t.take() == "");
+  t.end(first);
+  CHECK(t.take() == "2");
+  CHECK(t.take() == "");
+}
+
+TEST_CASE(
+    "a begun task keeps its serialKey while it waits to be tried again, a later one does not") {
+  Table t;
+  TaskEntry& begun = t.put({"1", 1, {}, {}, {}, "db", 1}, S::kRetrying);
+  t.put({"2", 2, {}, {}, {}, "db"});
+  CHECK(t.take() == "");
+  SUBCASE("for tomorrow") {
+    t.put({"1", 3, {}, at(10), {}, "db", 1}, S::kScheduled);
+    CHECK(t.take() == "2");
+  }
+  SUBCASE("without an executor") {
+    t.table.move(begun, S::kNoExecutor);
+    CHECK(t.take() == "2");
+  }
+  SUBCASE("of another serialKey") {
+    t.put({"1", 3, {}, {}, {}, "other", 1}, S::kRetrying);
+    CHECK(t.take() == "2");
+  }
+  SUBCASE("gone") {
+    t.table.bury(begun, 4, Instant{});
+    CHECK(t.take() == "2");
+  }
+  SUBCASE("and others are not to wait for it") {
+    t.table.reconfigure([&] { t.options.serialize_retries = false; });
+    CHECK(t.take() == "2");
+  }
+  SUBCASE("due") {
+    t.table.move(begun, S::kReady);
+    CHECK(t.take() == "1");
+    CHECK(t.take() == "");
+  }
+}
+
+TEST_CASE("the one that was offered for a serialKey makes way for the next when it is gone") {
+  Table t;
+  TaskEntry& first = t.put({"1", 1, {}, {}, {}, "db"});
+  t.put({"2", 2, {}, {}, {}, "db"});
+  t.put({"3", 3, {}, {}, {}, "db"});
+  CHECK(t.take() == "1");
+  CHECK(t.take() == "");
+  TaskEntry& second = *t.table.find("2");
+  t.table.move(first, S::kClaimed);
+  t.end(first);
+  REQUIRE(second.state == S::kReady);
+  t.table.bury(second, 9, Instant{});
+  CHECK(t.take() == "3");
+}
+
+TEST_CASE("what expires is offered until it was begun") {
+  Table t;
+  t.put({"begun", 1, {}, {}, at(5), "", 1});
+  t.put({"late", 2, {}, {}, at(20)}, S::kNoExecutor);
+  TaskEntry& soon = t.put({"soon", 3, {}, {}, at(10)});
+  CHECK(t.table.waiting_order().first_expiring() == &soon);
+  t.claim(soon);
+  CHECK(t.table.waiting_order().first_expiring()->key == "late");
+}
+
+TEST_CASE("claimed tasks start in order, and not before claims that were made earlier") {
+  Table t;
+  TaskEntry& second = t.put({"2", 2});
+  TaskEntry& first = t.put({"1", 1});
+  TaskEntry& third = t.put({"3", 3});
+  const ClaimedOrder& order = t.table.claimed_order();
+  t.claim(first);
+  t.claimed(third);
+  CHECK(order.next_to_start(true) == nullptr);
+  CHECK(order.next_to_start(false) == &third);
+  t.claimed(second);
+  CHECK(order.next_to_start(false) == &second);
+  t.table.move(first, S::kChecking);
+  CHECK(order.next_to_start(true) == nullptr);
+  t.table.move(first, S::kClaimed);
+  CHECK(order.next_to_start(true) == &first);
+  CHECK(t.table.busy() == 3);
+}
+
+TEST_CASE("a task claimed ahead of its time is early until then") {
+  Table t;
+  const ClaimedOrder& order = t.table.claimed_order();
+  TaskEntry& early = t.put({"1", 1, {}, at(10)}, S::kScheduled);
+  t.claimed(early, at(10));
+  TaskEntry& other = t.put({"2", 2, {}, at(20)}, S::kScheduled);
+  t.claim(other, at(20));
+  CHECK(order.early_count() == 2);
+  CHECK(order.is_early(early));
+  CHECK(order.last_early() == &other);
+  CHECK(order.next_to_start(true) == nullptr);
+  CHECK(order.next_due() == at(10));
+  t.table.advance_claimed(at(10));
+  CHECK(order.early_count() == 1);
+  CHECK_FALSE(order.is_early(early));
+  CHECK(order.next_to_start(true) == &early);
+  t.table.advance_claimed(at(20));
+  t.table.move(other, S::kClaimed);
+  CHECK(order.ready_count() == 2);
+}
+
+TEST_CASE("many that are due at once are ready together") {
+  Table t;
+  constexpr int kMany = 200;
+  for (int i = 0; i < kMany; ++i) {
+    t.claimed(
+        t.put({std::to_string(1000 + i), static_cast<std::uint64_t>(i), {}, at(10)}, S::kScheduled),
+        at(10));
+  }
+  t.table.advance_claimed(at(10));
+  const ClaimedOrder& order = t.table.claimed_order();
+  CHECK(order.many_due_count() == kMany);
+  for (int i = 0; i < kMany; ++i) {
+    TaskEntry* next = order.next_to_start(true);
+    REQUIRE(next != nullptr);
+    CHECK(next->key == std::to_string(1000 + i));
+    t.table.move(*next, S::kRunning);
+  }
+  CHECK(order.ready_count() == 0);
+}
+
+TEST_CASE("time-outs are in order, and of running jobs alone") {
+  Table t;
+  TaskEntry& entry = t.put({"1", 1});
+  t.claimed(entry);
+  t.table.update(entry, S::kRunning, [](TaskEntry& e) { e.attempt->timeout_at = Instant{10s}; });
+  const ClaimedOrder& order = t.table.claimed_order();
+  CHECK(order.next_timeout() == Instant{10s});
+  CHECK(order.next_timed_out(Instant{9s}) == nullptr);
+  CHECK(order.next_timed_out(Instant{10s}) == &entry);
+  t.table.adjust(entry, [](TaskEntry& e) { e.attempt->timeout_at = Instant{20s}; });
+  CHECK(order.next_timed_out(Instant{10s}) == nullptr);
+  t.table.move(entry, S::kEnding);
+  CHECK(order.next_timeout() == Instant::max());
+}
+
+TEST_CASE("a deleted key is remembered until all that was asked before is answered") {
+  Table t;
+  TaskEntry& entry = t.put({"1", 7});
+  t.table.bury(entry, 9, Instant{1s});
+  CHECK(entry.index == 9);
+  CHECK(t.table.waiting() == 0);
+  SUBCASE("and is forgotten then") {
+    t.table.forget_deleted_before(Instant{1s});
+    CHECK(t.table.find("1") != nullptr);
+    t.table.forget_deleted_before(Instant{2s});
+    CHECK(t.table.find("1") == nullptr);
+  }
+  SUBCASE("written anew it stays") {
+    t.put({"1", 11});
+    t.table.forget_deleted_before(Instant{2s});
+    REQUIRE(t.table.find("1") != nullptr);
+    t.table.bury(entry, 12, Instant{3s});
+    t.table.forget_deleted_before(Instant{4s});
+    CHECK(t.table.find("1") == nullptr);
+  }
+  SUBCASE("deleted again it is remembered from then on") {
+    t.put({"1", 11});
+    t.table.bury(entry, 12, Instant{3s});
+    t.table.forget_deleted_before(Instant{2s});
+    CHECK(t.table.find("1") != nullptr);
+  }
+}
+
+TEST_CASE("at the end of a term only the jobs that still run are kept") {
+  Table t;
+  TaskEntry& job = t.put({"1", 1});
+  t.claimed(job);
+  t.table.move(job, S::kRunning);
+  t.put({"2", 2, {}, {}, {}, "db"});
+  t.claimed(t.put({"3", 3}));
+  const AttemptId id = job.attempt->id;
+  t.table.move(job, S::kLeftover);
+  t.table.clear();
+  CHECK(t.table.count(S::kLeftover) == 1);
+  CHECK(t.table.waiting() + t.table.busy() == 0);
+  REQUIRE(t.table.find(id) == &job);
+  t.table.erase_leftover(job);
+  CHECK(t.table.find(id) == nullptr);
+  CHECK(t.table.find("1") == nullptr);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,280 @@
+#include "wire/transaction_plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "wire/consul.h"
+#include "wire/record.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr WallTime kAt{std::chrono::milliseconds{1'795'228'350'949}};
+constexpr const char* kSession = "d5c5d9f0-1b1f-4b8e-a1c5-0c5b5d9f01b1";
+
+Layout layout() { return Layout::under("l/", "q"); }
+
+// Operations of every kind, with texts that JSON must escape and bytes that are no text.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+
+  Op op() {
+    switch (below(5)) {
+      case 0:
+        return restamp();
+      case 1:
+        return finish();
+      case 2:
+        return bury();
+      case 3:
+        return MarkOp{chance() ? MarkOp::What::kControl : MarkOp::What::kTasksFolder};
+      default:
+        return PruneOp{key(), index()};
+    }
+  }
+
+  std::size_t below(std::size_t n) { return random_.next() % n; }
+
+ private:
+  bool chance() { return below(2) == 0; }
+  std::uint64_t index() { return random_.next() >> below(64); }
+
+  std::string text(std::size_t most) {
+    static const std::vector<std::string> kPieces{"a",
+                                                  "Z",
+                                                  "7",
+                                                  "\"",
+                                                  "\\",
+                                                  "\n",
+                                                  "\t",
+                                                  std::string(1, '\0'),
+                                                  "\x1f",
+                                                  "\x7f",
+                                                  "\xc3\xbc",
+                                                  "\xe6\x97\xa5",
+                                                  "\xf0\x9f\x98\x80",
+                                                  "</"};
+    std::string made;
+    const std::size_t size = below(most + 1);
+    const bool plain = chance();
+    while (made.size() < size) made += plain ? "abc" : kPieces[below(kPieces.size())];
+    return made;
+  }
+  std::string bytes(std::size_t most) {
+    std::string made = text(most);
+    if (chance()) made += "\xff\xfe\x80 \xc3";
+    return made;
+  }
+  std::string key() { return layout().tasks_prefix + "k" + text(40); }
+
+  Stamp stamp() {
+    Stamp s;
+    s.taken = chance();
+    s.attempt = static_cast<std::uint32_t>(index());
+    s.lost = static_cast<std::uint32_t>(index());
+    if (chance()) s.retry_at = kAt;
+    if (chance()) s.claim = Claim{text(30), kSession, text(30), kAt};
+    if (chance()) s.error = bytes(3'000);
+    return s;
+  }
+
+  // Also with lictor's own fields in it, and without room between.
+  std::shared_ptr<const std::string> record() {
+    std::string made = "{\"p\":" + json_quoted(text(300));
+    if (chance()) made += R"(,"taskTaken":)" + std::string{chance() ? "\"false\"" : "true"};
+    if (chance()) made += R"(,"taskError":"old")";
+    return std::make_shared<const std::string>(made + R"(,"taskType":"T"})");
+  }
+  // As it is read from the store, with the places in it.
+  RestampOp restamp() {
+    RestampOp op;
+    const auto stored = read_record(layout(), {key(), *record(), {}, index(), 5, index()});
+    const Task& task = std::get<Task>(stored);
+    return {task.key, task.modify_index, task.record, stamp(), task.flags, task.places};
+  }
+  FinishOp finish() {
+    FinishOp op{key(), index()};
+    for (std::size_t i = below(4); i > 0; --i) {
+      KvWrite write{"app/" + text(20), chance() ? bytes(200) : "", false, {}};
+      write.erase = write.value.empty() && chance();
+      if (chance()) write.cas = index();
+      op.writes.push_back(std::move(write));
+    }
+    if (!chance()) return op;
+    DoneRecord done;
+    if (chance()) done.record = record();
+    if (chance()) done.result = json_quoted(text(200));
+    done.result_left_out = chance();
+    done.attempts = static_cast<std::uint32_t>(index());
+    done.lost = static_cast<std::uint32_t>(index());
+    done.started = done.at = kAt;
+    op.done = std::make_shared<const DoneRecord>(std::move(done));
+    return op;
+  }
+  BuryOp bury() {
+    BuryOp op;
+    op.key = key();
+    op.index = index();
+    op.readable = chance();
+    op.record = op.readable ? record() : std::make_shared<const std::string>(bytes(400));
+    op.stamp = stamp();
+    op.reason = "owner lost";
+    op.error = bytes(3'000);
+    if (chance()) op.output_tail = bytes(2'000);
+    op.at = kAt;
+    op.copy = chance() ? 1 : static_cast<std::uint32_t>(1 + below(2'000'000'000));
+    return op;
+  }
+
+  Random random_;
+};
+
+Binding binding() {
+  Binding b;
+  b.layout = layout();
+  b.queue = "q";
+  b.node = "host \"a\"";
+  return b;
+}
+
+std::string body_of(Ops ops) {
+  return encode(binding(), Commit{{}, kSession, std::move(ops)}).body;
+}
+
+Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
+  Cost cost = plan.fence();
+  for (const Op& op : ops) cost += plan.cost(op);
+  return cost;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
+  const TransactionPlan plan{layout(), binding().node};
+  for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
+    CAPTURE(seed);
+    Draw draw{seed};
+    Ops ops;
+    for (std::size_t i = draw.below(4); i < 4; ++i) ops.push_back(draw.op());
+    const std::string body = body_of(ops);
+    const Cost cost = cost_of(plan, ops);
+    REQUIRE(cost.operations == nlohmann::json::parse(body).size());
+    REQUIRE(cost.bytes >= body.size());
+  }
+  // What most transactions are made of is not overestimated.
+  Stamp claimed;
+  claimed.taken = true;
+  claimed.attempt = 1;
+  claimed.claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt};
+  const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
+  const Ops ops{RestampOp{"l/q/tasks/1", 123'456, record, claimed}, FinishOp{"l/q/tasks/2", 7}};
+  CHECK(cost_of(plan, ops).bytes < body_of(ops).size() + 300);
+}
+
+TEST_CASE("a full batch is never larger than what Consul takes") {
+  const TransactionPlan plan{layout(), binding().node};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Draw draw{seed};
+    Ops ops;
+    Cost cost = plan.fence();
+    for (;;) {
+      Op op = draw.op();
+      Cost more = cost;
+      more += plan.cost(op);
+      if (more.bytes > kMaxTransactionBytes) break;
+      cost = more;
+      ops.push_back(std::move(op));
+    }
+    CHECK(body_of(ops).size() <= kMaxTransactionBytes);
+  }
+}
+
+TEST_CASE("a failed operation is told by the operation that was written there") {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    CAPTURE(seed);
+    Draw draw{seed};
+    Commit commit{{}, kSession, {}};
+    for (std::size_t i = draw.below(6); i < 6; ++i) commit.ops.push_back(draw.op());
+    const auto written = nlohmann::json::parse(encode(binding(), commit).body);
+    CHECK(place_of(commit, 0).op == Committed::kFence);
+    for (std::size_t i = 1; i < written.size(); ++i) {
+      const Place place = place_of(commit, i);
+      REQUIRE(place.op < commit.ops.size());
+      const std::string key = written[i].at("KV").at("Key");
+      const bool of_job = key.starts_with("app/");
+      const bool of_letter = key.starts_with(layout().dead_prefix);
+      CHECK((place.part == Committed::Part::kJobWrite) == of_job);
+      CHECK((place.part == Committed::Part::kDeadLetter) == of_letter);
+      if (!of_job && key.starts_with(layout().tasks_prefix) && key != layout().tasks_prefix) {
+        CHECK(std::visit(
+                  [](const auto& op) {
+                    if constexpr (requires { op.key; }) return op.key;
+                    return std::string{};
+                  },
+                  commit.ops[place.op]) == key);
+      }
+    }
+    CHECK(place_of(commit, written.size()).op == Committed::kFence);
+  }
+}
+
+TEST_CASE("an output's tail costs what it takes escaped") {
+  const TransactionPlan plan{layout(), "a"};
+  BuryOp bury;
+  bury.key = "l/q/tasks/1";
+  bury.record = std::make_shared<const std::string>("{}");
+  const std::size_t without = plan.cost(bury).bytes;
+  bury.output_tail = std::string(3'000, '\0');
+  CHECK(plan.cost(bury).bytes >= without + 6 * 3'000 * 4 / 3);
+  bury.output_tail = std::string(3'000, 'x');
+  CHECK(plan.cost(bury).bytes < without + 3'000 * 4 / 3 + 100);
+}
+
+TEST_CASE("the longest record has room for its claim, its retry and its dead letter") {
+  for (const std::string& id : {std::string{"1"}, std::string(20'000, '\x01')}) {
+    const std::string key = layout().task_key(id);
+    const std::size_t most = record_limit(layout(), key);
+    CHECK(most > (id.size() == 1 ? 385'000 : 70'000));
+    const std::string frame = R"({"taskType":"T","p":""})";
+    const auto record = std::make_shared<const std::string>(
+        R"({"taskType":"T","p":")" + std::string(most - frame.size(), 'x') + "\"}");
+    Stamp worst;
+    worst.attempt = worst.lost = 4'294'967'295U;
+    worst.retry_at = kAt;
+    worst.claim =
+        Claim{std::string(200, '\\'), kSession, "0123456789abcdef-18446744073709551615", kAt};
+    worst.error = std::string(5'000, '"');
+    const std::uint64_t last = static_cast<std::uint64_t>(-1);
+    CHECK(body_of({RestampOp{key, last, record, worst, last}}).size() <= kMaxTransactionBytes);
+    BuryOp bury;
+    bury.key = key;
+    bury.index = last;
+    bury.record = record;
+    bury.stamp = worst;
+    bury.reason = "unreadable";
+    bury.error = worst.error;
+    bury.at = kAt;
+    bury.copy = 4'294'967'295U;
+    CHECK(body_of({bury}).size() <= kMaxTransactionBytes);
+    bury.readable = false;
+    bury.record = std::make_shared<const std::string>(std::string(most / 4 * 3 - 20, '\xff'));
+    CHECK(record_size(BadRecord{key, 1, 1, "no", bury.record}) <= most);
+    CHECK(body_of({bury}).size() <= kMaxTransactionBytes);
+  }
+  CHECK(record_limit(layout(), std::string(100'000, '\x01')) == 0);  // not even its key fits
+}
+
+TEST_SUITE_END();
