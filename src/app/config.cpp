@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "admin/address.h"
+#include "app/config_check.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
 #include "app/config_reader.h"
@@ -116,6 +117,7 @@ Result<void> read_top(const Place& top, Config& config, std::optional<Place>& qu
       {{"node", name(config.node)},
        {"root", kv_prefix(config.root)},
        {"state_dir", absolute_path(config.state_dir)},
+       {"hang_timeout", duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})},
        {"log",
         [&](const Place& log) {
           return read_settings(log, Group::kLog,
@@ -170,6 +172,13 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
                        R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");
   } else {
     config.queues.push_back(default_queue("default", config.root, config.node));
+  }
+
+  if (top == nullptr || !top->has("hang_timeout")) {
+    config.hang_timeout = default_hang_timeout(config.queues);
+  } else if (auto checked = check_hang_timeout(*top, config.hang_timeout, config.queues);
+             !checked) {
+    return tl::unexpected{checked.error()};
   }
 
   config.warnings = unknown_variables(request.environment);

@@ -136,6 +136,8 @@ struct Config {
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";
+  /// So long the daemon's loop may stand still before its warden kills it; zero: for ever.
+  Duration hang_timeout{};
   LogConfig log;
   ConsulConfig consul;
   AdminConfig admin;

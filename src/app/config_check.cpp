@@ -15,6 +15,9 @@ using namespace std::chrono_literals;
 // What core/lease.cpp waits after a proof that failed before it tries again.
 constexpr Duration kProofRetryPause = 500ms;
 
+// A turn of the loop takes milliseconds, with a long list and a slow disk tenths of a second.
+constexpr Duration kLeastHangTimeout = 1s;
+
 Duration up_to_ms(Duration duration) {
   return std::chrono::ceil<std::chrono::milliseconds>(duration);
 }
@@ -183,6 +186,37 @@ Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& qu
     if (next.path == path.path || (path.is_prefix() && next.path.starts_with(path.path))) {
       return refuse_overlap(place, path, next);
     }
+  }
+  return {};
+}
+
+Duration default_hang_timeout(const std::vector<QueueConfig>& queues) {
+  Duration least = Duration::max();
+  for (const QueueConfig& queue : queues) {
+    least = std::min({least, queue.options.session_ttl / 3, queue.options.lease_span() / 2});
+  }
+  return down_to_ms(least);
+}
+
+Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
+                                const std::vector<QueueConfig>& queues) {
+  if (hang_timeout == Duration::zero()) return {};
+  const std::string is = shown(place, "hang_timeout", hang_timeout);
+  if (hang_timeout < kLeastHangTimeout) {
+    return place.refuse_at({"hang_timeout"},
+                           is + " is less than " + format_duration(kLeastHangTimeout) +
+                               ", which a daemon with much to do may take; set it to that or more, "
+                               "or to 0s to switch it off");
+  }
+  for (const QueueConfig& queue : queues) {
+    const Duration span = queue.options.lease_span();
+    if (hang_timeout < span) continue;
+    return place.refuse_at(
+        {"hang_timeout"},
+        is + " is not less than the lease of queue " + queue.options.queue + " (" +
+            format_duration(span) +
+            ": lock_delay less kill_grace and margin), at whose end its jobs are ended anyway; "
+            "lower hang_timeout, or set it to 0s to switch it off");
   }
   return {};
 }

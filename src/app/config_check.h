@@ -21,4 +21,13 @@ namespace lictor::app {
 /// `place` is that of "queues", in the order of `queues`.
 [[nodiscard]] Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues);
 
+/// A third of the shortest session_ttl, so that a daemon that hangs is replaced before its session
+/// would end; half of the shortest lease, where that is less.
+[[nodiscard]] Duration default_hang_timeout(const std::vector<QueueConfig>& queues);
+
+/// Whether a hang_timeout that somebody wrote, and did not switch off, is less than each lease: at
+/// its end the jobs of a daemon that hangs are ended anyway. `place` is that of the whole file.
+[[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
+                                              const std::vector<QueueConfig>& queues);
+
 }  // namespace lictor::app

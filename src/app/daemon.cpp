@@ -29,6 +29,7 @@
 #include "exec/warden.h"
 #include "net/transport.h"
 #include "runtime/commit_line.h"
+#include "runtime/give_back.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
@@ -85,8 +86,8 @@ std::string dumped(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-wire::Binding make_binding(const Config& config, const QueueConfig& queue,
-                           const nlohmann::json& self, const std::string& identity) {
+// Without leader_value.
+wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   wire::Binding binding;
   binding.layout = layout_of(queue);
   for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(layout_of(any));
@@ -98,14 +99,31 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue,
   binding.session_checks = queue.session_checks;
   binding.request_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(queue.options.request_timeout);
+  return binding;
+}
+
+std::string leader_value(const nlohmann::json& self, const std::string& identity) {
   nlohmann::json leader = self;
   const nlohmann::json& urls = self["admin"];
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
   leader["instance"] = identity;  // by which its claims are told from an earlier start's
   leader["started"] = leader["since"];
   leader.erase("since");  // it is to lead since then
-  binding.leader_value = dumped(leader);
-  return binding;
+  return dumped(leader);
+}
+
+// For a child of the warden, which is forked from this process as it is now.
+exec::GiveBackLocks give_back(const Config& config) {
+  return [&config](const std::vector<exec::HeldLock>& locks) {
+    std::vector<runtime::LockOwner> owners;
+    for (const QueueConfig& queue : config.queues) {
+      const core::QueueOptions& options = queue.options;
+      owners.push_back({make_binding(config, queue),
+                        {config.state_dir, options.queue, config.node, options.session_ttl,
+                         options.lock_delay}});
+    }
+    return runtime::give_back_locks(config.consul.options, owners, locks);
+  };
 }
 
 runtime::Membership::Options membership_of(const Config& config, const nlohmann::json& self) {
@@ -162,7 +180,8 @@ class Daemon {
       parts.options.node = config_.node;
       parts.options.identity = identity;
       parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
-      parts.binding = make_binding(config_, queue, self_, identity);
+      parts.binding = make_binding(config_, queue);
+      parts.binding.leader_value = leader_value(self_, identity);
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
@@ -186,10 +205,14 @@ class Daemon {
       // Thrice in the span, so that one late turn does no harm.
       interval = std::min<Duration>(interval, std::chrono::microseconds{watchdog_us / 3});
     }
+    if (config_.hang_timeout > Duration::zero()) {
+      interval = std::min<Duration>(interval, config_.hang_timeout / 4);
+    }
     loop_.on_turn(interval, [this] { on_turn(); });
     for (auto& queue : queues_) queue->start();
     sd_notify(0, "READY=1");
     loop_.run();
+    host_.board().rest();
     sd_notify(0, "STOPPING=1");
     membership_.withdraw();
     if (config_.consul.register_service) registration_.withdraw();
@@ -238,6 +261,7 @@ class Daemon {
   void on_signal(int signal) {
     if (signal == SIGHUP) {
       sd_notify(0, "RELOADING=1");
+      host_.board().rest();  // users are looked up, perhaps in a directory that does not answer
       if (auto taken = reload(); !taken) {
         log(Level::kError, "the new configuration is not taken; going on with the old one",
             {{"error", taken.error().message}});
@@ -246,9 +270,8 @@ class Daemon {
       return;
     }
     if (stopping_) {
-      // The second one is from somebody who will not wait: jobs are ended by the warden, and the
-      // lock by the session's TTL and the lock-delay.
-      log(Level::kWarn, "stopping at once; the lead passes on after the session's TTL");
+      // The second one is from somebody who will not wait.
+      log(Level::kWarn, "stopping at once: the warden ends the jobs and gives the lock back");
       std::_Exit(128 + signal);
     }
     log(Level::kInfo, "stopping: running jobs may finish; a second signal stops at once");
@@ -292,6 +315,7 @@ class Daemon {
 
   void on_turn() {
     sd_notify(0, "WATCHDOG=1");
+    host_.board().beat();
     const Instant now = boot_now();
     std::vector<std::string> leading;
     bool stopped = true;
@@ -366,16 +390,18 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   signal(SIGPIPE, SIG_IGN);
   give_back_large_blocks();
 
+  // A dead daemon's warden has its jobs to end and its locks to give back.
   auto lock =
-      lock_state_dir(config.state_dir, longest_kill_grace(config) + std::chrono::seconds{5});
+      lock_state_dir(config.state_dir, longest_kill_grace(config) + 2 * exec::kGiveBackPatience);
   if (!lock) return refuse(lock.error());
   if (const std::string exposed = state_dir_exposure(config.state_dir); !exposed.empty()) {
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
-  auto board = exec::LeaseBoard::create();
+  auto board = exec::LeaseBoard::create(static_cast<exec::LeaseSlot>(config.queues.size()));
   if (!board) return refuse(board.error());
-  auto warden = exec::start_warden(*board, lock->get());  // before there is any thread
+  // Before there is any thread.
+  auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
@@ -414,8 +440,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (daemon.running() != 0) {
     // A C++ executor does not return. Its thread ends with the process and not before.
     log(Level::kError,
-        "jobs did not end when they were stopped, and end with this daemon; who leads next comes "
-        "as after a crash",
+        "jobs did not end when they were stopped and end with this daemon; its warden gives the "
+        "lock back after them",
         {{"jobs", std::to_string(daemon.running())}});
     std::_Exit(kExitFailed);
   }

@@ -37,6 +37,7 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   note("node", running.node == next.node);
   note("root", running.root == next.root);
   note("state_dir", running.state_dir == next.state_dir);
+  note("hang_timeout", running.hang_timeout == next.hang_timeout);
   note("log.format", running.log.format == next.log.format);
   note("consul", running.consul.options == next.consul.options &&
                      running.consul.register_service == next.consul.register_service);

@@ -40,7 +40,9 @@ namespace lictor::core {
   X(NoCas, "a claim overwrites the key whatever it holds")                               \
   X(BuryUnchecked, "a dead letter is made without check-index")                          \
   X(WritesOutside, "what a job writes is written although its finish is refused")        \
-  X(UnlockUnchecked, "the lock is released without check-index")
+  X(UnlockUnchecked, "the lock is released without check-index")                         \
+  X(GiveBackWithJobs, "a dead daemon's lock is given back while a job of it lives")      \
+  X(GiveBackUnchecked, "a dead daemon's lock is given back without check-index")
 
 // Of src/wire, to be found over the wire layer.
 #define LICTOR_WIRE_MUTANT_LIST(X)                                             \

@@ -18,25 +18,31 @@ constexpr Duration kTooNear = std::chrono::milliseconds{1};
 
 }  // namespace
 
-Result<LeaseBoard> LeaseBoard::create() {
-  void* memory = mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE,
+Result<LeaseBoard> LeaseBoard::create(LeaseSlot slots) {
+  LICTOR_ASSERT(slots > 0);
+  void* memory = mmap(nullptr, sizeof(Head) + sizeof(Slot) * slots, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return fail(ErrorCode::kFailed,
                 "cannot share memory with the warden: " + std::generic_category().message(errno));
   }
-  return LeaseBoard{new (memory) Slot[kSlots]{}};
+  auto* head = new (memory) Head{};
+  new (head + 1) Slot[slots]{};
+  return LeaseBoard{head, slots};
 }
 
 LeaseBoard::LeaseBoard(LeaseBoard&& other) noexcept
-    : slots_(std::exchange(other.slots_, nullptr)) {}
+    : head_(std::exchange(other.head_, nullptr)),
+      slots_(other.slots_),
+      beats_(other.beats_),
+      count_(other.count_) {}
 
 LeaseBoard::~LeaseBoard() {
-  if (slots_ != nullptr) munmap(slots_, sizeof(Slot) * kSlots);
+  if (head_ != nullptr) munmap(head_, sizeof(Head) + sizeof(Slot) * count_);
 }
 
 LeaseBoard::Slot& LeaseBoard::at(LeaseSlot slot) const noexcept {
-  LICTOR_ASSERT(slot < kSlots);
+  LICTOR_ASSERT(slot < count_);
   return slots_[slot];
 }
 
@@ -79,6 +85,12 @@ bool LeaseBoard::admit(LeaseSlot slot) noexcept {
 void LeaseBoard::release(LeaseSlot slot) noexcept {
   if (slot != kNoLease) remove_in_process_job(slot);
 }
+
+void LeaseBoard::beat() noexcept { head_->heartbeat.store(++beats_); }
+
+void LeaseBoard::rest() noexcept { head_->heartbeat.store(0); }
+
+std::uint64_t LeaseBoard::heartbeat() const noexcept { return head_->heartbeat.load(); }
 
 void LeaseBoard::add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
 

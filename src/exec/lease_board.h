@@ -29,14 +29,15 @@ inline constexpr LeaseSlot kNoLease = 0xffffffff;
 /// slot still run inside it. A lease that is given up keeps its deadline for what still runs.
 class LeaseBoard {
  public:
-  static constexpr LeaseSlot kSlots = 256;
-
-  /// Errors: kFailed, when the system gives no shared memory.
-  [[nodiscard]] static Result<LeaseBoard> create();
+  /// With a slot for each of a daemon's queue partitions. Errors: kFailed, when the system gives no
+  /// shared memory.
+  [[nodiscard]] static Result<LeaseBoard> create(LeaseSlot slots);
 
   LeaseBoard(LeaseBoard&& other) noexcept;
   LeaseBoard& operator=(LeaseBoard&&) = delete;
   ~LeaseBoard();
+
+  [[nodiscard]] LeaseSlot slots() const noexcept { return count_; }
 
   /// The lease of `slot` is trusted until `deadline`; what still runs at `deadline + grace` is
   /// killed. True when the warden has to be told, since it may not look at this slot by itself in
@@ -60,6 +61,14 @@ class LeaseBoard {
   [[nodiscard]] bool admit(LeaseSlot slot) noexcept;
   void release(LeaseSlot slot) noexcept;
 
+  /// The daemon's loop turns. From the first beat on the warden watches it (hang_watch.h).
+  void beat() noexcept;
+  /// Nothing is to be concluded from silence until the next beat: the loop has ended, or is at
+  /// something that may take long.
+  void rest() noexcept;
+  /// Another number with each beat; 0: none is to be expected.
+  [[nodiscard]] std::uint64_t heartbeat() const noexcept;
+
   /// Jobs that run inside the daemon, which nobody can kill but with the daemon.
   void add_in_process_job(LeaseSlot slot) noexcept;
   void remove_in_process_job(LeaseSlot slot) noexcept;
@@ -72,13 +81,20 @@ class LeaseBoard {
     std::atomic<std::uint32_t> in_process_jobs;
     std::atomic<bool> given_up;
   };
+  struct alignas(64) Head {
+    std::atomic<std::uint64_t> heartbeat;
+  };
   // Two processes share them: an atomic that is a lock in disguise would lock nothing.
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-  explicit LeaseBoard(Slot* slots) : slots_(slots) {}
+  LeaseBoard(Head* head, LeaseSlot count)
+      : head_(head), slots_(reinterpret_cast<Slot*>(head + 1)), count_(count) {}
   [[nodiscard]] Slot& at(LeaseSlot slot) const noexcept;
 
-  Slot* slots_;
+  Head* head_;
+  Slot* slots_;              // right behind
+  std::uint64_t beats_ = 0;  // the daemon's own
+  LeaseSlot count_;
 };
 
 }  // namespace lictor::exec

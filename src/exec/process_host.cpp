@@ -149,6 +149,12 @@ void ProcessHost::clear_lease(LeaseSlot slot) {
   wake_warden();
 }
 
+void ProcessHost::keep_lock(HeldLock lock) {
+  Packet packet{encode(Order{std::move(lock)}), {}};
+  const std::lock_guard guard{mutex_};
+  (void)send(packet);
+}
+
 // A warden that somebody stopped (SIGSTOP) would end no program, whatever the lease says.
 void ProcessHost::wake_warden() const {
   kill(warden_pid_, SIGCONT);  // Its number is its own until we have waited for it.

@@ -48,7 +48,7 @@ class ProcessHost {
                                                                    Hooks hooks);
 
   /// Has the warden end what still runs (TERM, grace, KILL), and waits for it: every on_end has run
-  /// then.
+  /// then. It gives back no lock.
   ~ProcessHost();
   ProcessHost(const ProcessHost&) = delete;
   ProcessHost& operator=(const ProcessHost&) = delete;
@@ -65,6 +65,9 @@ class ProcessHost {
   /// a lease that holds is extended.
   void set_lease(LeaseSlot slot, Instant deadline, Duration grace);
   void clear_lease(LeaseSlot slot);
+
+  /// What the warden is to give back of a lease should this process die.
+  void keep_lock(HeldLock lock);
 
   [[nodiscard]] LeaseBoard& board() { return board_; }
 

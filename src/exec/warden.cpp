@@ -55,11 +55,12 @@ void reset_signals() {
 }
 
 [[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                             UniqueFd daemon, pid_t daemon_pid, int lock_fd) {
+                             UniqueFd daemon, pid_t daemon_pid, WardenOptions options) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_PDEATHSIG, SIGCHLD);  // only a wake-up, see WardenLoop::daemon_is_dead()
   // The environment may hold Consul's token: not to be read, nor we traced, by jobs of our own
   // user.
   prctl(PR_SET_DUMPABLE, 0);
@@ -71,18 +72,19 @@ void reset_signals() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) _exit(EXIT_FAILURE);
   if (fcntl(2, F_GETFD) < 0 && dup2(null, 2) < 0) _exit(EXIT_FAILURE);
-  close_all_but({0, 1, 2, channel.fd(), daemon.get(), lock_fd});
+  close_all_but({0, 1, 2, channel.fd(), daemon.get(), options.lock_fd});
 
   const char* path = std::getenv("PATH");
-  WardenLoop loop{board,      std::move(channel),         std::move(programs), std::move(daemon),
-                  daemon_pid, path == nullptr ? "" : path};
+  WardenLoop loop{
+      board,      std::move(channel),          std::move(programs),  std::move(daemon),
+      daemon_pid, path == nullptr ? "" : path, options.hang_timeout, std::move(options.give_back)};
   loop.run();
   _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
 }
 
 }  // namespace
 
-Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
+Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   auto ends = Channel::create();
   if (!ends) return tl::unexpected(ends.error());
   auto programs = ProgramTable::create();
@@ -110,7 +112,7 @@ Result<Warden> start_warden(const LeaseBoard& board, int lock_fd) {
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends->first); }
     run_warden(board, std::move(ends->second), *std::move(programs), std::move(daemon), daemon_pid,
-               lock_fd);
+               std::move(options));
   }
 
   return Warden{std::move(ends->first), pid, *std::move(programs)};

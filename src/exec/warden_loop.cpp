@@ -21,12 +21,13 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/time_text.h"
 
 namespace lictor::exec {
 namespace {
 
 // What an event is about; from kFirstAttempt on, an attempt's output.
-enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kFirstAttempt };
+enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kLooks, kFirstAttempt };
 
 // Orders read in one go, so that a burst of them does not hold up a deadline.
 constexpr int kOrdersAtOnce = 64;
@@ -42,12 +43,6 @@ void watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t
   LICTOR_ASSERT(epoll_ctl(epoll, operation, fd, &event) == 0);
 }
 
-// The daemon's words when it can say nothing any more. Nothing waits for who reads them.
-void tell(std::string_view line) {
-  pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
-  if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
-}
-
 // A child that has not come to its execve yet has copies of all that we have open, so that closing
 // ours would not take it out of the epoll set.
 void unwatch(int epoll, UniqueFd& fd) {
@@ -59,7 +54,8 @@ void unwatch(int epoll, UniqueFd& fd) {
 }  // namespace
 
 WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                       UniqueFd daemon, pid_t daemon_pid, std::string path)
+                       UniqueFd daemon, pid_t daemon_pid, std::string path, Duration hang_timeout,
+                       GiveBackLocks give_back)
     : board_(board),
       channel_(std::move(channel)),
       programs_(std::move(programs)),
@@ -69,12 +65,15 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
       self_(getpid()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       ends_(epoll_create1(EPOLL_CLOEXEC)),
-      timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+      timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
+      looks_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      locks_(std::move(give_back)),
+      hang_watch_(hang_timeout) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!epoll_ || !ends_ || !timer_ || !signals_) {
+  if (!epoll_ || !ends_ || !timer_ || !signals_ || !looks_) {
     std::fprintf(stderr,
                  "lictor: cannot make the warden's file descriptors: %s; raise the limit of open "
                  "files\n",
@@ -85,11 +84,13 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
   if (daemon_) watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
   watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
+  watch(epoll_.get(), EPOLL_CTL_ADD, looks_.get(), EPOLLIN, kLooks);
 }
 
 void WardenLoop::run() {
   std::array<epoll_event, 64> events{};
-  while (!daemon_gone_ || !attempts_.empty() || !strays_.empty() || channel_.backed_up()) {
+  while (!daemon_gone_ || !attempts_.empty() || !strays_.empty() || channel_.backed_up() ||
+         !locks_.idle()) {
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
     LICTOR_ASSERT(count >= 0 || errno == EINTR);
 
@@ -116,6 +117,9 @@ void WardenLoop::run() {
           sweep_due_ = true;
           break;
         }
+        case kLooks:
+          check_heartbeat();
+          break;
         default:
           discard_output(AttemptId{event.data.u64 - kFirstAttempt});
       }
@@ -133,7 +137,9 @@ void WardenLoop::run() {
       leases_changed_ = false;
     }
     if (sweep_due_) sweep();
+    if (daemon_gone_) give_back_locks();
     watch_channel();
+    watch_heartbeat();
   }
 }
 
@@ -206,10 +212,12 @@ void WardenLoop::obey(const Stop& order, Packet&) {
 
 void WardenLoop::obey(const LeaseChanged&, Packet&) { leases_changed_ = true; }
 
+void WardenLoop::obey(HeldLock& lock, Packet&) { locks_.take(std::move(lock)); }
+
 // --- Ends
 
 void WardenLoop::check_leases(Instant now) {
-  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
     const Instant deadline = board_.deadline(number);
     if (deadline == Instant{} || now < deadline) continue;
 
@@ -221,11 +229,14 @@ void WardenLoop::check_leases(Instant now) {
       sweep_due_ = true;
     }
     if (now < kill_at) continue;
-    if (board_.in_process_jobs(number) > 0) kill_daemon();
+    if (board_.in_process_jobs(number) == 0) continue;
+    kill_daemon(
+        "lictor: the lease is lost, and jobs in the daemon did not end within kill_grace: the "
+        "daemon was killed, which alone ends them\n");
   }
 }
 
-void WardenLoop::kill_daemon() {
+void WardenLoop::kill_daemon(std::string_view why) {
   bool sent = false;
   if (daemon_) {
     sent = syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0) == 0;
@@ -234,14 +245,46 @@ void WardenLoop::kill_daemon() {
   }
   // What has died of itself keeps its jobs on the board.
   if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
-  tell(
-      "lictor: the lease is lost, and jobs in the daemon did not end within kill_grace: the daemon "
-      "was killed, which alone ends them\n");
+  tell(why);
+}
+
+void WardenLoop::check_heartbeat() {
+  std::uint64_t ignored = 0;
+  if (read(looks_.get(), &ignored, sizeof(ignored)) <= 0 || daemon_gone_) return;
+  const Instant now{std::chrono::steady_clock::now().time_since_epoch()};
+  if (!hang_watch_.look(now, board_.heartbeat())) return;
+  kill_daemon("lictor: the daemon hangs: its loop has not turned for hang_timeout (" +
+              format_duration(hang_watch_.timeout()) +
+              "): it is killed, its jobs are ended, and its locks given back\n");
+  lose_daemon();
+}
+
+// With all its threads, and the jobs in it. A closed channel says less. Where there is no pidfd, a
+// daemon that is dead is no longer our parent (PR_SET_PDEATHSIG wakes us then).
+bool WardenLoop::daemon_is_dead() const {
+  return daemon_gone_ && !daemon_ && getppid() != daemon_pid_;
+}
+
+// Nobody may lead before the last job is dead. One that hid its attempt may be of any lease.
+void WardenLoop::give_back_locks() {
+  if (!daemon_is_dead()) return;
+  for (const auto& [pid, owner] : strays_) {
+    if (!attempts_.contains(owner)) return;
+  }
+  locks_.give_back([this](LeaseSlot slot) {
+    return std::any_of(attempts_.begin(), attempts_.end(),
+                       [slot](const auto& attempt) { return attempt.second.slot == slot; });
+  });
 }
 
 // A daemon may close it and live on, and read the outputs: its end is told by the pidfd, or else by
 // nothing more.
 void WardenLoop::lose_channel() {
+  // One that ends in order says only that nothing more comes (Channel::finish_sending), and waits
+  // for us: it has seen to its locks itself.
+  pollfd channel{channel_.fd(), 0, 0};
+  (void)poll(&channel, 1, 0);
+  if ((channel.revents & POLLHUP) == 0) locks_.forget_all();
   lose_daemon();
   if (!daemon_) discard_outputs();
 }
@@ -326,7 +369,7 @@ void WardenLoop::sweep() {
   sweep_due_ = false;
   std::unordered_map<pid_t, AttemptId> strays;
   for (const pid_t pid : children_.list()) {
-    if (attempt_of_.contains(pid) || reap(pid)) continue;
+    if (attempt_of_.contains(pid) || locks_.owns(pid) || reap(pid)) continue;
     const auto known = strays_.find(pid);
     strays[pid] = known != strays_.end() && known->second ? known->second : owner_of(pid);
   }
@@ -389,7 +432,7 @@ void WardenLoop::send(const Report& report) {
 void WardenLoop::arm_timer() {
   const Instant now = boot_now();
   Instant next = Instant::max();
-  for (LeaseSlot number = 0; number < LeaseBoard::kSlots; ++number) {
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
     const Instant deadline = board_.deadline(number);
     if (deadline == Instant{}) continue;
     for (const Instant wake : {deadline, after(deadline, board_.grace(number))}) {
@@ -410,6 +453,15 @@ void WardenLoop::arm_timer() {
     when.it_value.tv_nsec = (since_boot - seconds).count();
   }
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+// Only while there is a lock that another host could have.
+void WardenLoop::watch_heartbeat() {
+  const bool look = hang_watch_.enabled() && !daemon_gone_ && locks_.holds_any();
+  if (std::exchange(looking_, look) == look) return;
+  itimerspec when{};
+  if (look) when.it_value.tv_nsec = when.it_interval.tv_nsec = hang_watch_.period().count();
+  timerfd_settime(looks_.get(), 0, &when, nullptr);
 }
 
 void WardenLoop::watch_channel() {

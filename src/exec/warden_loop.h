@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "base/id.h"
 #include "exec/channel.h"
 #include "exec/children.h"
+#include "exec/hang_watch.h"
 #include "exec/lease_board.h"
+#include "exec/lock_keeper.h"
 #include "exec/program_table.h"
 #include "exec/spawn.h"
 #include "exec/unique_fd.h"
@@ -26,9 +29,10 @@ class WardenLoop {
   /// `daemon` is its pidfd, or empty where there is none; `path` is where programs without '/' are
   /// looked up. All signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
   WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, UniqueFd daemon,
-             pid_t daemon_pid, std::string path);
+             pid_t daemon_pid, std::string path, Duration hang_timeout, GiveBackLocks give_back);
 
-  /// Returns when the daemon is gone and nothing that it started is left.
+  /// Returns when the daemon is gone, nothing that it started is left, and its locks are given
+  /// back.
   void run();
 
  private:
@@ -52,12 +56,16 @@ class WardenLoop {
   void obey(Spawn& spawn, Packet& packet);
   void obey(const Stop& stop, Packet& packet);
   void obey(const LeaseChanged& changed, Packet& packet);
+  void obey(HeldLock& lock, Packet& packet);
 
   void check_leases(Instant now);
   void kill_what_is_due(Instant now);
   void lose_channel();
   void lose_daemon();
-  void kill_daemon();
+  void kill_daemon(std::string_view why);
+  void check_heartbeat();
+  [[nodiscard]] bool daemon_is_dead() const;
+  void give_back_locks();
   void stop(Attempt& attempt, StopCause cause, Instant kill_at);
   void find_ended();
   void program_ended(AttemptId id);
@@ -71,6 +79,7 @@ class WardenLoop {
 
   void arm_timer();
   void watch_channel();
+  void watch_heartbeat();
 
   const LeaseBoard& board_;
   Channel channel_;
@@ -84,7 +93,10 @@ class WardenLoop {
   UniqueFd ends_;  ///< an epoll set of the programs' pidfds
   UniqueFd timer_;
   UniqueFd signals_;
+  UniqueFd looks_;  ///< the timer of hang_watch_
   Children children_;
+  LockKeeper locks_;
+  HangWatch hang_watch_;
 
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;
@@ -97,6 +109,7 @@ class WardenLoop {
   bool leases_changed_ = false;
   bool kill_strays_of_nobody_ = false;
   bool sweep_due_ = false;
+  bool looking_ = false;  ///< at the daemon's heartbeat
   std::uint32_t watched_events_ = 0;
 };
 

@@ -148,6 +148,19 @@ void get(Reader& in, Stop& stop) {
 void put(Writer&, const LeaseChanged&) {}
 void get(Reader&, LeaseChanged&) {}
 
+void put(Writer& out, const HeldLock& lock) {
+  out.put(lock.slot);
+  out.put(lock.session);
+  out.put(lock.index);
+  out.put(lock.value);
+}
+void get(Reader& in, HeldLock& lock) {
+  in.get(lock.slot);
+  in.get(lock.session);
+  in.get(lock.index);
+  in.get(lock.value);
+}
+
 void put(Writer& out, const SpawnFailed& failed) {
   out.put(failed.attempt);
   out.put(failed.step);

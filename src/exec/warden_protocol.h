@@ -60,7 +60,15 @@ struct Stop {
 /// A lease was taken up, or its deadline moved nearer: look at the board.
 struct LeaseChanged {};
 
-using Order = std::variant<Spawn, Stop, LeaseChanged>;
+/// What is to be given back of a lease when the daemon is dead and the last job under it, too.
+struct HeldLock {
+  LeaseSlot slot = kNoLease;
+  std::string session;      ///< "": nothing is
+  std::uint64_t index = 0;  ///< the leader key's ModifyIndex, where the session is known to hold it
+  std::string value;        ///< who held it, as the leader key told
+};
+
+using Order = std::variant<Spawn, Stop, LeaseChanged, HeldLock>;
 
 // Reports, from the warden to the daemon.
 

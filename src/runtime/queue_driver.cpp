@@ -214,13 +214,29 @@ void QueueDriver::step(Instant now) {
           if constexpr (requires { e.attempt; }) running_.erase(e.attempt);
         },
         event);
-    const auto* lock = std::get_if<core::LockReplied>(&event);
-    if (lock != nullptr && lock->answer != core::LockReplied::Answer::kUnknown) {
-      lock_answered_ = true;
-    }
+    note_lock(event);
   }
   if (events_.empty()) events_.emplace_back(core::TimePassed{});
   deliver(now);
+}
+
+// The warden knows of the lock before a job can start under it. What it knows may be behind: its
+// release asks Consul whether it is so still.
+void QueueDriver::note_lock(const core::Event& event) {
+  using Answer = core::LockReplied::Answer;
+  if (const auto* lock = std::get_if<core::LockReplied>(&event)) {
+    if (lock->answer != Answer::kUnknown) lock_answered_ = true;
+    if (lock->answer == Answer::kAcquired && lock->request == lock_asked_.request) {
+      keep_lock(lock_asked_.session, lock->modify_index);
+    }
+  } else if (const auto* destroyed = std::get_if<core::SessionDestroyed>(&event)) {
+    if (destroyed->outcome == core::Outcome::kApplied) keep_lock({}, 0);
+  }
+}
+
+void QueueDriver::keep_lock(const std::string& session, std::uint64_t index) {
+  kept_session_ = session;
+  host_.keep_lock({lease_slot_, session, index, binding_->leader_value});
 }
 
 void QueueDriver::deliver(Instant now) {
@@ -261,6 +277,8 @@ void QueueDriver::send(const Effect& effect) {
 // What is asked once more, since nobody knows what became of it, is the same to the byte: Consul
 // changes nothing for it.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
+  lock_asked_ = effect;
+  if (kept_session_ != effect.session) keep_lock(effect.session, 0);  // its reply may not be seen
   const bool anew = effect.held_at == 0 && std::exchange(lock_answered_, false);
   if (anew) lock_since_ = wall_now();
   dispatch(wire::encode(*binding_, effect, lock_since_), effect.request,
@@ -324,7 +342,10 @@ void QueueDriver::carry_out(const core::ExtendLease& effect) {
   host_.set_lease(lease_slot_, effect.until, options_.kill_grace);
 }
 
-void QueueDriver::carry_out(const core::EndLease&) { host_.clear_lease(lease_slot_); }
+void QueueDriver::carry_out(const core::EndLease&) {
+  host_.clear_lease(lease_slot_);
+  keep_lock(kept_session_, 0);
+}
 
 void QueueDriver::carry_out(const core::RememberSession& effect) {
   session_file_.save(effect.session);

@@ -89,6 +89,8 @@ class QueueDriver : public Task {
   void carry_out(const core::RememberSession& effect);
   void carry_out(const core::Fact& effect);
   void carry_out(const core::Stopped& effect);
+  void note_lock(const core::Event& event);
+  void keep_lock(const std::string& session, std::uint64_t index);
   template <class Effect>
   void carry_out(const Effect& effect) {
     send(effect);
@@ -119,6 +121,8 @@ class QueueDriver : public Task {
   std::size_t jobs_since_release_ = 0;
   WallTime lock_since_{};  // of what was last asked for the lock, as its value says
   bool lock_answered_ = true;
+  core::AcquireLock lock_asked_;  // last
+  std::string kept_session_;      // what the warden knows of
   // The core's ids to the transport's and the carrier's.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;

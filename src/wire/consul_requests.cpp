@@ -85,7 +85,9 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
   Txn txn;
-  txn.verb(mutant(Mutant::kUnlockUnchecked) ? "get" : "check-index", binding.layout.leader_key)
+  const bool unchecked = mutant(Mutant::kUnlockUnchecked) ||
+                         (mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
+  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key)
       .index(effect.index);
   txn.verb("unlock", binding.layout.leader_key).session(effect.session);
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());

@@ -62,9 +62,9 @@ double run_alone(std::size_t count) {
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = 0, failed = 0;
-  auto board = exec::LeaseBoard::create();
+  auto board = exec::LeaseBoard::create(8);
   require(board.has_value(), "no memory to share with the warden");
-  auto warden = exec::start_warden(*board, -1);
+  auto warden = exec::start_warden(*board, {});
   require(warden.has_value(), "no warden");
   auto host = exec::ProcessHost::create(std::move(*warden), *board, {});
   require(host.has_value(), "cannot watch the warden");

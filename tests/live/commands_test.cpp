@@ -729,7 +729,7 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   };
   REQUIRE(eventually([&] { return told("1") == "running, 1" && told("2") == "running, 1"; }));
   const std::string session = world.leader_session();
-  daemon.kill();
+  daemon.kill_with_warden();
   // Nobody can be asked, and its session lives on.
   says(lictor(world, {"why", "2"}), "it is claimed, and runs or is about to: running on ");
   says(lictor(world, {"check"}), " leads, but its daemon does not answer: ");
@@ -762,7 +762,7 @@ TEST_CASE("of a leader that was killed leader, members and cancel say that it do
   CHECK(well.out.find("does not answer") == std::string::npos);
   says(lictor(world, {"members"}), " yes ");
 
-  daemon.kill();
+  daemon.kill_with_warden();
   const Output leader = lictor(world, {"leader"});
   CHECK(leader.exit_code == 0);
   says(leader, daemon.node() + " leads, but its daemon does not answer: ");

@@ -286,7 +286,11 @@ class Fire {
   }
   void heal_all() {
     for (const int host : cut_) hosts_.heal(host);
-    for (const int host : frozen_) daemons_[static_cast<std::size_t>(host)]->thaw();
+    for (const int host : frozen_) {
+      LictorDaemon& daemon = *daemons_[static_cast<std::size_t>(host)];
+      daemon.thaw();
+      if (!daemon.runs()) daemon.start();  // its warden has killed it
+    }
     for (const int host : stopped_) servers_[static_cast<std::size_t>(host)]->signal(SIGCONT);
     cut_.clear();
     frozen_.clear();

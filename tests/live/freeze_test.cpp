@@ -14,9 +14,53 @@ using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
-TEST_CASE("the job of a frozen leader is dead before the next leader's first, and stays over") {
+TEST_CASE("a leader that hangs is killed, and its job is dead before the next leader's first") {
   World world;
   auto frozen = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*frozen); }));
+  const auto second = world.daemon("b");
+  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
+  world.submit("2", 1001, {{"sleep", 100}});
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("1");
+    return run && run->child != 0;
+  }));
+  const Run first = *world.journal.run("1");
+
+  const std::int64_t frozen_ns = monotonic_ns();
+  frozen->freeze();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK_FALSE(is_alive(first.pid));
+  CHECK_FALSE(is_alive(first.child));
+  CHECK_FALSE(frozen->runs());
+  CHECK(frozen->logged("the daemon hangs: its loop has not turned for hang_timeout"));
+  CHECK(frozen->logged("gave back the lock of default"));
+  CHECK_FALSE(second->logged("waiting for its lock-delay"));
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].host == second->node());
+  CHECK(seconds_between(frozen_ns, runs[0].last_ns) > 3.0);  // hang_timeout: 10s / 3
+  MESSAGE("the next leader's first job began after " << seconds_between(frozen_ns, runs[1].begin_ns)
+                                                     << " s");
+
+  frozen->start();
+  REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
+  CHECK(second->stop() == 0);
+  REQUIRE(eventually([&] { return world.leads(*frozen); }));
+  world.submit("3", 1002);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3"});
+  CHECK(world.journal.overlaps() == std::vector<std::string>{});
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+}
+
+TEST_CASE(
+    "without hang_timeout the end of the lease ends a frozen leader's job, and it stays over") {
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.hang_timeout = "0s";
+  auto frozen = std::make_unique<LictorDaemon>(settings);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
   const auto second = world.daemon("b");
   REQUIRE(eventually([&] { return world.stands_by(*second); }));
@@ -64,9 +108,11 @@ TEST_CASE("the job of a frozen leader is dead before the next leader's first, an
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
 
-TEST_CASE("a freeze that is shorter than the lease harms no job") {
+TEST_CASE("a freeze that is shorter than lease and hang_timeout harms no job") {
   World world;
-  const auto daemon = world.daemon("a", {{"lock_delay", "30s"}});
+  DaemonSettings settings = world.settings("a", {{"lock_delay", "30s"}});
+  settings.hang_timeout = "10s";
+  const auto daemon = std::make_unique<LictorDaemon>(settings);
   world.submit("1", 1000, {{"sleep", 5000}});
   world.submit("2", 1001);
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
@@ -81,7 +127,9 @@ TEST_CASE("a freeze that is shorter than the lease harms no job") {
 
 TEST_CASE("while a frozen leader's lock is still held, the commands say when it was last seen") {
   World world;
-  const auto daemon = world.daemon("a", {{"session_ttl", "60s"}});  // two minutes, then
+  DaemonSettings settings = world.settings("a", {{"session_ttl", "60s"}});  // two minutes, then
+  settings.hang_timeout = "0s";
+  const auto daemon = std::make_unique<LictorDaemon>(settings);
   REQUIRE(eventually([&] {
     return world.leads(*daemon) && !world.kv.list(world.root + "default/members/").empty();
   }));

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 namespace lictor::live {
@@ -38,6 +39,7 @@ json config_of(const DaemonSettings& settings, const std::string& state_dir) {
               {"admin", {{"listen", settings.admin}}},
               {"queues", queues}};
   if (!settings.consul_extra.is_null()) config["consul"].merge_patch(settings.consul_extra);
+  if (!settings.hang_timeout.empty()) config["hang_timeout"] = settings.hang_timeout;
   if (!settings.token_file.empty()) config["consul"]["token_file"] = settings.token_file;
   return config;
 }
@@ -68,6 +70,14 @@ void LictorDaemon::start() {
 void LictorDaemon::kill() {
   process_->signal(SIGKILL);
   static_cast<void>(process_->wait());
+}
+
+void LictorDaemon::kill_with_warden() {
+  const std::string id = std::to_string(pid());
+  std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
+  process_->signal(SIGSTOP);  // or it would see its warden die
+  for (pid_t child = 0; children >> child;) ::kill(child, SIGKILL);
+  kill();
 }
 
 void LictorDaemon::reload(const json& queue) {

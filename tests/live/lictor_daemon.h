@@ -27,6 +27,7 @@ struct DaemonSettings {
   std::vector<nlohmann::json> more_queues{};  ///< likewise, with names of their own
   nlohmann::json consul_extra{};              ///< laid over the section "consul"
   std::map<std::string, std::string> environment{};
+  std::string hang_timeout{};  ///< "": by default, which is a third of session_ttl
 };
 
 /// A daemon of lictor with a state folder of its own.
@@ -43,6 +44,8 @@ class LictorDaemon {
   void kill();  ///< SIGKILL, and waits for its end
   void freeze() { process_->signal(SIGSTOP); }
   void thaw() { process_->signal(SIGCONT); }
+  /// Its process, then that of its warden: SIGKILL, as when the host dies.
+  void kill_with_warden();
   /// Writes the configuration anew, with `queue` laid over it, and HUP.
   void reload(const nlohmann::json& queue);
   void reload_text(const std::string& config);

@@ -75,6 +75,26 @@ TEST_CASE("one daemon runs jobs of several queues side by side") {
   CHECK(daemon.runs());
 }
 
+TEST_CASE("the 257th queue of a daemon is led, and its tasks are run") {
+  ConsulAgent consul{{{"limits", {{"http_max_conns_per_client", 5000}}}}};
+  World world{consul};
+  DaemonSettings settings = world.settings("a", {}, "none");
+  // Each queue watches three keys, each on a connection of its own.
+  settings.prefix = {"/bin/sh", "-c", "ulimit -n 4096; exec \"$@\"", "sh"};
+  for (int i = 2; i <= 257; ++i) {
+    json more = settings.queue;
+    more["name"] = "q" + std::to_string(i);
+    settings.more_queues.push_back(more);
+  }
+  LictorDaemon daemon{settings};
+  for (const char* queue : {"default", "q256", "q257"}) {
+    world.kv.put_json(world.root + queue + "/tasks/" + queue, {{"taskType", "Record"}});
+  }
+  CHECK(eventually([&] { return world.journal.ended() == 3 || !daemon.runs(); }));
+  CHECK(daemon.runs());
+  CHECK(world.journal.run("q257").has_value());
+}
+
 TEST_CASE("tasks of a certain time start at it, in order, also when they are moved") {
   World world;
   const auto daemon = world.daemon("a");

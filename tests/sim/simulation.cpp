@@ -73,6 +73,8 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   cluster_.fault = [this](const Daemon& daemon, const Effect& effect) {
     return fault(daemon, effect);
   };
+  cluster_.warden = [this](const Daemon&) { return warden(); };
+  if (chance(0.5)) cluster_.hang_timeout = between(1s, 4s);
   const bool drifts = chance(0.5);
   const int daemons = chance(0.5) ? 2 : 3;
   for (int i = 0; i < daemons; ++i) {
@@ -153,6 +155,15 @@ JobPlan Simulation::plan(const Task& task) {
     if (chance(0.2)) plan.writes.back().cas = random_.next() % 2 == 0 ? 0 : 1'000'000'000;
   }
   return plan;
+}
+
+// It dies before it asks Consul for anything, or after each of the things it asks.
+Warden Simulation::warden() {
+  Warden warden{100, {}};
+  if (phase_ != Phase::kFaults) return warden;
+  if (strikes(Misfortune::kWarden)) warden.requests = random_.next() % 4;
+  if (chance(0.3)) warden.late = between(1ms, chance(0.5) ? 1s : 40s);
+  return warden;
 }
 
 Fault Simulation::fault(const Daemon& daemon, const Effect& effect) {

@@ -37,6 +37,7 @@ namespace lictor::core::test {
   X(Error, "500 by a proxy", 0.02)                                \
   X(BadGateway, "502", 0.02)                                      \
   X(Crash, "daemons killed", 0.03)                                \
+  X(Warden, "wardens that die, too, or between steps", 0.5)       \
   X(Pause, "daemons frozen", 0.04)                                \
   X(Stop, "daemons stopped", 0.03)                                \
   X(Outage, "partitions", 0.04)                                   \
@@ -87,6 +88,7 @@ class Simulation {
   [[nodiscard]] QueueOptions draw_options();
   void draw_mix();
   [[nodiscard]] JobPlan plan(const Task& task);
+  [[nodiscard]] Warden warden();
   [[nodiscard]] Fault fault(const Daemon& daemon, const Effect& effect);
   void misfortune();
   void misfortune_of_store();

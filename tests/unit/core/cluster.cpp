@@ -59,9 +59,10 @@ Event failed(const ListTasks& e, bool) {
   return event;
 }
 
-// A service manager starts a daemon anew when nothing of the old one runs.
+// A service manager starts a daemon anew when nothing of the old one runs; the warden keeps the
+// state directory until then.
 bool may_restart(const Daemon& daemon) {
-  return daemon.restart_at && !daemon.queue && daemon.jobs.empty();
+  return daemon.restart_at && !daemon.queue && daemon.jobs.empty() && !daemon.warden;
 }
 
 RequestId request_of(const Event& event) {
@@ -129,6 +130,7 @@ void Cluster::start(Daemon& daemon) {
   options.costs = simple_costs();
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
   daemon.lease_until = daemon.trusted_until = Instant::max();
+  daemon.kept_session.clear();
   tell(daemon, WallClockRead{wall_of(daemon, now)});
   tell(daemon, Started{daemon.remembered});
 }
@@ -144,6 +146,9 @@ void Cluster::crash(Daemon& daemon) {
   for (auto& [id, job] : daemon.jobs) {
     job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
   }
+  const Warden left = warden(daemon);
+  if (!daemon.kept_session.empty() && left.requests != 0) daemon.warden = left;
+  give_back(daemon);
 }
 
 void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
@@ -301,6 +306,7 @@ void Cluster::work_jobs() {
       }
       it = daemon->jobs.erase(it);
     }
+    if (!daemon->queue) give_back(*daemon);
   }
 }
 
@@ -308,6 +314,7 @@ void Cluster::step(Daemon& daemon) {
   Effects effects;
   const std::vector<Event> events = std::exchange(daemon.inbox, {});
   const Instant local = local_time(daemon, now);
+  for (const Event& event : events) note_lock(daemon, event);
   daemon.queue->step(local, events, effects);
   if (daemon.queue->next_deadline() <= local) {
     violation(daemon.name + ": the next deadline is not in the future");
@@ -324,13 +331,19 @@ void Cluster::step(Daemon& daemon) {
     carry_out(daemon, effect);
   }
   if (on_step) on_step(daemon);
-  if (daemon.stopped) crash(daemon);
+  if (!daemon.stopped) return;
+  daemon.kept_session.clear();  // it has seen to its lock itself
+  crash(daemon);
 }
 
 void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
   std::visit(
       [&](const auto& e) {
         using E = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<E, AcquireLock>) {
+          daemon.lock_asked = e;
+          if (std::exchange(daemon.kept_session, e.session) != e.session) daemon.kept_index = 0;
+        }
         if constexpr (requires { serve(daemon, e); }) {
           send(daemon, e);
         } else if constexpr (std::is_same_v<E, CancelRequest>) {
@@ -346,6 +359,7 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
           daemon.lease_until = daemon.trusted_until = true_time(daemon, e.until);
         } else if constexpr (std::is_same_v<E, EndLease>) {
           daemon.lease_until = daemon.trusted_until = Instant::max();
+          daemon.kept_index = 0;
         } else if constexpr (std::is_same_v<E, RememberSession>) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/give_back.h"
 #include "core/queue.h"
 #include "effect_text.h"
 #include "tamper.h"
@@ -62,6 +63,12 @@ struct Job {
   bool told_to_stop = false;
 };
 
+/// What a daemon's warden does when its daemon is dead: it gives the lock back.
+struct Warden {
+  std::size_t requests = 0;  // of Consul; then it dies
+  Duration late{};           // after the last job's death
+};
+
 struct Daemon {
   struct Logged {
     Instant at;
@@ -88,6 +95,12 @@ struct Daemon {
   std::set<RequestId> waiting;
   std::map<AttemptId, Job> jobs;
   std::vector<Logged> log;
+
+  AcquireLock lock_asked;    // last
+  std::string kept_session;  // what the warden knows of the lock, and the leader key's index
+  std::uint64_t kept_index = 0;
+  std::optional<Warden> warden;  // of a dead daemon, until it has given the lock back or is dead
+  bool gives_back = false;
 };
 
 class Cluster {
@@ -98,7 +111,7 @@ class Cluster {
   void start(Daemon& daemon);
   void crash(Daemon& daemon);
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
-  void pause(Daemon& daemon, Duration duration) { daemon.paused_until = now + duration; }
+  void pause(Daemon& daemon, Duration duration);
   /// The wall clock of its host jumps.
   void step_clock(Daemon& daemon, std::chrono::milliseconds by);
   void tell(Daemon& daemon, Event event) { daemon.inbox.push_back(std::move(event)); }
@@ -144,6 +157,10 @@ class Cluster {
   std::function<JobPlan(const Task&)> plan = [](const Task&) { return JobPlan{}; };
   /// How long a job takes to end when it is told to; never over the grace.
   std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
+  /// Of a daemon that was killed.
+  std::function<Warden(const Daemon&)> warden = [](const Daemon&) { return Warden{}; };
+  /// A daemon that holds the lock and stands still for so long is killed by its warden; 0: never.
+  Duration hang_timeout{};
   std::function<void(const Daemon&, const Effect&)> on_effect;
   /// All that a daemon did at this moment is done.
   std::function<void(const Daemon&)> on_step;
@@ -179,13 +196,21 @@ class Cluster {
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
+  void note_lock(Daemon& daemon, const Event& event);
+  void give_back(Daemon& daemon);
+  void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
+  template <class Request>
+  void send_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until,
+                 const Request& request);
 
   Event serve(Daemon& daemon, const CreateSession& effect);
   Event serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
-  Event serve(Daemon&, const DestroySession& effect) { return store.destroy(now, effect); }
+  SessionDestroyed serve(Daemon&, const DestroySession& effect) {
+    return store.destroy(now, effect);
+  }
   Event serve(Daemon& daemon, const AcquireLock& effect);
-  Event serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
-  Event serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
+  UnlockReplied serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
+  LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
   Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
   Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }

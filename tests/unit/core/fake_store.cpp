@@ -101,7 +101,8 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  const bool checked = !mutant(Mutant::kUnlockUnchecked);
+  const bool checked = !mutant(Mutant::kUnlockUnchecked) &&
+                       !(mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
   if (leader_.session != effect.session || (checked && leader_.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
   }

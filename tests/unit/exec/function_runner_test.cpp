@@ -33,7 +33,7 @@ Exit until_stopped(const Attempt&, const JobTools& tools) {
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant deadline = boot_now() + 1h;
   FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
                           Exit exit{};
@@ -54,7 +54,7 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
 }
 
 TEST_CASE("who is told of an exit may start the next on that thread, which then runs it") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::vector<std::thread::id> threads;  // one at a time
   std::uint64_t last = 1;
   std::promise<void> all;
@@ -80,7 +80,7 @@ TEST_CASE("who is told of an exit may start the next on that thread, which then 
 }
 
 TEST_CASE("the thread that has worked last works next, and the others' memory is left alone") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::vector<pid_t> threads;  // one at a time
   FunctionRunner runner{[&](const Attempt&, const JobTools&) {
                           threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
@@ -101,7 +101,7 @@ TEST_CASE("the thread that has worked last works next, and the others' memory is
 }
 
 TEST_CASE("a thread is to spare when no other job waits for it") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch begin{1};
   FunctionRunner runner{[&](const Attempt&, const JobTools&) {
                           begin.wait();
@@ -120,7 +120,7 @@ TEST_CASE("a thread is to spare when no other job waits for it") {
 }
 
 TEST_CASE("of those that are started there at once, others are given to other threads") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch together{2};
   FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
                           if (attempt.id != AttemptId{1}) together.arrive_and_wait();
@@ -138,7 +138,7 @@ TEST_CASE("of those that are started there at once, others are given to other th
 }
 
 TEST_CASE("an exception is a failure to be tried again") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
                           if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
                           throw 7;  // NOLINT
@@ -154,7 +154,7 @@ TEST_CASE("an exception is a failure to be tried again") {
 }
 
 TEST_CASE("what is said of a failure is cut, and that nothing is said is said") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
                           if (attempt.id == AttemptId{1}) {
                             throw std::runtime_error{std::string(2'000'000, 'x')};
@@ -174,7 +174,7 @@ TEST_CASE("what is said of a failure is cut, and that nothing is said is said") 
 }
 
 TEST_CASE("what a function says of its progress can be asked for while it runs") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch said{1};
   FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
                           tools.note_progress("first");
@@ -195,7 +195,7 @@ TEST_CASE("what a function says of its progress can be asked for while it runs")
 }
 
 TEST_CASE("as many functions run at once as there are threads; stop reaches them and who waits") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch both{2};
   std::atomic<int> ran = 0;
   FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
@@ -223,7 +223,7 @@ TEST_CASE("as many functions run at once as there are threads; stop reaches them
 }
 
 TEST_CASE("jobs are counted on the board from their start until before their end is told") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   (void)board.extend(4, boot_now() + 1h, 5s);
   FunctionRunner runner{until_stopped, board, {1, 4, true}};
   FunctionRunner outlives{until_stopped, board, {1, 4, false}};
@@ -249,7 +249,7 @@ TEST_CASE("jobs are counted on the board from their start until before their end
 }
 
 TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   Exits exits;
   {
     FunctionRunner runner{until_stopped, board, {}};

@@ -27,7 +27,7 @@ class Client {
   explicit Client(const std::string& url)
       : Client(HttpCall{parse_http_target(url).value(), {}, {}, {}}) {}
   explicit Client(HttpCall call, LeaseSlot slot = kNoLease, bool ends_with_lease = true)
-      : board(std::move(LeaseBoard::create().value())) {
+      : board(std::move(LeaseBoard::create(8).value())) {
     if (slot != kNoLease) (void)board.extend(slot, boot_now() + 1h, 5s);
     runner = std::move(HttpRunner::create(board, {std::move(call), slot, ends_with_lease}).value());
   }

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("the warden is told of a lease that is new or shorter, or that may have run out") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant now = boot_now();
   CHECK(board.extend(0, now + 1h, 5s));
   CHECK_FALSE(board.extend(0, now + 2h, 5s));
@@ -24,7 +24,7 @@ TEST_CASE("the warden is told of a lease that is new or shorter, or that may hav
 }
 
 TEST_CASE("a lease holds up to its deadline, and not once it is given up") {
-  LeaseBoard board = std::move(LeaseBoard::create().value());
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant deadline = Instant{} + 100s;
   CHECK_FALSE(board.holds(5, Instant{} + 1s));
   (void)board.extend(5, deadline, 5s);
@@ -39,6 +39,15 @@ TEST_CASE("a lease holds up to its deadline, and not once it is given up") {
   CHECK(board.deadline(5) == deadline);
   (void)board.extend(5, deadline, 5s);
   CHECK(board.holds(5, deadline - 1ns));
+}
+
+TEST_CASE("each of a thousand queues has a lease of its own") {
+  LeaseBoard board = std::move(LeaseBoard::create(1000).value());
+  const Instant deadline = Instant{} + 100s;
+  CHECK(board.extend(999, deadline, 5s));
+  CHECK(board.holds(999, deadline - 1ns));
+  CHECK_FALSE(board.holds(998, deadline - 1ns));
+  CHECK(board.admit(256) == false);
 }
 
 TEST_SUITE_END();

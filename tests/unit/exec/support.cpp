@@ -104,8 +104,8 @@ std::vector<std::string> shell(std::string script, std::vector<std::string> argu
   return argv;
 }
 
-Rig::Rig(int lock_fd) : board(std::move(LeaseBoard::create().value())) {
-  auto started = start_warden(board, lock_fd);
+Rig::Rig(WardenOptions options) : board(std::move(LeaseBoard::create(8).value())) {
+  auto started = start_warden(board, std::move(options));
   REQUIRE(started.has_value());
   warden = started->pid;
   ProcessHost::Hooks hooks;
@@ -177,7 +177,8 @@ void deny_pidfd_open() {
 
 }  // namespace
 
-MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd, PidfdOpen pidfd_open) {
+MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, WardenOptions options,
+                       PidfdOpen pidfd_open) {
   std::array<int, 2> ready{};
   REQUIRE(pipe(ready.data()) == 0);
   pid_ = fork();
@@ -185,7 +186,7 @@ MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd, Pidfd
   if (pid_ == 0) {
     close(ready[0]);
     if (pidfd_open == PidfdOpen::kDenied) deny_pidfd_open();
-    Rig rig{lock_fd};
+    Rig rig{std::move(options)};
     body(rig);
     if (write(ready[1], &rig.warden, sizeof(rig.warden)) != sizeof(rig.warden)) _exit(1);
     while (true) pause();

@@ -18,6 +18,7 @@
 #include "exec/process_host.h"
 #include "exec/process_runner.h"
 #include "exec/runner.h"
+#include "exec/warden.h"
 #include "lictor/time.h"
 #include "temporary_folder.h"
 
@@ -69,7 +70,7 @@ class Exits {
 /// A warden and its host in this process.
 class Rig {
  public:
-  explicit Rig(int lock_fd = -1);
+  explicit Rig(WardenOptions options = {});
   ~Rig();
 
   [[nodiscard]] std::unique_ptr<ProcessRunner> runner(ProcessOptions options);
@@ -103,7 +104,7 @@ class Rig {
 class MiniDaemon {
  public:
   enum class PidfdOpen { kAllowed, kDenied };  ///< as in containers that know nothing of it
-  explicit MiniDaemon(const std::function<void(Rig&)>& body, int lock_fd = -1,
+  explicit MiniDaemon(const std::function<void(Rig&)>& body, WardenOptions options = {},
                       PidfdOpen pidfd_open = PidfdOpen::kAllowed);
   /// Kills it if it still lives, and waits for its warden to end.
   ~MiniDaemon();

@@ -45,6 +45,16 @@ TEST_CASE("an order reads back as it was written, and in no part") {
   CHECK_FALSE(decode_order("\x7f").has_value());
 }
 
+TEST_CASE("a lock reads back as it was written") {
+  const auto order = decode_order(encode(Order{HeldLock{7, "5e55", 0x123456789abcdef0, "{}"}}));
+  REQUIRE(order.has_value());
+  const auto& lock = std::get<HeldLock>(*order);
+  CHECK(lock.slot == 7);
+  CHECK(lock.session == "5e55");
+  CHECK(lock.index == 0x123456789abcdef0);
+  CHECK(lock.value == "{}");
+}
+
 TEST_CASE("a truth value is 0 or 1") {
   Spawn spawn;
   std::string bytes = encode(Order{spawn});

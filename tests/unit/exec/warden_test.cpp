@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "base/clock.h"
@@ -156,7 +157,8 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
                       // Before the warden has seen it, as like as not.
                       if (given_up) rig.host->clear_lease(0);
                     },
-                    -1, pidfd_open};
+                    {},
+                    pidfd_open};
   const int status = daemon.wait();
   CHECK(boot_now() >= deadline + 200ms);
   REQUIRE(WIFSIGNALED(status));
@@ -194,7 +196,8 @@ TEST_CASE(
                   {dir / "pid", dir / "beats", dir / "term"}));
         REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
       },
-      -1, pidfd_open};
+      {},
+      pidfd_open};
   const pid_t job = pid_in(dir / "pid");
   daemon.send(SIGKILL);
   CHECK(eventually([&] { return gone(job); }));
@@ -215,7 +218,7 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
         const auto runner = rig.runner(options);
         REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
       },
-      lock};
+      {.lock_fd = lock}};
   close(lock);
   const pid_t job = pid_in(dir / "pid");
   daemon.send(SIGKILL);
@@ -231,6 +234,137 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
   CHECK_FALSE(early);
   CHECK(gone(job));
   close(next);
+}
+
+// --- Giving back the locks of a dead daemon
+
+// Notes in a file which locks are to be given back, and which of `jobs` still live then.
+GiveBackLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
+  return [=](const std::vector<HeldLock>& locks) {
+    std::ofstream out{file, std::ios::app};
+    for (const HeldLock& lock : locks) {
+      out << lock.slot << ' ' << lock.session << ' ' << lock.index << ' ' << lock.value << '\n';
+    }
+    for (const std::string& job : jobs) {
+      if (!gone(pid_in(job))) out << "alive: " << job << '\n';
+    }
+    return std::string{};
+  };
+}
+
+TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not before") {
+  auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
+  SUBCASE("whose death is seen by its pidfd") {}
+  SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
+  const TemporaryFolder dir;
+  const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        rig.host->set_lease(2, boot_now() + 1h, 100ms);
+        rig.host->keep_lock({0, "gone", 5, "x"});
+        rig.host->keep_lock({2, "two", 0, "b"});
+        rig.host->keep_lock({2, "two", 12, "b"});
+        rig.host->keep_lock({0, "", 0, ""});
+        // Deaf, and with a child that left its group and says nothing of its attempt.
+        ProcessOptions deaf =
+            leased(shell("trap '' TERM; (setsid env -i PATH=$PATH sh -c 'echo $$ > $1; exec "
+                         "sleep 1000' sh $1 &); echo $$ > $2; while :; do sleep 0.01; done",
+                         {dir / "child", dir / "job"}),
+                   2);
+        deaf.grace = 300ms;
+        const auto runner = rig.runner(deaf);
+        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        (void)pid_in(dir / "child");
+        (void)pid_in(dir / "job");
+      },
+      {.lock_fd = lock, .give_back = noting(dir / "given", {dir / "child", dir / "job"})},
+      pidfd_open};
+  close(lock);
+  daemon.send(SIGKILL);
+  (void)daemon.wait();
+  const int next = open((dir / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(eventually([&] { return flock(next, LOCK_EX | LOCK_NB) == 0; }));
+  close(next);
+  // All of it was done by then.
+  CHECK(contents(dir / "given") == "2 two 12 b\n");
+}
+
+TEST_CASE("a lease without jobs need not wait for another's") {
+  const TemporaryFolder dir;
+  MiniDaemon daemon{[&](Rig& rig) {
+                      rig.host->set_lease(2, boot_now() + 1h, 100ms);
+                      rig.host->keep_lock({1, "one", 11, "a"});
+                      rig.host->keep_lock({2, "two", 12, "b"});
+                      ProcessOptions deaf = leased(
+                          shell("trap 'echo term > $1' TERM; echo $$ > $2; while [ ! -e $3 ]; do "
+                                "sleep 0.01; done",
+                                {dir / "term", dir / "job", dir / "end"}),
+                          2);
+                      deaf.grace = kPatience;
+                      const auto runner = rig.runner(deaf);
+                      REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+                      (void)pid_in(dir / "job");
+                    },
+                    {.give_back = noting(dir / "given")}};
+  daemon.send(SIGKILL);
+  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n"; }));
+  CHECK_FALSE(gone(pid_in(dir / "job")));
+  write_file(dir / "end", "");
+  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n2 two 12 b\n"; }));
+}
+
+TEST_CASE("a daemon that ends in order has seen to its locks itself") {
+  const TemporaryFolder dir;
+  {
+    Rig rig{{.give_back = noting(dir / "given")}};
+    rig.host->keep_lock({1, "one", 11, "a"});
+    CHECK(rig.run({"/bin/true"}).ending == Ending::kDone);
+  }
+  CHECK(contents(dir / "given").empty());
+}
+
+// --- A daemon that hangs
+
+TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, with its jobs") {
+  const TemporaryFolder dir;
+  const Redirected standard_error{STDERR_FILENO, dir / "errors"};
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        rig.host->set_lease(0, boot_now() + 1h, 100ms);
+        rig.host->keep_lock({0, "one", 11, "a"});
+        rig.board.beat();
+        const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
+        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        (void)pid_in(dir / "pid");
+      },
+      {.hang_timeout = 1s, .give_back = noting(dir / "given", {dir / "pid"})}};
+  const int status = daemon.wait();
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(eventually([&] { return contents(dir / "given") == "0 one 11 a\n"; }));
+  CHECK(eventually([&] {
+    return contents(dir / "errors").starts_with("lictor: the daemon hangs: its loop has not");
+  }));
+}
+
+TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to be watched") {
+  bool holds = true, beats = true;
+  Duration hang_timeout = 100ms;
+  SUBCASE("no lock is known") { holds = false; }
+  SUBCASE("it has not begun, or rests") { beats = false; }
+  SUBCASE("it is switched off") { hang_timeout = 0s; }
+  const TemporaryFolder dir;
+  MiniDaemon daemon{[&](Rig& rig) {
+                      rig.host->keep_lock({0, "one", holds ? 11U : 0U, "a"});
+                      rig.board.beat();
+                      if (!beats) rig.board.rest();
+                      const Instant end = boot_now() + 10 * 100ms;
+                      REQUIRE(eventually([&] { return boot_now() > end; }));
+                      CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
+                    },
+                    {.hang_timeout = hang_timeout, .give_back = noting(dir / "given")}};
+  CHECK_FALSE(gone(daemon.pid()));
 }
 
 TEST_CASE("the warden ignores what a terminal or systemd sends to all") {

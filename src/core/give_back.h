@@ -1,0 +1,55 @@
+#pragma once
+
+// What is asked of Consul for a daemon that is dead, once the last of its jobs is: its lock is
+// given back and its session ended, so that the next leader need not wait for TTL and lock-delay.
+//
+//      +--------------- applied ----------------+
+//      |                                        v
+//   kUnlock --refused, unknown--> kRead --> kDestroy --applied--> kDone
+//      ^                            |  not ours
+//      +----- ours, at its index ---+
+//
+// Nothing that is asked can harm who leads next. An unlock is tied to the session and to the leader
+// key's ModifyIndex, so one that lands late finds another index, also where a restarted daemon took
+// the session up again. The session is destroyed only when it is known not to hold the lock any
+// more: to destroy it under the lock would bar the lock for the lock-delay.
+
+#include <cstdint>
+#include <string>
+
+#include "core/effect.h"
+#include "core/event.h"
+
+namespace lictor::core {
+
+class GiveBack {
+ public:
+  /// `index`: the leader key's ModifyIndex at which the session is known to hold the lock; 0: it is
+  /// not known whether it does.
+  GiveBack(std::string session, std::uint64_t index)
+      : session_(std::move(session)),
+        index_(index),
+        step_(index == 0 ? Step::kRead : Step::kUnlock) {}
+
+  /// What to ask now, as request `id`. Not when done().
+  [[nodiscard]] Effect ask(RequestId id) const;
+
+  // Each takes the reply to what was asked last. False: it said nothing, so ask again after a
+  // pause.
+  [[nodiscard]] bool on(const UnlockReplied& reply);
+  [[nodiscard]] bool on(const LeaderRead& reply);
+  [[nodiscard]] bool on(const SessionDestroyed& reply);
+
+  /// The lock is free, or another's. From here on nobody may take the session up again.
+  [[nodiscard]] bool lock_is_free() const { return step_ == Step::kDestroy || done(); }
+  [[nodiscard]] bool done() const { return step_ == Step::kDone; }
+
+ private:
+  enum class Step { kUnlock, kRead, kDestroy, kDone };
+
+  std::string session_;
+  std::uint64_t index_;
+  Step step_;
+};
+
+}  // namespace lictor::core

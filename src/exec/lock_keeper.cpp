@@ -1,0 +1,77 @@
+#include "exec/lock_keeper.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "exec/children.h"
+
+namespace lictor::exec {
+namespace {
+
+// Whatever it waits for, a name server that does not answer for instance: the state directory stays
+// locked until it ends.
+void end_after(Duration limit) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGALRM);
+  alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(limit).count()));
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+}  // namespace
+
+void tell(std::string_view line) {
+  pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+void LockKeeper::take(HeldLock lock) {
+  if (!give_back_ || lock.session.empty()) {
+    locks_.erase(lock.slot);
+  } else {
+    locks_[lock.slot] = std::move(lock);
+  }
+}
+
+bool LockKeeper::holds_any() const {
+  return std::any_of(locks_.begin(), locks_.end(),
+                     [](const auto& lock) { return lock.second.index != 0; });
+}
+
+void LockKeeper::give_back(const std::function<bool(LeaseSlot)>& busy) {
+  std::vector<HeldLock> free;
+  for (auto it = locks_.begin(); it != locks_.end();) {
+    if (busy(it->first)) {
+      ++it;
+      continue;
+    }
+    free.push_back(std::move(it->second));
+    it = locks_.erase(it);
+  }
+  if (free.empty()) return;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_NAME, "lictor-release");
+    end_after(2 * kGiveBackPatience);
+    tell(give_back_(free));
+    _exit(EXIT_SUCCESS);
+  }
+  // Without a child the session's TTL and the lock-delay free the lock, as when the host dies.
+  if (pid > 0) children_.insert(pid);
+}
+
+bool LockKeeper::owns(pid_t pid) {
+  const auto found = children_.find(pid);
+  if (found == children_.end()) return false;
+  if (reap(pid)) children_.erase(found);
+  return true;
+}
+
+}  // namespace lictor::exec

@@ -1,0 +1,119 @@
+#include "runtime/give_back.h"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "base/clock.h"
+#include "core/give_back.h"
+
+namespace lictor::runtime {
+namespace {
+
+// An agent that does not answer within this is to be given up for the next one.
+constexpr std::chrono::milliseconds kRequestTimeout{1000};
+constexpr std::chrono::milliseconds kConnectTimeout{500};
+constexpr std::chrono::milliseconds kPause{100};
+
+struct Lock {
+  const LockOwner* owner;
+  wire::Binding binding;
+  core::GiveBack steps;
+  std::string error{};
+  bool forgotten = false;  // by the file that a restarted daemon reads
+};
+
+using Answer = std::function<bool(const http::Response&)>;
+
+// The request for the next step, and what takes its reply.
+std::pair<http::Request, Answer> next_request(Lock& lock) {
+  return std::visit(
+      [&](const auto& effect) -> std::pair<http::Request, Answer> {
+        if constexpr (requires { lock.steps.on(wire::decode(effect, http::Response{})); }) {
+          http::Request request;
+          if constexpr (requires { wire::encode(lock.binding, effect, wall_now()); }) {
+            request = wire::encode(lock.binding, effect, wall_now());  // it is told in the value
+          } else {
+            request = wire::encode(lock.binding, effect);
+          }
+          return {std::move(request), [&lock, effect](const http::Response& r) {
+                    return lock.steps.on(wire::decode(effect, r));
+                  }};
+        } else {
+          return {};
+        }
+      },
+      lock.steps.ask(RequestId{1}));
+}
+
+// One step of all. False: something said nothing, so that a pause is due.
+bool step(net::Transport& transport, std::vector<Lock>& locks) {
+  std::vector<std::future<http::Response>> replies;
+  std::vector<Answer> answers;
+  for (Lock& lock : locks) {
+    // Before its session may be destroyed: a restarted daemon is not to take it up.
+    if (lock.steps.lock_is_free() && !std::exchange(lock.forgotten, true)) {
+      lock.owner->session_file.save({});
+    }
+    auto [request, answer] = next_request(lock);
+    const auto reply = std::make_shared<std::promise<http::Response>>();
+    replies.push_back(reply->get_future());
+    answers.push_back(std::move(answer));
+    transport.send(std::move(request),
+                   [reply](http::Response response) { reply->set_value(std::move(response)); });
+  }
+  bool all = true;
+  for (std::size_t i = 0; i < locks.size(); ++i) {
+    const http::Response response = replies[i].get();
+    const bool told = answers[i](response);
+    if (!told) locks[i].error = wire::describe(response);
+    all = all && told;
+  }
+  return all;
+}
+
+std::string names_of(const std::vector<exec::HeldLock>& held,
+                     const std::vector<LockOwner>& owners) {
+  std::string names;
+  for (const exec::HeldLock& lock : held) {
+    names += (names.empty() ? "" : ", ") + owners.at(lock.slot).binding.queue;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string give_back_locks(net::Options options, const std::vector<LockOwner>& owners,
+                            const std::vector<exec::HeldLock>& held) {
+  const Instant until = boot_now() + exec::kGiveBackPatience;
+  std::vector<Lock> locks;
+  for (const exec::HeldLock& one : held) {
+    const LockOwner& owner = owners.at(one.slot);
+    Lock lock{&owner, owner.binding, {one.session, one.index}};
+    lock.binding.leader_value = one.value;
+    lock.binding.request_timeout = kRequestTimeout;
+    locks.push_back(std::move(lock));
+  }
+  const std::string dead = "lictor: the daemon is dead, and so are its jobs; ";
+  const std::string later = "; the next leader waits for the session's TTL and the lock-delay\n";
+  options.connect_timeout = kConnectTimeout;
+  auto opened = net::Transport::open(std::move(options));
+  if (!opened) return dead + "the lock is not given back: " + opened.error().message + later;
+  // Never destroyed: that would wait for a name server that does not answer.
+  net::Transport& transport = *opened->release();
+  while (true) {
+    const bool all_answered = step(transport, locks);
+    std::erase_if(locks, [](const Lock& lock) { return lock.steps.done(); });
+    if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners) + '\n';
+    if (boot_now() >= until) break;
+    if (!all_answered) std::this_thread::sleep_for(kPause);
+  }
+  const Lock& left = locks.front();
+  return dead + "the lock of " + left.binding.queue + " may not be given back: " + left.error +
+         later;
+}
+
+}  // namespace lictor::runtime

@@ -1,0 +1,86 @@
+// What the wardens of the cluster do: they kill a daemon that hangs, and give a dead one's lock
+// back.
+
+#include <iostream>
+#include <type_traits>
+#include <utility>
+
+#include "cluster.h"
+#include "core/mutant.h"
+
+namespace lictor::core::test {
+
+void Cluster::pause(Daemon& daemon, Duration duration) {
+  daemon.paused_until = now + duration;
+  if (hang_timeout == Duration::zero() || duration <= hang_timeout) return;
+  at(now + hang_timeout, [this, &daemon, incarnation = daemon.incarnation] {
+    const bool hangs = daemon.incarnation == incarnation && now < daemon.paused_until;
+    if (!hangs || !daemon.queue || daemon.kept_index == 0) return;
+    crash(daemon);
+    if (!daemon.restart_at) restart_after(daemon, 1s);
+  });
+}
+
+// When the last of its jobs is dead.
+void Cluster::give_back(Daemon& daemon) {
+  if (!daemon.warden || daemon.gives_back) return;
+  if (!daemon.jobs.empty() && !mutant(Mutant::kGiveBackWithJobs)) return;
+  daemon.gives_back = true;
+  const auto steps = std::make_shared<GiveBack>(daemon.kept_session, daemon.kept_index);
+  const Instant begin = now + daemon.warden->late;
+  at(begin, [=, this, &daemon] { ask_back(daemon, steps, begin + 5s); });
+}
+
+void Cluster::ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until) {
+  if (steps->done() || now >= until || daemon.warden->requests == 0) {
+    daemon.warden.reset();
+    daemon.gives_back = false;
+    return;
+  }
+  --daemon.warden->requests;
+  if (steps->lock_is_free()) daemon.remembered.reset();
+  std::visit(
+      [&](const auto& request) {
+        if constexpr (requires { steps->on(serve(daemon, request)); }) {
+          send_back(daemon, steps, until, request);
+        }
+      },
+      steps->ask(RequestId{1}));
+}
+
+template <class Request>
+void Cluster::send_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until,
+                        const Request& request) {
+  const Fault f = fault(daemon, request);
+  const auto hear = [=, this, &daemon, heard = std::make_shared<bool>(false)](const auto& reply) {
+    if (std::exchange(*heard, true)) return;
+    if (steps->on(reply)) return ask_back(daemon, steps, until);
+    at(now + 100ms, [=, this, &daemon] { ask_back(daemon, steps, until); });
+  };
+  using Reply = decltype(serve(daemon, request));
+  at(now + (f.refused ? f.back : 1s), [=] { hear(Reply{}); });  // which says nothing
+  if (f.refused || f.lose_request || f.no_leader) return;
+  at(now + f.out, [=, this, &daemon] {
+    store.tamper(now, f.tampering);
+    const Reply reply = serve(daemon, request);
+    store.tamper(now, {});
+    if (trace) {
+      std::cerr << '+' << (now - kStart) / 1ms << "ms warden of " << daemon.name << ": "
+                << effect_text(request) << (f.lose_reply ? " (reply lost)" : "") << '\n';
+    }
+    if (!f.lose_reply) at(now + f.back, [=] { hear(reply); });
+  });
+}
+
+void Cluster::note_lock(Daemon& daemon, const Event& event) {
+  if (const auto* lock = std::get_if<LockReplied>(&event)) {
+    const bool acquired = lock->answer == LockReplied::Answer::kAcquired;
+    if (!acquired || lock->request != daemon.lock_asked.request) return;
+    daemon.kept_session = daemon.lock_asked.session;
+    daemon.kept_index = lock->modify_index;
+  } else if (const auto* destroyed = std::get_if<SessionDestroyed>(&event)) {
+    if (destroyed->outcome == Outcome::kApplied) daemon.kept_session.clear();
+  }
+}
+
+}  // namespace lictor::core::test

@@ -1,0 +1,79 @@
+#include "exec/hang_watch.h"
+
+#include <doctest/doctest.h>
+
+namespace lictor::exec {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kTimeout = 5s;
+
+struct Looks {
+  HangWatch watch{kTimeout};
+  Instant now = Instant{} + 1h;
+  std::uint64_t heartbeat = 1;
+
+  // A look so long after the last one.
+  bool after(Duration wait) {
+    now += wait;
+    return watch.look(now, heartbeat);
+  }
+  // How long until it is said to hang, with a look each `every`; kTimeout * 100 if never.
+  Duration until_found(Duration every) {
+    const Instant begin = now;
+    while (now - begin < kTimeout * 100) {
+      if (after(every)) return now - begin;
+    }
+    return kTimeout * 100;
+  }
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE("a heartbeat that stands still for the time-out is a hang, and none before") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));  // the first
+  const Duration found = looks.until_found(looks.watch.period());
+  CHECK(found >= kTimeout);
+  CHECK(found <= kTimeout + 500ms);
+}
+
+TEST_CASE("each beat begins the time anew, and no beat is expected of a daemon that rests") {
+  Looks looks;
+  for (int i = 0; i < 10; ++i) {
+    ++looks.heartbeat;
+    for (Duration silent{}; silent < kTimeout - 500ms; silent += looks.watch.period()) {
+      CHECK_FALSE(looks.after(looks.watch.period()));
+    }
+  }
+  looks.heartbeat = 0;
+  CHECK(looks.until_found(looks.watch.period()) == kTimeout * 100);
+}
+
+TEST_CASE("time in which the watcher stood still, too, is no silence") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));
+  while (looks.now < Instant{} + 1h + kTimeout - 500ms) {
+    CHECK_FALSE(looks.after(looks.watch.period()));
+  }
+  CHECK_FALSE(looks.after(8h));  // suspended
+  // Whoever woke up later than the watcher has the whole time-out.
+  CHECK(looks.until_found(looks.watch.period()) >= kTimeout);
+}
+
+TEST_CASE("a watcher that is late at each look counts no more than it has seen") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));
+  const Duration found = looks.until_found(3 * looks.watch.period());
+  CHECK(found >= 2 * kTimeout);
+  CHECK(found <= 2 * kTimeout + 2s);
+  CHECK(Looks{}.until_found(5 * looks.watch.period()) == kTimeout * 100);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec
