@@ -11,8 +11,6 @@
 namespace lictor::core {
 namespace {
 
-constexpr Duration kRetry = 500ms;
-constexpr Duration kDeniedRetry = 5s;
 constexpr Duration kPatience = 20ms;
 constexpr std::size_t kSeveral = 8;  // so many writes are worth a transaction of their own
 
@@ -24,9 +22,6 @@ const Claim* claim_of(const StoredRecord& stored) {
   const auto* task = std::get_if<Task>(&stored);
   return task != nullptr && task->stamp.claim ? &*task->stamp.claim : nullptr;
 }
-
-// Nothing depends on these: what is doubtful about them is let go, or done again.
-bool is_minor(Purpose purpose) { return purpose == Purpose::kMark || purpose == Purpose::kPrune; }
 
 // Somebody wrote beside our claim: the write goes on from what is there now.
 void expect(Write& write, const StoredRecord& stored) {
@@ -51,7 +46,10 @@ void expect(Write& write, const StoredRecord& stored) {
 }  // namespace
 
 Commits::Commits(const QueueOptions& options, Requests& requests)
-    : options_(options), requests_(requests), fence_(options.costs->fence()) {}
+    : options_(options),
+      requests_(requests),
+      fence_(options.costs->fence()),
+      most_bytes_(options.max_transaction_bytes) {}
 
 bool Commits::fits(const Op& op) const {
   Cost cost = fence_;
@@ -75,6 +73,11 @@ std::string Commits::too_large(const std::string& key, std::size_t bytes) const 
 }
 
 void Commits::add(Instant now, Write write) {
+  if (copies_.contains(key_of(*write.op)) && std::holds_alternative<BuryOp>(*write.op)) {
+    apart_.push_back({});  // its name is taken, as a rule
+    apart_.back().push_back(std::move(write));
+    return;
+  }
   const Cost cost = options_.costs->cost(*write.op);
   wait(now, {std::move(write), cost}, false);
 }
@@ -91,17 +94,18 @@ void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
 bool Commits::is_full(std::size_t transactions) const {
   return waiting_.cost().operations >=
              transactions * (options_.max_operations - fence_.operations) ||
-         waiting_.cost().bytes >= transactions * options_.max_transaction_bytes;
+         waiting_.cost().bytes >= transactions * most_bytes_;
 }
 
 bool Commits::has_room(Instant now) const {
   return now >= hold_until_ && doubtful_.empty() &&
-         in_flight_.size() < options_.transactions_in_flight &&
-         !is_full(options_.transactions_in_flight - in_flight_.size());
+         in_flight_.size() + apart_.size() < options_.transactions_in_flight &&
+         !is_full(options_.transactions_in_flight - in_flight_.size() - apart_.size());
 }
 
 bool Commits::may_send(Instant now) const {
-  if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return false;
+  const std::size_t taken = in_flight_.size() + apart_.size();
+  if (waiting_.empty() || taken >= options_.transactions_in_flight) return false;
   if (urgency_ == Urgency::kLater) return false;
   if (is_full(1)) return true;
   if (now < gather_until_) return false;
@@ -124,26 +128,37 @@ bool Commits::may_send(Instant now) const {
 void Commits::send(Instant now, const std::string& session, Effects& out) {
   if (now < hold_until_) return;
   while (may_send(now)) {
-    Batch batch;
-    batch.sent_at = now;
-    Commit commit{requests_.next(), session, {}};
-    commit.ops.reserve(std::min(waiting_.size(), options_.max_operations));
+    std::vector<Write> writes;
+    writes.reserve(std::min(waiting_.size(), options_.max_operations));
     Cost cost = fence_;
     while (!waiting_.empty()) {
       const Cost& more = waiting_.front().cost;
-      if (!commit.ops.empty() && (cost.operations + more.operations > options_.max_operations ||
-                                  cost.bytes + more.bytes > options_.max_transaction_bytes)) {
+      if (!writes.empty() && (cost.operations + more.operations > options_.max_operations ||
+                              cost.bytes + more.bytes > most_bytes_)) {
         break;
       }
       cost += more;
-      WriteQueue::Item item = waiting_.pop_front();
-      commit.ops.push_back(item.write.op);
-      batch.writes.push_back(std::move(item.write));
+      writes.push_back(waiting_.pop_front().write);
     }
     waiting_since_ = now;  // what is left
-    in_flight_.emplace(commit.request, std::move(batch));
-    out.emplace_back(std::move(commit));
+    transmit(now, session, std::move(writes), cost.bytes, out);
   }
+  while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight &&
+         urgency_ != Urgency::kLater) {
+    Cost cost = fence_;
+    for (const Write& write : apart_.front()) cost += options_.costs->cost(*write.op);
+    transmit(now, session, std::move(apart_.front()), cost.bytes, out);
+    apart_.pop_front();
+  }
+}
+
+void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes,
+                       std::size_t bytes, Effects& out) {
+  Commit commit{requests_.next(), session, {}};
+  commit.ops.reserve(writes.size());
+  for (const Write& write : writes) commit.ops.push_back(write.op);
+  in_flight_.emplace(commit.request, Batch{std::move(writes), bytes, now});
+  out.emplace_back(std::move(commit));
 }
 
 Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
@@ -159,12 +174,18 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       if (mutant(Mutant::kFinishTwice)) requeue(now, batch.writes);
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
+        if (write.purpose == Purpose::kBury) remember_copy(write);
         result.settled.push_back(
             {std::move(write), Verdict::kApplied, reply.modify_index, nullptr});
       }
       break;
     case Outcome::kRejected:
-      sort_failures(reply, batch, now, out, result);
+      if (!reply.failures.empty() && (reply.failures.front().why == OpFailure::kTooLarge ||
+                                      reply.failures.front().why == OpFailure::kMalformed)) {
+        split(now, reply.failures.front(), batch, out, result);
+      } else {
+        sort_failures(reply, batch, now, out, result);
+      }
       break;
     case Outcome::kUnknown:
       out.emplace_back(
@@ -186,94 +207,9 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       }
       break;
   }
+  number(out);
   resolve(out);
   return result;
-}
-
-// Takes out what failed; the rest was not carried out either and goes again.
-void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
-                            Result& result) {
-  enum class Fate { kAgain, kDoubtful, kAside, kRefused };
-  std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
-  std::map<std::size_t, std::string> errors;  // of what is refused
-  for (const Committed::Failure& failure : reply.failures) {
-    const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
-    switch (failure.why) {
-      case OpFailure::kNotLeader:
-        result.not_leader = true;
-        break;
-      case OpFailure::kDenied:
-      case OpFailure::kOther: {
-        const bool denied = failure.why == OpFailure::kDenied;
-        if (of_one && is_minor(batch.writes[failure.op].purpose)) {
-          fates[failure.op] = Fate::kDoubtful;  // nothing depends on it: let it go
-          break;
-        }
-        if (of_one && failure.part == Committed::Part::kJobWrite) {
-          fates[failure.op] = Fate::kRefused;
-          errors[failure.op] = failure.text;
-          break;
-        }
-        if (of_one) {
-          fates[failure.op] = Fate::kAside;
-          errors[failure.op] = failure.text;
-          aside_until_ = now + kDeniedRetry;
-        } else {
-          hold_until_ = now + (denied ? kDeniedRetry : kRetry);
-        }
-        if (!std::exchange(told_denied_, true)) {
-          const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
-          out.emplace_back(Fact{kind,
-                                of_one ? key_of(*batch.writes[failure.op].op) : std::string{},
-                                0,
-                                0,
-                                failure.text,
-                                {}});
-        }
-        break;
-      }
-      case OpFailure::kStale: {
-        if (!of_one) break;
-        Write& write = batch.writes[failure.op];
-        const auto* bury = std::get_if<BuryOp>(write.op.get());
-        if (failure.part == Committed::Part::kDeadLetter && bury != nullptr) {
-          BuryOp next = *bury;
-          ++next.copy;
-          write.op = std::make_shared<const Op>(std::move(next));
-        } else if (failure.part == Committed::Part::kJobWrite) {
-          fates[failure.op] = Fate::kRefused;
-          errors[failure.op] = failure.text;
-        } else {
-          fates[failure.op] = Fate::kDoubtful;
-        }
-        break;
-      }
-    }
-  }
-  std::vector<Write> again;
-  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
-    Write& write = batch.writes[i];
-    if (fates[i] == Fate::kAgain) {
-      again.push_back(std::move(write));
-    } else if (fates[i] == Fate::kAside) {
-      if (write.purpose == Purpose::kClaim) {
-        result.settled.push_back(
-            {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
-      } else {
-        aside_.push_back(std::move(write));
-      }
-    } else if (fates[i] == Fate::kRefused) {
-      result.settled.push_back(
-          {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
-    } else if (is_minor(write.purpose)) {
-      result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
-    } else {
-      const std::string key = key_of(*write.op);
-      doubtful_.insert_or_assign(key, std::move(write));
-    }
-  }
-  if (reply.failures.empty()) hold_until_ = now + kRetry;  // not even sent; no loop
-  if (!mutant(Mutant::kLoseRequeued)) requeue(now, std::move(again));
 }
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {
@@ -354,22 +290,31 @@ void Commits::on_time(Instant now, Effects& out) {
   if (now >= gather_until_) gather_until_ = Instant::min();
   if (now < hold_until_) return;
   hold_until_ = Instant::min();
+  number(out);
   resolve(out);
 }
 
 void Commits::clear(Effects& out) {
   for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
+  for (const auto& [request, write] : numbering_) out.emplace_back(CancelRequest{request});
   if (read_) out.emplace_back(CancelRequest{read_});
   read_ = {};
   in_flight_.clear();
   waiting_.clear();
+  apart_.clear();
+  unnumbered_.clear();
+  numbering_.clear();
+  copies_.clear();
+  most_bytes_ = options_.max_transaction_bytes;
   doubtful_.clear();
   aside_.clear();
   hold_until_ = gather_until_ = Instant::min();
 }
 
 std::size_t Commits::writes() const {
-  std::size_t count = waiting_.size() + doubtful_.size() + aside_.size();
+  std::size_t count =
+      waiting_.size() + doubtful_.size() + unnumbered_.size() + numbering_.size() + aside_.size();
+  for (const auto& writes : apart_) count += writes.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;
 }

@@ -10,7 +10,12 @@
 //               |                    |
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
+//
+// A transaction that is refused for what it holds as a whole (it is too large, or cannot be read)
+// goes again in halves, until it is known which write is the matter. Halves and dead letters whose
+// names may be taken go in transactions of their own, so that nothing else is refused with them.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,6 +71,7 @@ class Commits {
 
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
   [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
+  void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
   /// More is about to come: until then a transaction that is not full waits for it.
@@ -88,7 +94,8 @@ class Commits {
   void clear(Effects& out);
 
   [[nodiscard]] bool idle() const {
-    return waiting_.empty() && in_flight_.empty() && doubtful_.empty() && aside_.empty();
+    return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
+           unnumbered_.empty() && numbering_.empty() && aside_.empty();
   }
   /// How many writes are not settled; how many transactions are on their way.
   [[nodiscard]] std::size_t writes() const;
@@ -96,8 +103,11 @@ class Commits {
   [[nodiscard]] Instant next_deadline() const;
 
  private:
+  static constexpr Duration kRetry = 500ms;  // after trouble
+
   struct Batch {
     std::vector<Write> writes;
+    std::size_t bytes = 0;
     Instant sent_at{};
   };
 
@@ -105,6 +115,15 @@ class Commits {
   /// What waits fills so many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
+  void transmit(Instant now, const std::string& session, std::vector<Write> writes,
+                std::size_t bytes, Effects& out);
+  void split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
+             Result& result);
+  void settle_refused(Instant now, const Committed::Failure& failure, Write write, Effects& out,
+                      Result& result);
+  [[nodiscard]] bool rename(Write& write) const;
+  void number(Effects& out);
+  void remember_copy(const Write& write);
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
   void wait(Instant now, WriteQueue::Item item, bool first);
@@ -117,7 +136,13 @@ class Commits {
   const Cost fence_;
 
   WriteQueue waiting_;
+  std::deque<std::vector<Write>> apart_;  // each is to be a transaction of its own
+  std::size_t most_bytes_;                // of a transaction, by what the store has refused
   std::map<RequestId, Batch> in_flight_;
+
+  std::deque<Write> unnumbered_;  // dead letters whose names are taken: which are is to be read
+  std::map<RequestId, Write> numbering_;
+  std::map<std::string, std::uint32_t> copies_;  // by task: the number to try after dead/<id>
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;

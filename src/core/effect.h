@@ -78,6 +78,12 @@ struct FetchTasks {  // TasksFetched
   std::vector<std::string> keys;  // at most QueueOptions::max_operations
 };
 
+/// The dead letters that a task left beside dead/<id>, by a quorum read of their names.
+struct ListCopies {  // CopiesListed
+  RequestId request;
+  std::string key;  // of the task
+};
+
 /// The finished tasks that are kept.
 struct ListHistory {  // HistoryListed
   RequestId request;
@@ -274,10 +280,10 @@ struct Fact {
 /// The queue is done: it may be destroyed.
 struct Stopped {};
 
-using Effect =
-    std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, ListHistory, Commit,
-                 CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
+using Effect = std::variant<CreateSession, RenewSession, DestroySession, RememberSession,
+                            AcquireLock, ReleaseLock, ReadLeader, WatchControl, ListTasks,
+                            FetchTasks, ListCopies, ListHistory, Commit, CancelRequest, StartJob,
+                            StopJob, ExtendLease, EndLease, Fact, Stopped>;
 
 using Effects = std::vector<Effect>;
 

@@ -134,6 +134,14 @@ struct TasksFetched {
   std::string error;
 };
 
+/// The dead letters dead/<id>~<number> of a task.
+struct CopiesListed {
+  RequestId request;
+  bool ok = false;
+  std::uint32_t last = 0;  // the greatest number; 0: none that can be seen
+  std::string error;
+};
+
 /// The finished tasks that are kept, in any order.
 struct HistoryListed {
   struct Entry {
@@ -153,6 +161,8 @@ enum class OpFailure {
   kStale,      // the task changed or is gone; of a dead letter: that name is taken; of a job's
                // write: its own condition does not hold
   kDenied,     // no right
+  kTooLarge,   // the whole: the store takes no request of this size
+  kMalformed,  // the whole: the store cannot read some operation of it
   kOther,
 };
 
@@ -201,9 +211,9 @@ struct Reconfigured {
 /// The daemon is to end, orderly.
 struct StopRequested {};
 
-using Event =
-    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead, TasksListed,
-                 TasksFetched, HistoryListed, Committed, JobExited, Reconfigured, StopRequested>;
+using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
+                           TasksListed, TasksFetched, CopiesListed, HistoryListed, Committed,
+                           JobExited, Reconfigured, StopRequested>;
 
 }  // namespace lictor::core

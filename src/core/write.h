@@ -23,6 +23,11 @@ struct Write {
   Rare<Claim> claim;  // that the task carries by then
 };
 
+/// Nothing depends on these: what is doubtful about them is let go, or done again.
+[[nodiscard]] inline bool is_minor(Purpose purpose) {
+  return purpose == Purpose::kMark || purpose == Purpose::kPrune;
+}
+
 /// The key that a write is about; empty for the marker.
 [[nodiscard]] const std::string& key_of(const Op& op);
 /// The ModifyIndex that its key must still have; 0: it must not be there.

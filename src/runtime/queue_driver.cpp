@@ -90,6 +90,7 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
     listed.cost += boot_now() - begin;
     return listed;
   } else if constexpr (std::is_same_v<Effect, core::FetchTasks> ||
+                       std::is_same_v<Effect, core::ListCopies> ||
                        std::is_same_v<Effect, core::ListHistory>) {
     return wire::decode(binding.layout, effect, response);
   } else {

@@ -1,6 +1,7 @@
 // Consul's replies as events.
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -58,6 +59,19 @@ std::string field(const std::optional<json>& object, const char* name) {
   if (!object || !object->is_object()) return {};
   const auto it = object->find(name);
   return it != object->end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+core::OpFailure why_refused(int status) {
+  switch (status) {
+    case 400:
+      return core::OpFailure::kMalformed;
+    case 403:
+      return core::OpFailure::kDenied;
+    case 413:
+      return core::OpFailure::kTooLarge;
+    default:
+      return core::OpFailure::kOther;
+  }
 }
 
 core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
@@ -327,6 +341,36 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
   return event;
 }
 
+core::CopiesListed decode(const Layout& layout, const core::ListCopies& effect,
+                          const http::Response& response) {
+  core::CopiesListed event;
+  event.request = effect.request;
+  const bool refused = response.delivery == Delivery::kReplied && response.status >= 300 &&
+                       response.status < 500 && response.status != 429;
+  // There are none, the token may not see them, or the path cannot name the key (9.2): whoever
+  // asks knows of one, and finds another name by trying.
+  event.ok = refused;
+  if (refused) return event;
+  const auto names =
+      replied(response, 200) ? read_key_names(response.body) : Result<core::KeyList>{};
+  if (!replied(response, 200) || !names) {
+    event.error = describe(response);
+    return event;
+  }
+  const std::string prefix = layout.dead_copies_prefix(effect.key);
+  for (std::string_view name : names->in_order()) {
+    constexpr std::size_t kMostDigits = 9;  // of those that lictor makes
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    const bool is_number = error == std::errc{} && end == name.data() + name.size();
+    if (is_number && name.size() <= kMostDigits) event.last = std::max(event.last, number);
+  }
+  event.ok = true;
+  return event;
+}
+
 core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect,
                            const http::Response& response) {
   core::HistoryListed event;
@@ -367,9 +411,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.outcome = answered ? cut : failed_write(response);
     event.error = describe(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
-      const bool denied = response.status == 403;
-      event.failures.push_back({core::Committed::kFence,
-                                denied ? core::OpFailure::kDenied : core::OpFailure::kOther,
+      event.failures.push_back({core::Committed::kFence, why_refused(response.status),
                                 core::Committed::Part::kTask, event.error});
     }
     return event;

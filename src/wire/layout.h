@@ -35,6 +35,10 @@ struct Layout {
   }
   /// "dead/<id>", then "dead/<id>~2", "dead/<id>~3", ...
   [[nodiscard]] std::string dead_key(std::string_view task_key, std::uint32_t copy) const;
+  /// What all of these but the first begin with.
+  [[nodiscard]] std::string dead_copies_prefix(std::string_view task_key) const {
+    return dead_key(task_key, 1) + '~';
+  }
   [[nodiscard]] std::string done_key(std::string_view task_key) const;
 };
 

@@ -135,6 +135,10 @@ void check_single_keys(const http::Response& response) {
   FUZZ_REQUIRE(!control.unreadable || (control.ok && control.paused && !control.by.empty()));
   const auto history = wire::decode(layout(), ListHistory{kRequest}, response);
   FUZZ_REQUIRE(history.ok == history.error.empty());
+  const auto copies =
+      wire::decode(layout(), ListCopies{kRequest, layout().task_key("a")}, response);
+  FUZZ_REQUIRE(copies.ok == copies.error.empty());
+  FUZZ_REQUIRE(copies.ok || copies.last == 0);
 }
 
 }  // namespace

@@ -140,6 +140,38 @@ TEST_CASE("a dead letter never overwrites another") {
   CHECK(world.kv.get_json(world.dead_key("x~3")).value("raw", "") == "third");
 }
 
+TEST_CASE("a dead letter finds its name among hundreds, also of a key that no path can name") {
+  World world;
+  for (const char* id : {"x", "a//b"}) {
+    static_cast<void>(world.kv.set(world.dead_key(id), "{}"));
+    for (int i = 2; i <= 300; ++i) {
+      static_cast<void>(world.kv.set(world.dead_key(id) + "~" + std::to_string(i), "{}"));
+    }
+    static_cast<void>(world.kv.set(world.task_key(id), "not a record"));
+  }
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 602);
+  CHECK(world.kv.get_json(world.dead_key("x~301")).value("raw", "") == "not a record");
+}
+
+TEST_CASE("a Consul that takes smaller transactions than by default is served all the same") {
+  ConsulAgent agent{json{{"limits", {{"txn_max_req_len", 20'000}, {"kv_max_value_size", 20'000}}}}};
+  World world{agent};
+  for (int i = 0; i < 60; ++i) {
+    world.submit(std::to_string(100 + i), i, {{"blob", std::string(2'000, 'x')}});
+  }
+  world.submit("large", 99, {{"blob", std::string(18'000, 'x')}});  // in base64 it fits no more
+  const auto daemon = world.daemon("a", {{"concurrency", 30}}, "none");
+  REQUIRE(eventually([&] { return world.waiting() == 1; }));
+  CHECK(world.journal.runs().size() == 60);
+  CHECK(world.dead() == 0);
+  CHECK(daemon->logged("goes again in halves"));
+  CHECK(world.kv.has(world.task_key("large")));
+  world.kv.put_json(world.task_key("large"), json{{"taskType", "Record"}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/mutant.h"
+#include "simple_costs.h"
 #include "wire/record.h"
 
 namespace lictor::core::test {
@@ -204,6 +205,10 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   return reply;
 }
 
+CopiesListed FakeStore::list(const ListCopies& effect) const {
+  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
+}
+
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
 }
@@ -242,6 +247,12 @@ Committed FakeStore::commit(const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
+  if (size_of(commit) > most_bytes) {
+    http::Response refused;
+    refused.delivery = http::Delivery::kReplied;
+    refused.status = 413;
+    return wire::decode(json, refused);
+  }
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
   if (!applied_) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,7 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
+  CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   Committed commit(const Commit& commit);
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
@@ -86,6 +88,7 @@ class FakeStore {
   [[nodiscard]] std::vector<std::string> strays() const;
   [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
 
+  std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
   std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
   std::vector<std::string> finished;   // the records that a FinishOp deleted
   std::map<std::string, std::size_t> app_writes;

@@ -1,6 +1,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace lictor::core::test {
@@ -96,6 +97,8 @@ void Simulation::draw_mix() {
   cluster_.store.remembers = mix(Misfortune::kStale) > 0;
   if (cluster_.store.remembers) oracle_.allow_stale();
   large_ = chance(0.15);
+  // The store takes less than the daemons think.
+  if (large_ && chance(0.5)) cluster_.store.most_bytes = 1'000 + random_.next() % 2'000;
 }
 
 QueueOptions Simulation::draw_options() {
@@ -340,6 +343,7 @@ void Simulation::run_with_faults() {
 
 void Simulation::heal() {
   phase_ = Phase::kHealed;
+  cluster_.store.most_bytes = std::numeric_limits<std::size_t>::max();
   control(false, "");
   for (const auto& daemon : cluster_.daemons()) {
     daemon->paused_until = Instant::min();

@@ -57,8 +57,8 @@ struct Fixture {
     std::vector<Commit> sent;
     for (const Effect& effect : out) {
       if (const auto* commit = std::get_if<Commit>(&effect)) sent.push_back(*commit);
-      if (const auto* fetch = std::get_if<FetchTasks>(&effect)) fetched = *fetch;
     }
+    note(out);
     return sent;
   }
   Commits::Result reply(Committed event, Instant now = kNow) {
@@ -73,9 +73,15 @@ struct Fixture {
     note(out);
     return result;
   }
+  void reply(const CopiesListed& event, Instant now = kNow) {
+    Effects out;
+    commits.on(now, event, out);
+    note(out);
+  }
   void note(const Effects& out) {
     for (const Effect& effect : out) {
       if (const auto* fetch = std::get_if<FetchTasks>(&effect)) fetched = *fetch;
+      if (const auto* list = std::get_if<ListCopies>(&effect)) listed = *list;
     }
   }
 
@@ -83,6 +89,7 @@ struct Fixture {
   Requests requests;
   Commits commits;
   FetchTasks fetched;
+  ListCopies listed;
 };
 
 Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
@@ -223,18 +230,6 @@ TEST_CASE("the fence alone says that we do not lead") {
   CHECK(f.reply(rejected(sent[0],
                          {{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, ""}}))
             .not_leader);
-}
-
-TEST_CASE("a taken name of a dead letter is passed over") {
-  Fixture f;
-  f.commits.add(kNow, bury("a"));
-  for (std::uint32_t copy = 1; copy < 5; ++copy) {
-    const auto sent = f.send();
-    REQUIRE(sent.size() == 1);
-    CHECK(std::get<BuryOp>(sent[0].ops[0]).copy == copy);
-    f.reply(rejected(sent[0],
-                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
-  }
 }
 
 TEST_CASE("a write whose reply was lost is judged by what is stored") {
@@ -398,6 +393,167 @@ TEST_CASE("ends and claims are spread over the transactions under way, each kind
   };
   CHECK(keys(sent[0]) == std::vector<std::string>{"e1", "c1", "e2", "c2", "e3", "c3"});
   CHECK(keys(sent[1]) == std::vector<std::string>{"e4", "c4", "e5", "c5", "e6", "c6"});
+}
+
+TEST_CASE("a transaction refused for its size goes again in halves, at once") {
+  Fixture f;
+  for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
+  auto sent = f.send();
+  REQUIRE(sent.size() == 1);
+  const auto whole = [](const Commit& commit) {
+    return rejected(commit,
+                    {{Committed::kFence, OpFailure::kTooLarge, Committed::Part::kTask, "413"}});
+  };
+  CHECK(f.reply(whole(sent[0])).settled.empty());
+  sent = f.send();
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].ops.size() == 4);
+  CHECK(key_of(sent[0].ops[0]) == "k0");
+  CHECK(sent[1].ops.size() == 4);
+  CHECK(f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}}).settled.size() == 4);
+  f.reply(whole(sent[1]));
+  sent = f.send();
+  REQUIRE(sent.size() == 2);
+  for (const Commit& commit : sent) {
+    CHECK(f.reply(Committed{commit.request, Outcome::kApplied, 9, {}, {}}).settled.size() == 2);
+  }
+  CHECK(f.commits.idle());
+  // What comes later is no larger than what passed.
+  for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
+  sent = f.send();
+  REQUIRE_FALSE(sent.empty());
+  CHECK(sent[0].ops.size() < 4);
+}
+
+TEST_CASE("a write that is refused alone goes on with less in it, or is given up") {
+  using Verdict = Commits::Verdict;
+  const auto refused = [](const Commit& commit, OpFailure why) {
+    return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
+  };
+  Fixture f;
+  f.commits.add(kNow, claim("a"));
+  auto result = f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
+  REQUIRE(result.settled.size() == 1);
+  CHECK(result.settled[0].verdict == Verdict::kRefused);
+  CHECK(result.settled[0].error == "no");
+
+  FinishOp writing{"b", 5};
+  writing.writes.push_back({"app/x", "1", false, {}});
+  f.commits.add(kNow, {Purpose::kFinish, writing, claim_on("b")});
+  result = f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
+  REQUIRE(result.settled.size() == 1);
+  CHECK(result.settled[0].verdict == Verdict::kRefused);
+
+  Write letter = bury("c");
+  BuryOp with_tail = std::get<BuryOp>(*letter.op);
+  with_tail.output_tail = "the end";
+  with_tail.error = std::string(1'000, 'e');
+  f.commits.add(kNow, {Purpose::kBury, with_tail, claim_on("c")});
+  CHECK(f.reply(refused(f.send().at(0), OpFailure::kTooLarge)).settled.empty());
+  auto sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(std::get<BuryOp>(sent[0].ops[0]).output_tail.empty());
+  f.reply(refused(sent[0], OpFailure::kTooLarge));
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(std::get<BuryOp>(sent[0].ops[0]).error.size() == 200);
+  f.reply(refused(sent[0], OpFailure::kTooLarge));  // nothing is left to do without
+  CHECK(f.send(kNow + 4s).empty());
+  CHECK(f.commits.has_room(kNow));
+  sent = f.send(kNow + 5s);
+  REQUIRE(sent.size() == 1);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}});
+
+  auto done = std::make_shared<DoneRecord>();
+  done->result = "1";
+  f.commits.add(kNow, {Purpose::kFinish, FinishOp{"d", 5, {}, done}, claim_on("d")});
+  f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(std::get<FinishOp>(sent[0].ops[0]).done->result_left_out);
+  f.reply(refused(sent[0], OpFailure::kTooLarge));
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(std::get<FinishOp>(sent[0].ops[0]).done == nullptr);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
+  CHECK(f.commits.idle());
+
+  f.commits.add(kNow, claim("e"));
+  CHECK(f.reply(refused(f.send().at(0), OpFailure::kMalformed)).settled.size() == 1);
+  CHECK_FALSE(f.commits.has_room(kNow));  // the next may be refused as well: no tight loop
+  CHECK(f.commits.has_room(kNow + 500ms));
+}
+
+TEST_CASE("a dead letter whose names are taken costs two refusals, however many there are") {
+  Fixture f;
+  f.commits.add(kNow, bury("a"));
+  f.commits.add(kNow, finish("b"));
+  const auto taken = [](const Commit& commit) {
+    return rejected(commit,
+                    {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}});
+  };
+  const auto copy_of = [](const Commit& commit) { return std::get<BuryOp>(commit.ops[0]).copy; };
+  f.reply(taken(f.send().at(0)));
+  auto sent = f.send();  // from here on it takes nothing else down
+  REQUIRE(sent.size() == 2);
+  CHECK(key_of(sent[0].ops[0]) == "b");
+  CHECK(sent[1].ops.size() == 1);
+  CHECK(copy_of(sent[1]) == 2);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
+  f.reply(taken(sent[1]));
+  REQUIRE(f.listed.key == "a");
+  CHECK(f.send().empty());
+  CHECK_FALSE(f.commits.idle());
+  f.reply(CopiesListed{f.listed.request, true, 1'000, {}});
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(copy_of(sent[0]) == 1'001);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}});
+  CHECK(f.commits.idle());
+
+  // The next one of this task needs no listing, and goes alone from the first.
+  f.commits.add(kNow, bury("a"));
+  f.commits.add(kNow, finish("b"));
+  sent = f.send();
+  REQUIRE(sent.size() == 2);
+  CHECK(copy_of(sent[1]) == 1);
+  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
+  f.reply(taken(sent[1]));
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(copy_of(sent[0]) == 1'002);
+}
+
+TEST_CASE("a dead letter's number that cannot be listed is found by doubling") {
+  Fixture f;
+  f.commits.add(kNow, bury("a"));
+  std::uint32_t refusals = 0;
+  for (;;) {
+    const auto sent = f.send();
+    REQUIRE(sent.size() == 1);
+    if (std::get<BuryOp>(sent[0].ops[0]).copy > 1'000) break;
+    ++refusals;
+    f.reply(rejected(sent[0],
+                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
+    if (f.listed.key.empty()) continue;
+    f.reply(CopiesListed{f.listed.request, true, 0, {}});
+    f.listed = {};
+  }
+  CHECK(refusals <= 11);
+}
+
+TEST_CASE("a listing of dead letters that failed is asked for again after a pause") {
+  Fixture f;
+  f.commits.add(kNow, bury("a"));
+  for (int i = 0; i < 2; ++i) {
+    f.reply(rejected(f.send().at(0),
+                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
+  }
+  const RequestId first = f.listed.request;
+  f.reply(CopiesListed{first, false, 0, "no answer"});
+  CHECK(f.commits.next_deadline() == kNow + 500ms);
+  CHECK(f.send(kNow + 500ms).empty());
+  CHECK(f.listed.request != first);
 }
 
 TEST_CASE("while more is about to come only a full transaction goes") {

@@ -31,6 +31,7 @@ std::string text(const FetchTasks& e) {
   for (const std::string& key : e.keys) line += ' ' + key;
   return line;
 }
+std::string text(const ListCopies& e) { return "list the dead letters of " + e.key; }
 std::string text(const ListHistory&) { return "read the history"; }
 
 std::string op_text(const RestampOp& op) {

@@ -5,6 +5,7 @@
 
 #include "core/commits.h"
 #include "core/mutant.h"
+#include "simple_costs.h"
 
 namespace lictor::core::test {
 namespace {
@@ -218,6 +219,14 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   return reply;
 }
 
+CopiesListed FakeStore::list(const ListCopies& effect) const {
+  CopiesListed reply{effect.request, true, 0, {}};
+  for (const auto& [key, op] : dead) {
+    if (op.key == effect.key) reply.last = std::max(reply.last, op.copy);
+  }
+  return reply;
+}
+
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   HistoryListed reply;
   reply.request = effect.request;
@@ -241,6 +250,14 @@ Committed FakeStore::commit(const Commit& commit) {
       (commit.session.empty() || leader_.session != commit.session)) {
     failures.push_back(
         {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
+  }
+  if (size_of(commit) > most_bytes) {
+    applied_ = false;
+    return {commit.request,
+            Outcome::kRejected,
+            0,
+            {{Committed::kFence, OpFailure::kTooLarge, Committed::Part::kTask, "too large"}},
+            {}};
   }
   std::map<std::string_view, std::uint64_t> within;  // operations see earlier ones
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {

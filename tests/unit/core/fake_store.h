@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,7 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
+  CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   Committed commit(const Commit& commit);
   /// Whether the last commit was carried out, whatever was answered.
@@ -99,6 +101,7 @@ class FakeStore {
   [[nodiscard]] std::uint64_t leader_index() const;
   [[nodiscard]] std::uint64_t control_index() const;
 
+  std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
   std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
   std::vector<std::string> finished;   // the bytes of the records that a FinishOp deleted
   // By the task's key, with the ModifyIndex.

@@ -292,6 +292,71 @@ TEST_CASE("a dead letter holds the end of the output, unless a transaction could
   CHECK(a.dead("dead/2000").output_tail.empty());
 }
 
+TEST_CASE("a task with a thousand dead letters costs the others hardly a refusal") {
+  Alone a;
+  std::size_t refused = 0;
+  a.cluster.on_served = [&](const Daemon&, const Effect&, const Event& reply) {
+    const auto* committed = std::get_if<Committed>(&reply);
+    if (committed != nullptr && committed->outcome == Outcome::kRejected) ++refused;
+  };
+  BuryOp old;
+  old.key = "tasks/1";
+  for (old.copy = 1; old.copy <= 1'000; ++old.copy) {
+    a.cluster.store.dead.emplace(old.copy == 1 ? "dead/1" : "dead/1~" + std::to_string(old.copy),
+                                 old);
+  }
+  a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kPermanent, "no luck"}; };
+  for (int i = 0; i < 5; ++i) {
+    CAPTURE(i);
+    a.cluster.put("1");
+    REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 5s));
+    CHECK(a.cluster.store.dead.contains("dead/1~" + std::to_string(1'001 + i)));
+  }
+  CHECK(a.cluster.store.dead.size() == 1'005);
+  CHECK(refused <= 2 + 4);
+}
+
+TEST_CASE(
+    "a store that takes less than was thought gets all that it can hold, and is not pressed") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 20;
+  options.history = HistoryLimits{100, 1h};
+  Alone a{options};
+  a.cluster.exclusive = false;
+  a.cluster.store.most_bytes = 3'000;
+  std::size_t refused = 0;
+  a.cluster.on_served = [&](const Daemon&, const Effect&, const Event& reply) {
+    const auto* committed = std::get_if<Committed>(&reply);
+    if (committed != nullptr && committed->outcome == Outcome::kRejected) ++refused;
+  };
+  a.cluster.plan = [](const Task& task) {
+    JobPlan plan{10ms, JobEnding::kDone, {}};
+    if (task.id == "writes") plan.writes.push_back({"app/x", std::string(3'000, 'x'), false, {}});
+    if (task.id == "dies") plan = {10ms, JobEnding::kPermanent, std::string(100, 'e')};
+    if (task.id == "result") plan.result = '"' + std::string(3'000, 'x') + '"';
+    return plan;
+  };
+  for (int i = 0; i < 40; ++i) a.cluster.put(std::to_string(100 + i));
+  for (const char* id : {"writes", "dies", "result"}) a.cluster.put(id);
+  Task& large = a.cluster.make("large");
+  large.record = std::make_shared<const std::string>(std::string(4'000, '.'));
+  a.cluster.store.put(large);
+  CHECK(
+      a.cluster.run_until([&] { return a.cluster.store.task_keys() == Keys{"tasks/large"}; }, 20s));
+  CHECK(a.dead("dead/writes").error.find("its writes were refused") != std::string::npos);
+  CHECK(a.dead("dead/dies").reason == "permanent");
+  CHECK(a.cluster.store.history.at("tasks/result").first->result_left_out);
+  CHECK(a.cluster.store.history.size() == 41);
+  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/large");
+  CHECK(std::any_of(why.begin(), why.end(),
+                    [](const Reason& reason) { return reason.kind == Reason::Kind::kRefused; }));
+  refused = 0;
+  a.cluster.run_for(60s);
+  CHECK(refused <= 13);  // the one task's claim, every five seconds
+  a.cluster.store.most_bytes = 1'000'000;
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+}
+
 TEST_CASE("at most once: what was claimed ahead and never started is given back, not buried") {
   QueueOptions options = options_of("a");
   options.prefetch = 1;

@@ -58,4 +58,11 @@ class SimpleCosts final : public CostModel {
 
 inline std::shared_ptr<const CostModel> simple_costs() { return std::make_shared<SimpleCosts>(); }
 
+inline std::size_t size_of(const Commit& commit) {
+  const SimpleCosts costs;
+  Cost cost = costs.fence();
+  for (const Op& op : commit.ops) cost += costs.cost(op);
+  return cost.bytes;
+}
+
 }  // namespace lictor::core::test

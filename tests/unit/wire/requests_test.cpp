@@ -158,4 +158,9 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
             R"({"KV":{"Verb":"delete-cas","Key":"l/q/done/old","Index":7}}])");
 }
 
+TEST_CASE("the names of a task's further dead letters are listed below its first") {
+  CHECK(text(encode(binding(), ListCopies{{}, "l/q/tasks/a b"})) ==
+        "GET /v1/kv/l/q/dead/a%20b~?keys&consistent");
+}
+
 TEST_SUITE_END();
