@@ -136,22 +136,6 @@ void Cluster::start(Daemon& daemon) {
   tell(daemon, Started{daemon.remembered});
 }
 
-void Cluster::crash(Daemon& daemon) {
-  ++daemon.incarnation;
-  daemon.queue.reset();
-  daemon.inbox.clear();
-  daemon.waiting.clear();
-  daemon.paused_until = Instant::min();
-  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
-  // The warden ends what its daemon left behind.
-  for (auto& [id, job] : daemon.jobs) {
-    job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
-  }
-  const Warden left = warden(daemon);
-  if (!daemon.kept_session.empty() && left.requests != 0) daemon.warden = left;
-  give_back(daemon);
-}
-
 void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
   if (by == std::chrono::milliseconds::zero()) return;
   daemon.clock_stepped = true;

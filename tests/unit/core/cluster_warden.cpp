@@ -1,6 +1,7 @@
 // What the wardens of the cluster do: they kill a daemon that hangs, and give a dead one's lock
 // back.
 
+#include <algorithm>
 #include <iostream>
 #include <type_traits>
 #include <utility>
@@ -9,6 +10,22 @@
 #include "core/mutant.h"
 
 namespace lictor::core::test {
+
+void Cluster::crash(Daemon& daemon) {
+  ++daemon.incarnation;
+  daemon.queue.reset();
+  daemon.inbox.clear();
+  daemon.waiting.clear();
+  daemon.paused_until = Instant::min();
+  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
+  // The warden ends what its daemon left behind.
+  for (auto& [id, job] : daemon.jobs) {
+    job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
+  }
+  const Warden left = warden(daemon);
+  if (!daemon.kept_session.empty() && left.requests != 0) daemon.warden = left;
+  give_back(daemon);
+}
 
 void Cluster::pause(Daemon& daemon, Duration duration) {
   daemon.paused_until = now + duration;
