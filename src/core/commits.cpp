@@ -11,6 +11,7 @@
 namespace lictor::core {
 namespace {
 
+constexpr Duration kUnansweredRetry = 5s;
 constexpr Duration kPatience = 20ms;
 constexpr std::size_t kSeveral = 8;  // so many writes are worth a transaction of their own
 
@@ -227,6 +228,7 @@ void Commits::resolve(Effects& out) {
     fetch.keys.push_back(key);
   }
   read_ = fetch.request;
+  reading_ = fetch.keys;
   out.emplace_back(std::move(fetch));
 }
 
@@ -248,8 +250,28 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
       judge(now, std::move(node.mapped()), nullptr, result);
     }
   }
+  set_unanswered_aside(now, out);
   resolve(out);
   return result;
+}
+
+// A key that the answer neither shows nor calls missing would be asked for without end, while
+// nothing is claimed.
+void Commits::set_unanswered_aside(Instant now, Effects& out) {
+  for (const std::string& key : reading_) {
+    auto node = doubtful_.extract(key);
+    if (node.empty()) continue;
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
+                          key,
+                          0,
+                          0,
+                          "the outcome of a write is unknown, and Consul's answer to a read of the "
+                          "key leaves it out; read again every 5s",
+                          {}});
+    unanswered_.insert(std::move(node));
+    unanswered_until_ = now + kUnansweredRetry;
+  }
+  reading_.clear();
 }
 
 // What a consistent read says of a write that was refused as stale or whose reply was lost.
@@ -287,6 +309,9 @@ void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result
 
 void Commits::on_time(Instant now, Effects& out) {
   if (!aside_.empty() && now >= aside_until_) requeue(now, std::exchange(aside_, {}));
+  if (!unanswered_.empty() && now >= unanswered_until_) {
+    doubtful_.merge(std::exchange(unanswered_, {}));
+  }
   if (now >= gather_until_) gather_until_ = Instant::min();
   if (now < hold_until_) return;
   hold_until_ = Instant::min();
@@ -307,13 +332,15 @@ void Commits::clear(Effects& out) {
   copies_.clear();
   most_bytes_ = options_.max_transaction_bytes;
   doubtful_.clear();
+  unanswered_.clear();
+  reading_.clear();
   aside_.clear();
   hold_until_ = gather_until_ = Instant::min();
 }
 
 std::size_t Commits::writes() const {
-  std::size_t count =
-      waiting_.size() + doubtful_.size() + unnumbered_.size() + numbering_.size() + aside_.size();
+  std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + unnumbered_.size() +
+                      numbering_.size() + aside_.size();
   for (const auto& writes : apart_) count += writes.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;
@@ -321,6 +348,7 @@ std::size_t Commits::writes() const {
 
 Instant Commits::next_deadline() const {
   Instant next = aside_.empty() ? Instant::max() : aside_until_;
+  if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Also when nothing waits: has_room() keeps claims back until then.
   if (hold_until_ != Instant::min()) next = std::min(next, hold_until_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;

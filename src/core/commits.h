@@ -95,7 +95,7 @@ class Commits {
 
   [[nodiscard]] bool idle() const {
     return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
-           unnumbered_.empty() && numbering_.empty() && aside_.empty();
+           unanswered_.empty() && unnumbered_.empty() && numbering_.empty() && aside_.empty();
   }
   /// How many writes are not settled; how many transactions are on their way.
   [[nodiscard]] std::size_t writes() const;
@@ -129,6 +129,7 @@ class Commits {
   void wait(Instant now, WriteQueue::Item item, bool first);
   void requeue(Instant now, std::vector<Write> writes);
   void resolve(Effects& out);
+  void set_unanswered_aside(Instant now, Effects& out);
   void judge(Instant now, Write write, const StoredRecord* stored, Result& result);
 
   const QueueOptions& options_;
@@ -146,6 +147,10 @@ class Commits {
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;
+  std::vector<std::string> reading_;  // the keys that it asks for
+  // Doubtful, and left out of the answer: read again later, so that they hold up nothing else.
+  std::map<std::string, Write> unanswered_;
+  Instant unanswered_until_ = Instant::min();
   Instant hold_until_ = Instant::min();  // after trouble
   Instant gather_until_ = Instant::min();
   Instant waiting_since_ = Instant::min();  // the oldest of waiting_

@@ -103,6 +103,35 @@ Committed unknown(const Commit& commit) {
 
 TEST_SUITE_BEGIN("core");
 
+TEST_CASE("a key in doubt that cannot be read back holds up no other, and is read again") {
+  Fixture f;
+  f.commits.add(kNow, claim("a"));
+  f.commits.add(kNow, claim("b"));
+  const auto sent = f.send();
+  REQUIRE(sent.size() == 1);
+  f.reply(unknown(sent.front()));
+  REQUIRE(f.fetched.keys == std::vector<std::string>{"a", "b"});
+  TasksFetched answer;
+  answer.request = f.fetched.request;
+  answer.ok = true;
+  answer.records = {stored("b", 6, "nonce of b")};
+  const auto result = f.reply(answer);
+  REQUIRE(result.settled.size() == 1);
+  CHECK(result.settled.front().verdict == Commits::Verdict::kApplied);
+  CHECK(f.commits.has_room(kNow + 1s));
+  CHECK_FALSE(f.commits.idle());
+  CHECK(f.commits.next_deadline() <= kNow + 5s);
+  f.commits.add(kNow + 1s, finish("b"));
+  CHECK(f.send(kNow + 1s).size() == 1);
+
+  static_cast<void>(f.send(kNow + 5s));
+  REQUIRE(f.fetched.keys == std::vector<std::string>{"a"});
+  answer.request = f.fetched.request;
+  answer.records = {};
+  answer.missing = {"a"};
+  CHECK(f.reply(answer).settled.size() == 1);
+}
+
 TEST_CASE("what waits goes out together, and a little waits for the transaction under way") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
