@@ -6,14 +6,15 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
+#include "core/retry_pauses.h"
 
 namespace lictor::app {
 namespace {
 
 using namespace std::chrono_literals;
 
-// What core/lease.cpp waits after a proof that failed before it tries again.
-constexpr Duration kProofRetryPause = 500ms;
+// What core/lock.cpp waits after a proof that failed before it tries again.
+constexpr Duration kProofRetryPause = core::kRetry;
 
 // A turn of the loop takes milliseconds, with a long list and a slow disk tenths of a second.
 constexpr Duration kLeastHangTimeout = 1s;
@@ -63,6 +64,25 @@ Duration lock_delay_for(Duration span, Duration kill_grace) {
   return lock_delay;
 }
 
+// What makes room for a lease of `span`, as "<setting> to <value> or less"; a lock_delay only as
+// far as Consul takes it.
+std::string room_for(Duration span, const core::QueueOptions& options) {
+  const Duration lock_delay = lock_delay_for(span, options.kill_grace);
+  if (lock_delay <= core::kMostLockDelay) {
+    return "lock_delay to " + format_duration(lock_delay) + " or more";
+  }
+  const auto grace_beside = [&](Duration delay) {
+    return std::chrono::floor<std::chrono::seconds>(delay - margin_for(delay) - span);
+  };
+  if (const auto grace = grace_beside(options.lock_delay); grace >= 0s) {
+    return "kill_grace to " + format_duration(grace) + " or less";
+  }
+  const auto grace = grace_beside(core::kMostLockDelay);
+  if (grace < 0s) return {};
+  return "lock_delay to " + format_duration(core::kMostLockDelay) +
+         " (the most) and kill_grace to " + format_duration(grace) + " or less";
+}
+
 // A proof of leadership is asked for after each proof_interval. The lease must outlive one that is
 // lost: the interval, the time-out of the lost one, the pause after it, the answer to the next.
 Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
@@ -72,26 +92,26 @@ Result<void> check_lease(const Place& place, const core::QueueOptions& options) 
 
   // interval = span / 4, so 2 * request_timeout + pause <= span * 3 / 4.
   const Duration least_span = up_to_ms((2 * options.request_timeout + kProofRetryPause) * 4 / 3);
-  const std::string more_delay = "lock_delay to " +
-                                 format_duration(lock_delay_for(least_span, options.kill_grace)) +
-                                 " or more";
+  const std::string room = room_for(least_span, options);
+  const bool by_delay = room.starts_with("lock_delay") && room.ends_with("more");
   const std::string budget = shown(place, "lock_delay", options.lock_delay) + " less " +
                              shown(place, "kill_grace", options.kill_grace) +
                              " and the margin of " + format_duration(options.margin);
   if (span <= Duration::zero()) {
     return place.refuse_at(
         {"lock_delay", "kill_grace"},
-        budget + " leaves nothing to lead in; set " + more_delay + ", or lower kill_grace");
+        budget + " leaves nothing to lead in; " +
+            (room.empty() ? "lower kill_grace and request_timeout"
+                          : "set " + room + (by_delay ? ", or lower kill_grace" : "")));
   }
   const Duration most_timeout = down_to_ms((span - span / 4 - kProofRetryPause) / 2);
   return place.refuse_at(
       {"request_timeout", "lock_delay", "kill_grace"},
       budget + " leaves a lease of " + format_duration(span) + ", too short for two tries of " +
-          shown(place, "request_timeout", options.request_timeout) + " to prove it; set " +
-          more_delay +
-          (most_timeout >= 10ms
-               ? ", or request_timeout to " + format_duration(most_timeout) + " or less"
-               : ", or lower kill_grace"));
+          shown(place, "request_timeout", options.request_timeout) + " to prove it; set " + room +
+          (room.empty() ? "" : ", or ") +
+          (most_timeout >= 10ms ? "request_timeout to " + format_duration(most_timeout) + " or less"
+                                : "lower kill_grace"));
 }
 
 Result<void> check_capacity(const Place& place, const core::QueueOptions& options) {

@@ -28,6 +28,10 @@ struct Backoff {
   friend bool operator==(const Backoff&, const Backoff&) = default;
 };
 
+/// Consul bars a lock for so long at most, whatever its session asked for (60.2 s were measured
+/// with a LockDelay of 120 s).
+inline constexpr Duration kMostLockDelay = 60s;
+
 enum class Delivery { kAtLeastOnce, kAtMostOnce };
 enum class OnLeaseLost { kStop, kFinish };
 

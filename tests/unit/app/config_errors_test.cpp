@@ -81,6 +81,9 @@ TEST_CASE("a wrong type is refused with what was expected and what came") {
        {queue_text("\"timeout\": 10"), "timeout: " + wanted + "the number 10"},
        {queue_text("\"timeout\": \"soon\""), "timeout: " + wanted + "\"soon\""},
        {queue_text("\"lock_delay\": \"-1s\""), "lock_delay: " + wanted + "\"-1s\""},
+       {queue_text("\"lock_delay\": \"61s\""),
+        "lock_delay: expected a duration from 0s to 1m (Consul bars a lock no longer, whatever it "
+        "was asked), got \"61s\""},
        {queue_text("\"timeout\": null"), "timeout: " + wanted + "null"},
        {queue_text("\"session_ttl\": \"9.9s\""),
         "session_ttl: expected a duration from 10s to 24h (Consul's own limits), got \"9.9s\""},

@@ -63,9 +63,28 @@ TEST_CASE("what a relation's error proposes is accepted") {
   CHECK(late == "lictor.json:2: queues[0]: lock_delay 1m less kill_grace 10m and the margin of " +
                     format_duration(1200ms) +
                     " leaves "
-                    "nothing to lead in; set lock_delay to 622s or more, or lower kill_grace");
-  CHECK(error_of(queue_text("\"lock_delay\": \"622s\", \"kill_grace\": \"10m\"")).empty());
-  CHECK_FALSE(error_of(queue_text("\"lock_delay\": \"621s\", \"kill_grace\": \"10m\"")).empty());
+                    "nothing to lead in; set kill_grace to 50s or less");
+  CHECK(error_of(queue_text("\"lock_delay\": \"60s\", \"kill_grace\": \"50s\"")).empty());
+  CHECK_FALSE(error_of(queue_text("\"lock_delay\": \"60s\", \"kill_grace\": \"51s\"")).empty());
+}
+
+TEST_CASE("no relation's error proposes a lock_delay that Consul cuts short") {
+  for (const char* delay : {"0s", "5s", "20s", "59s", "60s"}) {
+    for (const char* grace : {"0s", "10s", "49s", "50s", "51s", "58s", "1m", "10m"}) {
+      for (const char* timeout : {"3s", "20s", "1m"}) {
+        const std::string error = error_of(queue_text(
+            R"("session_ttl": "3h", "renew_interval": "1h", "lock_delay": ")" + std::string{delay} +
+            R"(", "kill_grace": ")" + grace + R"(", "request_timeout": ")" + timeout + '"'));
+        CAPTURE(error);
+        const std::size_t at = error.find("set lock_delay to ");
+        if (at == std::string::npos) continue;
+        const std::size_t begin = at + std::string{"set lock_delay to "}.size();
+        const auto proposed = parse_duration(error.substr(begin, error.find(' ', begin) - begin));
+        REQUIRE(proposed);
+        CHECK(*proposed <= 60s);
+      }
+    }
+  }
 }
 
 TEST_CASE("the margin is 2% of the lock-delay, at least a second") {

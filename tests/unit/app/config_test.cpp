@@ -116,11 +116,11 @@ TEST_CASE("the defaults are those of the design, and hold together") {
 
 TEST_CASE("what is not set follows from what is") {
   const Config config = parsed(queue_text(
-      R"("name": "q", "session_ttl": "30s", "lock_delay": "2m", "concurrency": 4000,
+      R"("name": "q", "session_ttl": "30s", "lock_delay": "1m", "concurrency": 4000,
          "prefetch": 100)"));
   const core::QueueOptions& options = config.queues[0].options;
   CHECK(options.renew_interval == 10s);
-  CHECK(options.margin == 2400ms);  // 2% of 2m
+  CHECK(options.margin == 1200ms);  // 2% of 1m
   CHECK(options.max_unacked == 4100);
   CHECK(parsed(queue_text("\"prefetch\": 0")).queues[0].options.prefetch_horizon == 0ms);
 
