@@ -11,6 +11,7 @@
 
 #include "lictor/result.h"
 #include "lictor/time.h"
+#include "runtime/clock_offset.h"
 
 namespace lictor::runtime {
 
@@ -62,6 +63,8 @@ class Loop {
 
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
+  /// The wall clock stepped against the monotonic clock: somebody set it, or the other stood still.
+  /// Found before the tasks of a turn are stepped.
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
   /// After each turn, at least every `interval`: feeds the watchdog.
   void on_turn(Duration interval, std::function<void()> handler);
@@ -79,6 +82,7 @@ class Loop {
   void release();
   void arm_clock_watch();
   void read_clock_watch();
+  void check_clocks();
   void run_posted(bool last);
 
   std::vector<Task*> tasks_;
@@ -94,6 +98,7 @@ class Loop {
   int timer_fd_ = -1;
   bool stopped_ = false;
   std::thread::id own_thread_;
+  ClockOffset clock_offset_;
 
   std::atomic<bool> at_it_ = true;    // somebody makes a turn, or it does not run
   std::atomic<bool> wanted_ = false;  // another turn, by whoever is at it
