@@ -178,8 +178,8 @@ class QueueCheck {
                           "waits for");
     }
     report_.warn(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
-                 "after a crash of the last leader they wait out its lock-delay, who stepped down "
-                 "stands back for 10s: their logs say which");
+                 "after a crash of the last leader they wait out its lock-delay; the one that "
+                 "stepped down leaves the lead to others for 10s: their logs say which");
   }
 
   client::Leader check_leader() {

@@ -61,11 +61,18 @@ Error nobody(const Client& client, const Lock& lock) {
     text += " does not exist): no daemon has ever led it; start one with \"lictor run\"";
   } else {
     const std::string last = lock.text("node");
+    const std::string released = lock.text("released");
+    const std::string delay = lock.text("lock_delay");
     text += " is free)";
     if (!last.empty()) text += "; last: " + printable(last);
-    text +=
-        "; a daemon that is up takes it, after a crash of the last leader not before the "
-        "lock-delay has passed";
+    if (!released.empty()) {
+      text += ", which gave it up at " + printable(released) + "; a daemon that is up takes it";
+    } else {
+      text +=
+          "; it was not given up in order: a daemon that is up takes it when its lock-delay has "
+          "passed" +
+          (delay.empty() ? "" : ", within " + printable(delay));
+    }
   }
   return {ErrorCode::kNotFound, std::move(text)};
 }

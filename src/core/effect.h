@@ -38,11 +38,13 @@ struct RememberSession {
 };
 
 /// `held_at`: 0, or the ModifyIndex at which the session holds the leader key already, and whose
-/// value is to be the holder's again.
+/// value is to be the holder's again. Else `free_at`: the ModifyIndex at which the key is free; 0:
+/// there is none. Nothing is acquired if it is not so.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
   std::uint64_t held_at = 0;
+  std::uint64_t free_at = 0;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
 /// lost could land after the same session acquired anew, and free the lock without lock-delay.
@@ -243,7 +245,7 @@ struct Fact {
     kStopped,
     kSessionCreated,
     kSessionLost,
-    kLockDelay,
+    kLockDelay,  // a lock that was not released in order is left alone; took: for how long
     kClaimed,
     kStarted,
     kDone,

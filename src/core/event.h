@@ -66,6 +66,7 @@ struct LockReplied {
     kAcquired,
     kHeld,         // by another session
     kLockDelay,    // free, but barred since its last holder was lost
+    kChanged,      // it is not any more as the request says
     kSessionGone,  // ours is not valid any more
     kRefused,      // no right, or nonsense; see error
     kUnknown,
@@ -84,10 +85,12 @@ struct UnlockReplied {
 /// The leader key, by a consistent read or by the watch.
 struct LeaderRead {
   RequestId request;
-  bool ok = false;      // else see error
-  bool found = false;   // the key exists
-  std::string session;  // who holds the lock; empty: free
-  std::string holder;   // a name for people, out of the key's value
+  bool ok = false;                              // else see error
+  bool found = false;                           // the key exists
+  std::string session;                          // who holds the lock; empty: free
+  std::string holder;                           // a name for people, out of the key's value
+  bool released = false;                        // by its last holder, in order; of a free key
+  std::optional<Duration> holder_lock_delay{};  // of the last holder, out of the key's value
   std::uint64_t modify_index = 0;
   std::uint64_t consul_index = 0;  // for the next blocking read
   std::string error;

@@ -158,8 +158,8 @@ void Queue::on(Instant now, const Started& event, Effects& out) {
   lease_.start(now, event.previous_session, out);
 }
 
-void Queue::on(Instant now, const WallClockRead& event, Effects&) {
-  clock_.set(now, event.wall);
+void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
+  if (clock_.set(now, event.wall)) lease_.clock_stepped(now, out);
   transitions_.on_clock_set(now);
 }
 

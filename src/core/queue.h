@@ -51,7 +51,7 @@ class Queue {
   /// When TimePassed is wanted; Instant::max() when never.
   [[nodiscard]] Instant next_deadline() const;
 
-  [[nodiscard]] bool leading(Instant now) const { return lease_.trusted(now); }
+  [[nodiscard]] bool leading(Instant now) const { return lease_.leading(now); }
   [[nodiscard]] bool holds_lock() const { return lease_.holding(); }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
   /// Claimed, and not started yet.

@@ -7,9 +7,13 @@ namespace lictor::core {
 /// What the wall clock reads, counted on from when it was last read.
 class WallClock {
  public:
-  void set(Instant now, WallTime wall) {
+  /// Whether it stepped against the monotonic clock since it was read last.
+  bool set(Instant now, WallTime wall) {
+    const bool stepped = is_set_ && std::chrono::abs(wall - at(now)) >= kLeastStep;
+    is_set_ = true;
     base_ = wall;
     base_at_ = now;
+    return stepped;
   }
   [[nodiscard]] WallTime at(Instant now) const {
     return base_ + std::chrono::floor<std::chrono::milliseconds>(now - base_at_);
@@ -23,6 +27,10 @@ class WallClock {
   }
 
  private:
+  // It is read to the millisecond, and heard of some time later.
+  static constexpr std::chrono::milliseconds kLeastStep{10};
+
+  bool is_set_ = false;
   WallTime base_{};
   Instant base_at_{};
 };

@@ -74,6 +74,8 @@ class Model {
   // What Consul suffers, for simulations.
   /// A new leader: the TTL timers start anew, in full (6.2).
   void fail_over(Instant now);
+  /// All servers are restored from a snapshot: the lock-delays are in none, nor in the log.
+  void forget_lock_delays() { lock_delays_.clear(); }
   /// The tombstones are reaped before their time: indexes go back (4.3).
   void reap() { state_.reap(state_.index()); }
   /// As a check that fails, or an operator, would end it. No such session: nothing happens.

@@ -143,16 +143,16 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
   if (fact.kind == Kind::kWithdrawn && fact.attempt == 0) wording.level = Level::kDebug;
   if (!logs(wording.level)) return;
   const bool again = fact.kind == Kind::kFailed || fact.kind == Kind::kNotStarted;
+  const char* const took = again ? "again_in" : fact.kind == Kind::kLockDelay ? "left" : "took";
   log(wording.level, wording.message,
       {{"queue", queue},
        {"task", fact.key},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
        {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
        {text_name(fact.kind), fact.text},
-       {again ? "again_in" : "took",
-        fact.took > Duration::zero()
-            ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
-            : ""}});
+       {took, fact.took > Duration::zero()
+                  ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
+                  : ""}});
 }
 
 }  // namespace lictor::runtime

@@ -280,9 +280,14 @@ void QueueDriver::send(const Effect& effect) {
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
   lock_asked_ = effect;
   if (kept_session_ != effect.session) keep_lock(effect.session, 0);  // its reply may not be seen
-  const bool anew = effect.held_at == 0 && std::exchange(lock_answered_, false);
+  const bool anew = !core_.holds_lock() && std::exchange(lock_answered_, false);
   if (anew) lock_since_ = wall_now();
   dispatch(wire::encode(*binding_, effect, lock_since_), effect.request,
+           [effect](const http::Response& response) { return wire::decode(effect, response); });
+}
+
+void QueueDriver::carry_out(const core::ReleaseLock& effect) {
+  dispatch(wire::encode(*binding_, effect, wall_now()), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 

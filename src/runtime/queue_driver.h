@@ -80,6 +80,7 @@ class QueueDriver : public Task {
   template <class Effect>
   void send(const Effect& effect);
   void carry_out(const core::AcquireLock& effect);
+  void carry_out(const core::ReleaseLock& effect);
   void carry_out(core::Commit& commit);
   void carry_out(const core::CancelRequest& effect);
   void carry_out(const core::StartJob& effect);

@@ -31,12 +31,19 @@ struct Binding {
   std::chrono::seconds wait{55};
 };
 
+/// What the leader key holds while it is locked, and after it was released in order: the leader's
+/// value with its lock_delay. A key that is free and says nothing of a release was lost by its
+/// holder.
+[[nodiscard]] std::string held_value(const Binding&, WallTime since);
+[[nodiscard]] std::string released_value(const Binding&, WallTime at);
+
 [[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::DestroySession&);
-/// `at`, when it is asked for, is told in the value as "since".
+/// `at`: when it was asked for first; the value tells it as "since".
 [[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&, WallTime at);
-[[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&);
+/// `at`: now; the value tells it as "released".
+[[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);

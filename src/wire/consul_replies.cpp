@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/time_text.h"
 #include "core/mutant.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
@@ -194,6 +195,9 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
       event.answer = Answer::kLockDelay;
     } else if (what.starts_with("invalid session")) {
       event.answer = Answer::kSessionGone;
+    } else if (what.starts_with("failed index check") || what.starts_with("failed session check") ||
+               what.ends_with(" doesn't exist") || what.ends_with(" exists")) {
+      event.answer = Answer::kChanged;
     } else {
       event.answer = Answer::kRefused;
     }
@@ -214,7 +218,12 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   event.ok = event.found = true;
   event.session = entry->session;
   event.modify_index = entry->modify_index;
-  event.holder = field(parse_json(entry->value), "node");
+  const auto value = parse_json(entry->value);
+  event.holder = field(value, "node");
+  event.holder_lock_delay = parse_duration(field(value, "lock_delay"));
+  // An empty value is what versions that wrote no `released` left.
+  event.released =
+      entry->session.empty() && (entry->value.empty() || !field(value, "released").empty());
   if (event.holder.empty() && !entry->session.empty()) event.holder = "session " + entry->session;
   return event;
 }

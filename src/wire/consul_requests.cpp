@@ -46,7 +46,23 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
   return r;
 }
 
+// The leader's value, whose lock_delay and `member` a candidate goes by.
+std::string leader_value(const Binding& binding, std::string_view member, WallTime at) {
+  std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
+  value += R"(,"lock_delay":")" + format_duration(binding.lock_delay) + "\",\"";
+  value += member;
+  return value + "\":" + json_quoted(format_rfc3339(at)) + '}';
+}
+
 }  // namespace
+
+std::string held_value(const Binding& binding, WallTime since) {
+  return leader_value(binding, "since", since);
+}
+
+std::string released_value(const Binding& binding, WallTime at) {
+  return leader_value(binding, "released", at);
+}
 
 http::Request encode(const Binding& binding, const core::CreateSession&) {
   // Durations as text with a unit: bare numbers mean two things (CONSUL-FACTS.md 1.1).
@@ -73,23 +89,29 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   // As a transaction: ?acquire= answers a bare false both for a held lock and for the lock-delay,
   // and tells no ModifyIndex (2.2).
   Txn txn;
-  std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
-  value += ",\"since\":" + json_quoted(format_rfc3339(at)) + '}';
+  const std::string& key = binding.layout.leader_key;
   if (effect.held_at != 0) {
-    txn.verb("check-index", binding.layout.leader_key).index(effect.held_at);
-    txn.verb("check-session", binding.layout.leader_key).session(effect.session);
+    txn.verb("check-index", key).index(effect.held_at);
+    txn.verb("check-session", key).session(effect.session);
+  } else if (mutant(Mutant::kAcquireUnchecked)) {
+    // whatever has become of it since it was seen free
+  } else if (effect.free_at != 0) {
+    txn.verb("check-index", key).index(effect.free_at);
+  } else {
+    txn.verb("check-not-exists", key);
   }
-  txn.verb("lock", binding.layout.leader_key).session(effect.session).value(value);
+  txn.verb("lock", key).session(effect.session).value(held_value(binding, at));
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 
-http::Request encode(const Binding& binding, const core::ReleaseLock& effect) {
+http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
   Txn txn;
-  const bool unchecked = mutant(Mutant::kUnlockUnchecked) ||
-                         (mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
-  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key)
-      .index(effect.index);
-  txn.verb("unlock", binding.layout.leader_key).session(effect.session);
+  const bool unchecked =
+      mutant(Mutant::kUnlockUnchecked) || (mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
+  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key).index(effect.index);
+  txn.verb("unlock", binding.layout.leader_key)
+      .session(effect.session)
+      .value(released_value(binding, at));
   return request(binding, "PUT", "/v1/txn", std::move(txn).body());
 }
 

@@ -150,7 +150,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+  return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
 }
 
 LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {

@@ -61,6 +61,7 @@ class FakeStore {
   void overwrite_control() { write("PUT", "/v1/kv/control", "nonsense"); }
   void destroy(Instant now, const std::string& session);
 
+  void forget_lock_delay() { model_.forget_lock_delays(); }
   void fail_over(Instant now) { model_.fail_over(now); }
   void reap() { model_.reap(); }
   void expire_sessions(Instant now);

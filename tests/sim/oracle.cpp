@@ -100,6 +100,9 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   const std::string who = daemon.name + " starts " + task.key;
   on_alone(daemon, task);
   if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
+  if (terms_[&daemon].proof < daemon.stepped_at) {
+    cluster_.violation(who + " without a proof since its clock stepped");
+  }
   if (!stale_ && paused_since_ < terms_[&daemon].began) {
     cluster_.violation(who + " in a queue that was paused before it led");
   }
@@ -144,8 +147,9 @@ void Oracle::on_alone(const Daemon& starting, const Task& task) {
     cluster_.violation(who + " beyond its concurrency");
   }
   for (const auto& daemon : cluster_.daemons()) {
-    if (daemon.get() != &starting && !daemon->jobs.empty() &&
-        cluster_.now >= cluster_.unguarded_until) {
+    const bool runs = std::any_of(daemon->jobs.begin(), daemon->jobs.end(),
+                                  [](const auto& job) { return !job.second.stood_still; });
+    if (daemon.get() != &starting && runs && cluster_.now >= cluster_.unguarded_until) {
       cluster_.violation(who + " beside a job of " + daemon->name);
     }
   }

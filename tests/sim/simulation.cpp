@@ -217,6 +217,9 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
   if (strikes(Misfortune::kPause)) {
     cluster_.pause(daemon, between(100ms, chance(0.5) ? 3s : 50s));
   }
+  if (strikes(Misfortune::kStandStill)) {
+    cluster_.stand_still(daemon, between(100ms, chance(0.5) ? 3s : 50s));
+  }
   if (strikes(Misfortune::kOutage)) {
     const Instant until = cluster_.now + between(100ms, chance(0.5) ? 4s : 60s);
     const bool all = chance(0.3);
@@ -235,7 +238,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
   }
   if (strikes(Misfortune::kClockDays)) {
     const auto off = either_way(std::chrono::hours{48 + random_.next() % 200});
-    cluster_.step_clock(daemon, off - daemon.wall_offset);
+    cluster_.step_clock(daemon, off + daemon.wall_missed - daemon.wall_offset);
   }
 }
 
@@ -246,6 +249,7 @@ void Simulation::misfortune_of_store() {
     cluster_.store.fail_over(cluster_.now);
   }
   if (strikes(Misfortune::kReap)) cluster_.store.reap();
+  if (strikes(Misfortune::kForgetLockDelay)) cluster_.store.forget_lock_delay();
 }
 
 void Simulation::control(bool paused, const std::string& step_down) {
@@ -346,8 +350,8 @@ void Simulation::heal() {
   cluster_.store.most_bytes = std::numeric_limits<std::size_t>::max();
   control(false, "");
   for (const auto& daemon : cluster_.daemons()) {
-    daemon->paused_until = Instant::min();
-    cluster_.step_clock(*daemon, -daemon->wall_offset);
+    cluster_.pause(*daemon, Duration::zero());
+    cluster_.step_clock(*daemon, daemon->wall_missed - daemon->wall_offset);
     if (!daemon->queue) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;

@@ -54,6 +54,8 @@ namespace lictor::core::test {
   X(Nonsense, "records that are none", 0.05)                      \
   X(ClockStep, "clocks set by seconds", 0.03)                     \
   X(ClockDays, "clocks set by days", 0.02)                        \
+  X(StandStill, "hosts stopped with their clocks", 0.03)          \
+  X(ForgetLockDelay, "lock-delays forgotten", 0.05)               \
   X(Hang, "jobs that hang", 0.3)                                  \
   X(Fail, "jobs that fail", 0.2)                                  \
   X(Unstarted, "jobs that cannot be started", 0.1)

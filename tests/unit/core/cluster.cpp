@@ -136,26 +136,6 @@ void Cluster::start(Daemon& daemon) {
   tell(daemon, Started{daemon.remembered});
 }
 
-void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
-  if (by == std::chrono::milliseconds::zero()) return;
-  daemon.clock_stepped = true;
-  daemon.wall_offset += by;
-  if (daemon.queue) tell(daemon, WallClockRead{wall_of(daemon, now)});
-}
-
-Instant Cluster::local_time(const Daemon& daemon, Instant at) {
-  return at + (at - kStart) * daemon.drift / 10'000;
-}
-
-Instant Cluster::true_time(const Daemon& daemon, Instant local) {
-  if (local == Instant::max() || local == Instant::min() || daemon.drift == 0) return local;
-  const Duration since = local - kStart;
-  Instant at = kStart + since / (10'000 + daemon.drift) * 10'000;
-  while (local_time(daemon, at) < local)
-    at += std::max((local - local_time(daemon, at)), Duration{1});
-  return at;
-}
-
 Task& Cluster::make(const std::string& id) {
   Task& task = made_[id];
   task = {};
@@ -232,7 +212,8 @@ Instant Cluster::next_time() const {
       const Instant wanted = daemon->inbox.empty()
                                  ? true_time(*daemon, daemon->queue->next_deadline())
                                  : Instant::min();
-      next = std::min(next, std::max(wanted, daemon->paused_until));
+      const Instant next_step = daemon->is_standing ? daemon->paused_until : wanted;
+      next = std::min(next, std::max(next_step, daemon->paused_until));
     }
     for (const auto& [id, job] : daemon->jobs) {
       next = std::min({next, job.ends, job.dies, std::max(now, daemon->lease_until)});
@@ -253,7 +234,7 @@ void Cluster::work() {
     if (may_restart(*daemon) && now >= *daemon->restart_at) start(*daemon);
     if (!daemon->queue || now < daemon->paused_until) continue;
     const bool due = local_time(*daemon, now) >= daemon->queue->next_deadline();
-    if (!daemon->inbox.empty() || due) step(*daemon);
+    if (!daemon->inbox.empty() || due || daemon->is_standing) step(*daemon);
   }
 }
 
@@ -296,6 +277,11 @@ void Cluster::work_jobs() {
 }
 
 void Cluster::step(Daemon& daemon) {
+  if (daemon.is_standing) {
+    set_wall_right(daemon);
+    daemon.stepped_at = now;
+    daemon.inbox.insert(daemon.inbox.begin(), WallClockRead{wall_of(daemon, now)});
+  }
   Effects effects;
   const std::vector<Event> events = std::exchange(daemon.inbox, {});
   const Instant local = local_time(daemon, now);
@@ -359,7 +345,7 @@ void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
   const std::string& key = effect.task->key;
   for (const auto& other : daemons_) {
     for (const auto& [id, job] : other->jobs) {
-      if ((exclusive || job.task->key == key) && now >= unguarded_until) {
+      if ((exclusive || job.task->key == key) && now >= unguarded_until && !job.stood_still) {
         violation(daemon.name + " starts " + key + " while " + other->name + " runs " +
                   job.task->key);
       }

@@ -61,6 +61,7 @@ struct Job {
   Instant dies = Instant::max();  // because it was stopped
   JobPlan plan;
   bool told_to_stop = false;
+  bool stood_still = false;  // with its host, while the others' time went on
 };
 
 /// What a daemon's warden does when its daemon is dead: it gives the lock back.
@@ -90,6 +91,10 @@ struct Daemon {
   std::int64_t drift = 0;                   // of its monotonic clock, in 1/10,000
   std::chrono::milliseconds wall_offset{};  // of its wall clock
   bool clock_stepped = false;               // ever
+  Instant stepped_at = Instant::min();      // when it was last told so
+  Duration stood_still{};                   // its host, so that its clocks are late by that
+  bool is_standing = false;                 // its host, until paused_until
+  std::chrono::milliseconds wall_missed{};  // of that, what its wall clock has made up for
 
   std::vector<Event> inbox;
   std::set<RequestId> waiting;
@@ -112,6 +117,9 @@ class Cluster {
   void crash(Daemon& daemon);
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
   void pause(Daemon& daemon, Duration duration);
+  /// A hypervisor stops its host: daemon, warden and jobs, and the monotonic clock with them. When
+  /// they go on, the wall clock is set right.
+  void stand_still(Daemon& daemon, Duration duration);
   /// The wall clock of its host jumps.
   void step_clock(Daemon& daemon, std::chrono::milliseconds by);
   void tell(Daemon& daemon, Event event) { daemon.inbox.push_back(std::move(event)); }
@@ -188,6 +196,7 @@ class Cluster {
   void work();
   void work_jobs();
   void step(Daemon& daemon);
+  static void set_wall_right(Daemon& daemon);
   void carry_out(Daemon& daemon, const Effect& effect);
   template <class Request>
   void send(Daemon& daemon, const Request& request);

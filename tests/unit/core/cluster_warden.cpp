@@ -18,6 +18,11 @@ void Cluster::crash(Daemon& daemon) {
   daemon.waiting.clear();
   daemon.paused_until = Instant::min();
   std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
+  if (daemon.is_standing) {  // whatever ends it there ends its warden and its jobs, too
+    set_wall_right(daemon);
+    for (auto& [id, job] : daemon.jobs) job.dies = now;
+    return;
+  }
   // The warden ends what its daemon left behind.
   for (auto& [id, job] : daemon.jobs) {
     job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
@@ -28,6 +33,7 @@ void Cluster::crash(Daemon& daemon) {
 }
 
 void Cluster::pause(Daemon& daemon, Duration duration) {
+  if (daemon.is_standing) return;
   daemon.paused_until = now + duration;
   if (hang_timeout == Duration::zero() || duration <= hang_timeout) return;
   at(now + hang_timeout, [this, &daemon, incarnation = daemon.incarnation] {

@@ -58,7 +58,8 @@ void FakeStore::invalidate(Instant now, const std::string& session) {
   if (node.empty() || leader_.session != session) return;
   leader_.session.clear();
   leader_.modify_index = ++index_;
-  lock_delay_until_ = std::max(lock_delay_until_, now + node.mapped().lock_delay);
+  lock_delay_until_ =
+      std::max(lock_delay_until_, now + std::min(node.mapped().lock_delay, kMostLockDelay));
 }
 
 void FakeStore::fail_over(Instant now) {
@@ -88,16 +89,24 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
   if (effect.held_at != 0 &&
       (leader_.session != effect.session || leader_.modify_index != effect.held_at)) {
-    return {effect.request, Answer::kRefused, 0, "current modify index does not match"};
+    return {effect.request, Answer::kChanged, 0, "current modify index does not match"};
   }
   const std::string value = node + '#' + std::to_string(incarnation);
   if (leader_.session == effect.session) {
+    if (effect.held_at == 0 && !mutant(Mutant::kAcquireUnchecked)) {
+      return {effect.request, Answer::kChanged, 0, {}};
+    }
     if (std::exchange(leader_.value, value) != value) leader_.modify_index = ++index_;
     return {effect.request, Answer::kAcquired, leader_.modify_index, {}};
   }
-  if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
   if (now < lock_delay_until_) return {effect.request, Answer::kLockDelay, 0, {}};
-  leader_ = {true, effect.session, value, ++index_};
+  if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
+  const bool as_seen =
+      leader_.exists ? leader_.modify_index == effect.free_at : effect.free_at == 0;
+  if (!as_seen && !mutant(Mutant::kAcquireUnchecked)) {
+    return {effect.request, Answer::kChanged, 0, {}};
+  }
+  leader_ = {true, effect.session, value, ++index_, sessions_[effect.session].lock_delay};
   return {effect.request, Answer::kAcquired, index_, {}};
 }
 
@@ -108,6 +117,7 @@ UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
     return {effect.request, Outcome::kRejected};
   }
   leader_.session.clear();
+  leader_.value = leader_.value.substr(0, leader_.value.find('#'));
   leader_.modify_index = ++index_;
   return {effect.request, Outcome::kApplied};
 }
@@ -119,6 +129,8 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   reply.found = leader_.exists;
   reply.session = leader_.session;
   reply.holder = leader_.value.substr(0, leader_.value.find('#'));
+  reply.released = leader_.exists && leader_.session.empty() && reply.holder == leader_.value;
+  reply.holder_lock_delay = leader_.lock_delay;
   reply.modify_index = leader_.modify_index;
   reply.consul_index = leader_index();
   return effect.consistent ? reply : spoiled(std::move(reply), leader_reads_);
@@ -417,7 +429,8 @@ void FakeStore::remove(const std::string& key) {
 void FakeStore::remove_leader_key() { leader_ = {false, {}, {}, ++index_}; }
 
 void FakeStore::overwrite_leader_key() {
-  leader_.value = "a stranger";
+  leader_.value = "a stranger#";
+  leader_.lock_delay.reset();
   leader_.modify_index = ++index_;
 }
 

@@ -79,6 +79,8 @@ class FakeStore {
   void remove_control();
   void overwrite_control() { control_unreadable_ = true, control_ = {true, {}, {}, ++index_}; }
 
+  /// All of Consul's servers are restored from a snapshot, in which there is no lock-delay.
+  void forget_lock_delay() { lock_delay_until_ = Instant::min(); }
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
@@ -123,8 +125,9 @@ class FakeStore {
   struct Key {
     bool exists = false;
     std::string session;
-    std::string value;
+    std::string value;  // of the leader key: node#incarnation; node when it was released in order
     std::uint64_t modify_index = 0;
+    std::optional<Duration> lock_delay{};  // of the leader key: its holder's
   };
   void start_timer(Instant now, Session& session);
   void invalidate(Instant now, const std::string& session);

@@ -144,6 +144,17 @@ TEST_CASE("the lock") {
   CHECK(lost(R"(invalid session \"s\")") == Answer::kSessionGone);
   CHECK(lost("Permission denied") == Answer::kRefused);
   CHECK(lost("missing session") == Answer::kRefused);
+  for (const char* text :
+       {R"(failed index check for key \"lead\", current modify index 237 != 236)",
+        R"(failed to check index, key \"lead\" doesn't exist)", R"(key \"lead\" exists)",
+        R"(failed session check for key \"lead\", current session \"\" != \"s\")"}) {
+    CHECK(lost(text) == Answer::kChanged);
+  }
+  // Both are told; that another holds it says more.
+  const auto raced = decode(
+      effect, reply(409, errors(what(R"(failed index check for key \"lead\")") + ',' +
+                                what(R"(failed to lock key \"lead\", lock is already held)"))));
+  CHECK(raced.answer == Answer::kHeld);
   // A key's name is not the answer.
   CHECK(lost(R"(failed to lock key \"due to lock delay/lead\", lock is already held)") ==
         Answer::kHeld);

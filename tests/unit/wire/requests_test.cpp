@@ -47,21 +47,26 @@ TEST_CASE("a session names its owner, and its durations have units") {
   CHECK(text(encode(b, DestroySession{{}, "5e55-10"})) == "PUT /v1/session/destroy/5e55-10");
 }
 
-TEST_CASE("the lock is taken and released in a transaction, the release at one index only") {
+TEST_CASE("the lock is taken and released in a transaction, each at one index only") {
   const WallTime at{std::chrono::milliseconds{1'795'228'350'949}};
+  const std::string lock =
+      R"({"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55","Value":")" +
+      base64_encode(R"({"node":"a","lock_delay":"30s","since":"2026-11-21T02:32:30.949Z"})") +
+      R"("}}])";
   CHECK(text(encode(binding(), AcquireLock{{}, "5e55"}, at)) ==
-        R"(PUT /v1/txn [{"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
-        R"("Value":")" +
-            base64_encode(R"({"node":"a","since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-not-exists","Key":"l/q/leader"}},)" + lock);
+  CHECK(text(encode(binding(), AcquireLock{{}, "5e55", 0, 76}, at)) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":76}},)" + lock);
   CHECK(text(encode(binding(), AcquireLock{{}, "5e55", 77}, at)) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
-        R"({"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)"
-        R"({"KV":{"Verb":"lock","Key":"l/q/leader","Session":"5e55",)"
-        R"("Value":")" +
-            base64_encode(R"({"node":"a","since":"2026-11-21T02:32:30.949Z"})") + R"("}}])");
-  CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77})) ==
+        R"({"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)" +
+            lock);
+  CHECK(text(encode(binding(), ReleaseLock{{}, "5e55", 77}, at)) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader","Index":77}},)"
-        R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55"}}])");
+        R"({"KV":{"Verb":"unlock","Key":"l/q/leader","Session":"5e55","Value":")" +
+            base64_encode(
+                R"({"node":"a","lock_delay":"30s","released":"2026-11-21T02:32:30.949Z"})") +
+            R"("}}])");
 }
 
 TEST_CASE("reads say how consistent they are, and how long they wait") {

@@ -1,0 +1,357 @@
+#include "core/lock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/mutant.h"
+#include "core/retry_pauses.h"
+
+namespace lictor::core {
+namespace {
+
+// Answers to an attempt to acquire during Consul's lock-delay come from memory, without a raft
+// entry (CONSUL-FACTS.md 2.2), so asking ten times a second is cheap, and nothing else tells its
+// end.
+constexpr Duration kLockDelayPoll = 100ms;
+// One line of who writes to the leader key again and again.
+constexpr Duration kTellAgain = 1min;
+
+}  // namespace
+
+void Lock::campaign(Instant now, const std::string& session, Effects& out) {
+  session_ = session;
+  state_ = State::kWatching;
+  retry_at_ = acquire_at_ = Instant::max();
+  standoff_until_ = now + std::exchange(standoff_, Duration::zero());
+  watch(0, out);
+}
+
+void Lock::stop(Effects& out) {
+  cancel_requests(out);
+  state_ = State::kIdle;
+  retry_at_ = acquire_at_ = Instant::max();
+}
+
+void Lock::cancel_requests(Effects& out) {
+  for (RequestId* request : {&lock_, &unlock_, &read_, &watch_}) {
+    if (*request) out.emplace_back(CancelRequest{*request});
+    *request = {};
+  }
+  read_again_ = false;
+  read_at_ = Instant::max();
+}
+
+void Lock::watch(std::uint64_t index, Effects& out) {
+  // An index that went backwards (a restored snapshot, reaped tombstones) would never wake again.
+  if (index < watch_index_) index = 0;
+  watch_index_ = index;
+  watch_ = requests_.next();
+  out.emplace_back(ReadLeader{watch_, false, index});
+}
+
+void Lock::watch_after(Instant when) {
+  state_ = State::kWatching;
+  retry_at_ = when;
+}
+
+// `free_at`: the ModifyIndex at which it was seen free; 0: there was no key. `held_at`: the one at
+// which our session holds it already.
+void Lock::acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out) {
+  if (watch_) out.emplace_back(CancelRequest{std::exchange(watch_, {})});
+  state_ = State::kAcquiring;
+  retry_at_ = acquire_at_ = Instant::max();
+  lock_free_at_ = free_at;
+  lock_held_at_ = held_at;
+  request_lock(now, out);
+}
+
+void Lock::request_lock(Instant now, Effects& out) {
+  lock_ = requests_.next();
+  lock_sent_ = now;
+  out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_});
+}
+
+// Whoever writes to the leader key leaves the lock ours, and nobody knows then who leads. Only
+// what is ours at this index is written: acquired anew it might have been another's in between.
+void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
+  if (lock_ || mutant(Mutant::kIgnoreOverwrite)) return;
+  if (now < restore_from_) {
+    read_at_ = std::min(read_at_, restore_from_);
+    return;
+  }
+  restore_from_ = now + kRetry;  // a stranger who writes again and again is not kept pace with
+  lock_free_at_ = 0;
+  lock_held_at_ = held_at;
+  request_lock(now, out);
+}
+
+void Lock::unlock(Effects& out) {
+  unlock_ = requests_.next();
+  out.emplace_back(ReleaseLock{unlock_, session_, own_index_});
+}
+
+void Lock::release(Duration standoff, Effects& out) {
+  standoff_ = standoff;
+  cancel_requests(out);
+  state_ = State::kReleasing;
+  retry_at_ = Instant::max();
+  unlock(out);
+}
+
+void Lock::lose(Effects& out) {
+  cancel_requests(out);
+  state_ = State::kLost;
+  retry_at_ = Instant::max();
+}
+
+void Lock::prove(Instant now, Effects& out) {
+  if (read_) {
+    read_again_ = true;
+    return;
+  }
+  read_again_ = false;
+  read_ = requests_.next();
+  read_sent_ = now;
+  out.emplace_back(ReadLeader{read_, true, 0});
+}
+
+void Lock::prove_anew(Instant now, Effects& out) {
+  if (read_) out.emplace_back(CancelRequest{std::exchange(read_, {})});
+  prove(now, out);
+}
+
+void Lock::tell_waiting(Duration left, Effects& out) {
+  if (std::exchange(waiting_told_, true)) return;
+  out.emplace_back(Fact{Fact::Kind::kLockDelay, {}, 0, 0, {}, left});
+}
+
+Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
+  if (reply.request != lock_) return {};
+  lock_ = {};
+  if (held()) return on_value_restored(now, reply, out);
+  if (state_ != State::kAcquiring) return {};
+  using Answer = LockReplied::Answer;
+  if (reply.answer != Answer::kUnknown && reply.answer != Answer::kRefused) trouble_.over();
+  switch (reply.answer) {
+    case Answer::kAcquired:
+      return on_acquired(reply, out);
+    case Answer::kHeld:
+      free_index_ = 0;
+      waiting_told_ = false;
+      state_ = State::kWatching;
+      watch(0, out);
+      break;
+    case Answer::kLockDelay:
+      tell_waiting({}, out);
+      retry_at_ = now + kLockDelayPoll;
+      break;
+    case Answer::kChanged:
+      // What was seen was old, or somebody wrote to it since. A pause, or a watch that goes on
+      // showing what was would be asked as fast as it answers.
+      free_index_ = 0;
+      watch_after(now + kLockDelayPoll);
+      break;
+    case Answer::kSessionGone:
+      return {Change::kSessionGone, {}};
+    case Answer::kRefused:
+      out.emplace_back(
+          Fact{Fact::Kind::kDenied, {}, 0, 0, "acquiring the lock: " + reply.error, {}});
+      watch_after(now + kRefusedRetry);
+      break;
+    case Answer::kUnknown:
+      // It may be ours by now: the watch tells.
+      trouble_.tell("acquiring the lock", reply.error, out);
+      watch_after(now + kRetry);
+      break;
+  }
+  return {};
+}
+
+Lock::Verdict Lock::on_acquired(const LockReplied& reply, Effects& out) {
+  cancel_requests(out);
+  trouble_.over();
+  state_ = State::kHeld;
+  waiting_told_ = false;
+  own_index_ = reply.modify_index;
+  held_index_ = std::max(held_index_, own_index_);
+  free_index_ = 0;
+  retry_at_ = acquire_at_ = Instant::max();
+  other_holder_.clear();
+  watch(0, out);
+  return {Change::kAcquired, lock_sent_};
+}
+
+Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Effects& out) {
+  using Answer = LockReplied::Answer;
+  if (reply.answer == Answer::kAcquired) {
+    own_index_ = reply.modify_index;
+    held_index_ = std::max(held_index_, own_index_);
+    if (now >= restored_told_until_) {
+      restored_told_until_ = now + kTellAgain;
+      out.emplace_back(Fact{Fact::Kind::kLeaderRestored, {}, 0, 0, {}, {}});
+    }
+    prove(now, out);  // what was written to it meanwhile
+    return {Change::kNone, lock_sent_};
+  }
+  if (reply.answer == Answer::kRefused) restore_from_ = now + kRefusedRetry;
+  read_at_ = std::min(read_at_, restore_from_);
+  return {};
+}
+
+Lock::Verdict Lock::on(Instant now, const UnlockReplied& reply, Effects& out) {
+  if (reply.request != unlock_) return {};
+  unlock_ = {};
+  if (state_ != State::kReleasing) return {};
+  if (reply.outcome != Outcome::kApplied) {
+    // Unknown, or somebody wrote the key meanwhile, which leaves the lock ours: a read tells.
+    prove(now, out);
+    retry_at_ = now + kRetry;
+    return {};
+  }
+  state_ = State::kIdle;
+  return {Change::kReleased, {}};
+}
+
+Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
+  if (reply.request == read_) {
+    read_ = {};
+    return on_consistent_read(now, reply, out);
+  }
+  if (reply.request != watch_) return {};
+  watch_ = {};
+  if (!reply.ok) {
+    trouble_.tell("watching the leader key", reply.error, out);
+    retry_at_ = now + kRetry;
+  } else if (held()) {
+    on_watch_as_holder(now, reply, out);
+  } else {
+    on_watch_as_candidate(now, reply, out);
+  }
+  return {};
+}
+
+// The watch is a default read, which may be stale: what it shows is a reason to look, no more.
+// What is not newer than our own acquisition is old news.
+void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out) {
+  const bool as_left = reply.session == session_ && reply.modify_index <= own_index_;
+  if (!as_left && reply.consul_index >= own_index_) prove(now, out);
+  // A key that is gone makes a watch wake on every write near it (CONSUL-FACTS.md 4.2).
+  if (reply.found) {
+    watch(reply.consul_index, out);
+  } else {
+    retry_at_ = now + kRetry;
+  }
+}
+
+void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out) {
+  trouble_.over();
+  if (!reply.session.empty() && reply.session == session_) {
+    acquire(now, 0, reply.modify_index, out);
+  } else if (!reply.session.empty()) {
+    on_seen_held(now, reply, out);
+  } else if (reply.found) {
+    on_seen_free(now, reply, out);
+  } else if (now >= standoff_until_) {
+    acquire(now, 0, 0, out);
+  } else {
+    retry_at_ = std::min(now + kRetry, standoff_until_);
+  }
+}
+
+void Lock::on_seen_held(Instant now, const LeaderRead& reply, Effects& out) {
+  static_cast<void>(now);
+  held_index_ = std::max(held_index_, reply.modify_index);
+  // Held by another since we released it: it has been left to others.
+  if (reply.modify_index > own_index_) standoff_until_ = Instant::min();
+  // What is older than what we wait at may be stale; if it is not, the lock will not be acquired.
+  if (state_ != State::kWaiting || reply.modify_index > free_index_) {
+    state_ = State::kWatching;
+    acquire_at_ = Instant::max();
+    free_index_ = 0;
+    waiting_told_ = false;
+    if (other_holder_ != reply.holder || other_holder_.empty()) {
+      other_holder_ = reply.holder;
+      out.emplace_back(Fact{Fact::Kind::kCampaigning, {}, 0, 0, reply.holder, {}});
+    }
+  }
+  watch(reply.consul_index, out);
+}
+
+void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
+  if (state_ == State::kWaiting && reply.modify_index < free_index_) {  // stale, or found out later
+    watch(reply.consul_index, out);
+    return;
+  }
+  // Another index may mean another holder, whom nobody saw: the count begins anew.
+  if (std::exchange(free_index_, reply.modify_index) != reply.modify_index) freed_seen_ = now;
+  // A release that is older than a holder whom we have seen is not the release of that one.
+  const bool in_order =
+      (reply.released && reply.modify_index > held_index_) || mutant(Mutant::kTrustLockDelay);
+  const Duration lock_delay =
+      std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
+  const Instant free_from = in_order ? now : freed_seen_ + lock_delay;
+  acquire_at_ = std::max(free_from, standoff_until_);
+  if (now >= acquire_at_) return acquire(now, free_index_, 0, out);
+  state_ = State::kWaiting;
+  if (now < free_from) tell_waiting(free_from - now, out);
+  watch(reply.consul_index, out);
+}
+
+Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Effects& out) {
+  const bool again = std::exchange(read_again_, false);
+  const Instant sent_at = mutant(Mutant::kTrustFromReply) ? now : read_sent_;
+  const bool ours = reply.ok && reply.session == session_ && !session_.empty();
+  if (state_ == State::kHeld) {
+    if (!reply.ok) {
+      trouble_.tell("proving leadership", reply.error, out);
+      read_at_ = std::min(read_at_, now + kRetry);
+      return {};
+    }
+    if (!ours) {
+      lose(out);
+      return {Change::kLost, {}};
+    }
+    if (again) prove(now, out);
+    if (reply.modify_index > own_index_) restore_value(now, reply.modify_index, out);
+    return {Change::kNone, sent_at};
+  }
+  if (state_ != State::kReleasing || !reply.ok) return {};
+  if (ours) {
+    own_index_ = reply.modify_index;
+    unlock(out);
+    return {};
+  }
+  state_ = State::kIdle;
+  return {Change::kReleased, {}};
+}
+
+void Lock::on_time(Instant now, Effects& out) {
+  if (now >= read_at_) {
+    read_at_ = Instant::max();
+    prove(now, out);
+  }
+  if (state_ == State::kWaiting && now >= acquire_at_) return acquire(now, free_index_, 0, out);
+  if (now < retry_at_) return;
+  retry_at_ = Instant::max();
+  switch (state_) {
+    case State::kWatching:
+    case State::kWaiting:
+    case State::kHeld:
+      if (!watch_) watch(0, out);
+      break;
+    case State::kAcquiring:
+      request_lock(now, out);
+      break;
+    case State::kReleasing:
+      prove(now, out);
+      retry_at_ = now + kRetry;
+      break;
+    case State::kIdle:
+    case State::kLost:
+      break;
+  }
+}
+
+Instant Lock::next_deadline() const { return std::min({acquire_at_, read_at_, retry_at_}); }
+
+}  // namespace lictor::core

@@ -1,0 +1,127 @@
+#pragma once
+
+// The lock on the leader key: who holds it, and when we may take it.
+//
+//                                     acquired
+//   kIdle ---campaign---> kWatching -----------> kHeld ---release---> kReleasing ---> kIdle
+//                          |  ^   ^                |                  (reads whose it is until
+//         free, but not    |  |   | held,          | not ours          it is not ours)
+//         released in      v  |   | changed        v
+//         order         kWaiting  |              kLost ---campaign---> kWatching
+//                          |      |
+//         free, released,  v      |  lock-delay: ask again
+//         key absent -> kAcquiring
+//
+// Consul keeps a lock-delay in memory alone: servers that were restored from a snapshot know
+// nothing of it. So a candidate observes it, too. Who sees the key there, free and not released in
+// order waits for its holder's lock_delay, on its own clock, from when it saw it freed; whoever
+// held the lock has lost its trust by then. What is released in order, or was never there, is taken
+// at once.
+//
+// The watch may show what was. So the lock is acquired at the very ModifyIndex at which it was seen
+// free: nobody can have held it since.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+#include "core/store_trouble.h"
+
+namespace lictor::core {
+
+class Lock {
+ public:
+  enum class State { kIdle, kWatching, kWaiting, kAcquiring, kHeld, kReleasing, kLost };
+  enum class Change {
+    kNone,
+    kAcquired,
+    kLost,
+    kReleased,
+    kSessionGone,  // nothing can be acquired with it any more
+  };
+  struct Verdict {
+    Change change = Change::kNone;
+    std::optional<Instant> proof;  // the lock was ours, as an answer to what was sent then tells
+  };
+
+  Lock(const QueueOptions& options, Requests& requests, StoreTrouble& trouble)
+      : options_(options), requests_(requests), trouble_(trouble) {}
+
+  /// Acquires the lock with `session` when it may.
+  void campaign(Instant now, const std::string& session, Effects& out);
+  /// Waits for nothing any more. What is held is left to the end of its session.
+  void stop(Effects& out);
+  /// Gives it up. The next campaign leaves it to others for `standoff`, until one has taken it.
+  void release(Duration standoff, Effects& out);
+  /// Asks Consul whether it is ours.
+  void prove(Instant now, Effects& out);
+  /// The same, since what was asked before proves nothing any more.
+  void prove_anew(Instant now, Effects& out);
+  /// A write was refused, since it is not ours.
+  void lose(Effects& out);
+
+  Verdict on(Instant now, const LockReplied& reply, Effects& out);
+  Verdict on(Instant now, const UnlockReplied& reply, Effects& out);
+  Verdict on(Instant now, const LeaderRead& reply, Effects& out);
+  void on_time(Instant now, Effects& out);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool held() const { return state_ == State::kHeld; }
+  [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  void watch(std::uint64_t index, Effects& out);
+  void watch_after(Instant when);
+  void acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out);
+  void request_lock(Instant now, Effects& out);
+  void restore_value(Instant now, std::uint64_t held_at, Effects& out);
+  void unlock(Effects& out);
+  void cancel_requests(Effects& out);
+  void tell_waiting(Duration left, Effects& out);
+
+  void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
+  void on_seen_held(Instant now, const LeaderRead& reply, Effects& out);
+  void on_seen_free(Instant now, const LeaderRead& reply, Effects& out);
+  void on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out);
+  Verdict on_consistent_read(Instant now, const LeaderRead& reply, Effects& out);
+  Verdict on_acquired(const LockReplied& reply, Effects& out);
+  Verdict on_value_restored(Instant now, const LockReplied& reply, Effects& out);
+
+  const QueueOptions& options_;
+  Requests& requests_;
+  StoreTrouble& trouble_;
+
+  State state_ = State::kIdle;
+  std::string session_;
+  std::string other_holder_;
+  std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
+
+  // What the watch has shown. Zero: nothing.
+  std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder
+  std::uint64_t free_index_ = 0;  // the ModifyIndex without one
+  Instant freed_seen_{};          // when free_index_ was first seen
+
+  // Requests in flight; zero when none.
+  RequestId lock_, unlock_, read_, watch_;
+  Instant lock_sent_{}, read_sent_{};
+  std::uint64_t lock_free_at_ = 0, lock_held_at_ = 0;  // what lock_ asks for
+  bool read_again_ = false;  // something happened after the read in flight was sent
+  std::uint64_t watch_index_ = 0;
+
+  // Deadlines; Instant::max() when none.
+  Instant acquire_at_ = Instant::max();    // in kWaiting
+  Instant read_at_ = Instant::max();       // the leader key, whose value is to be restored
+  Instant retry_at_ = Instant::max();      // of whatever the state waits for
+  Instant restore_from_ = Instant::min();  // the leader key's value, not before this
+  Instant restored_told_until_ = Instant::min();
+  Instant standoff_until_ = Instant::min();
+  Duration standoff_{};
+  bool waiting_told_ = false;
+};
+
+}  // namespace lictor::core

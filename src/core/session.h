@@ -1,0 +1,80 @@
+#pragma once
+
+// The session that the lock is held with.
+//
+//   kNone ---start---> kOpening ---created---> kOpen ---close---> kClosing ---destroyed---> kClosed
+//     |                 ^    ^                 |  ^ |
+//     | start with a    |    +---- replace ----+--|-+
+//     | kept one        | replace                 | alive
+//     +-----------> kChecking --------------------+
+//                       ^                      |
+//                       +-------- check -------+
+//
+// A session that can't be destroyed in time is left to its TTL.
+
+#include <optional>
+#include <string>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+#include "core/store_trouble.h"
+
+namespace lictor::core {
+
+class Session {
+ public:
+  enum class Change {
+    kNone,
+    kOpened,   // it lives: campaign with it
+    kRenewed,  // which proves nothing about the lock
+    kGone,     // so a renewal says; a server that lags behind may say it of one that lives
+    kClosed,
+  };
+
+  Session(const QueueOptions& options, Requests& requests, StoreTrouble& trouble)
+      : options_(options), requests_(requests), trouble_(trouble) {}
+
+  /// `previous`: of an earlier daemon of this node; it is taken up if it still lives.
+  void start(Instant now, const std::optional<std::string>& previous, Effects& out);
+  /// Asks whether it lives; kOpened or kGone follows.
+  void check(Instant now, Effects& out);
+  /// It is gone: opens another.
+  void replace(Effects& out);
+  /// From `until` on nobody waits for its end any more.
+  void close_until(Instant until) { close_until_ = until; }
+  Change close(Effects& out);
+
+  Change on(Instant now, const SessionCreated& reply, Effects& out);
+  Change on(Instant now, const SessionRenewed& reply, Effects& out);
+  Change on(Instant now, const SessionDestroyed& reply, Effects& out);
+  Change on_time(Instant now, Effects& out);
+  /// Renews again shortly, since the last answer may be wrong.
+  void renew_soon(Instant now);
+
+  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] bool closed() const { return state_ == State::kClosed; }
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  enum class State { kNone, kChecking, kOpening, kOpen, kClosing, kClosed };
+
+  void open(Effects& out);
+  void renew(Instant now, Effects& out);
+  void destroy(Effects& out);
+  Change give_up(Effects& out);
+
+  const QueueOptions& options_;
+  Requests& requests_;
+  StoreTrouble& trouble_;
+  State state_ = State::kNone;
+  std::string id_;
+  RequestId create_, renew_, destroy_;  // in flight; zero when none
+  bool closing_ = false;                // destroy it as soon as its id is known
+  Instant renew_at_ = Instant::max();
+  Instant retry_at_ = Instant::max();  // of the creation or the destruction
+  Instant close_until_ = Instant::max();
+};
+
+}  // namespace lictor::core

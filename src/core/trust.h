@@ -1,0 +1,97 @@
+#pragma once
+
+// How long leadership may be trusted: arithmetic on instants, nothing else.
+//
+//            begin                        deadline
+//   kNone ----------> kTrusted -------------------------> kExpired
+//     ^   end            |   ^  proof sent after the step     |  |
+//     +---- (any)        |   +--------------------------------+  | proof
+//                        |   +-----------------------------------+
+//                clock   v   | proof sent after the step
+//                stepped kUnproven ---- deadline ---> kExpired
+//
+// A proof is a fenced write that was applied, or a ?consistent read of the leader key that shows
+// our session; a renewal's 200 proves nothing (CONSUL-FACTS.md 6.4). Trust is counted from when the
+// proof was sent, not from when its answer came: nobody else can acquire before then + lock_delay,
+// whatever becomes of the session.
+//
+// That holds on a clock that runs. When a hypervisor stops its guest, the guest's monotonic clock
+// may stand still while the others' time goes on; the wall clock is set right afterwards. So a step
+// of the wall clock against the monotonic one makes everything before it worthless as a proof: what
+// runs goes on until the deadline, and nothing is started before a proof that was sent after it.
+
+#include "core/options.h"
+
+namespace lictor::core {
+
+class Trust {
+ public:
+  enum class State { kNone, kTrusted, kUnproven, kExpired };
+
+  explicit Trust(const QueueOptions& options) : options_(options) {}
+
+  /// The lock was acquired by a request that was sent at `sent_at`.
+  void begin(Instant sent_at) {
+    count_from(sent_at);
+    state_ = sent_at < stepped_at_ ? State::kUnproven : State::kTrusted;
+  }
+
+  /// Takes a proof. False if the deadline stays where it is: the proof is no newer than the last,
+  /// is older than a step of the clock, or took longer than the span that it proves.
+  bool prove(Instant now, Instant sent_at) {
+    if (state_ == State::kNone || sent_at <= last_proof_ || sent_at < stepped_at_) return false;
+    count_from(sent_at);
+    if (now >= until_) return false;
+    state_ = State::kTrusted;
+    return true;
+  }
+
+  /// The wall clock was found to have stepped against the monotonic clock.
+  void clock_stepped(Instant now) {
+    stepped_at_ = now;
+    if (state_ == State::kTrusted) state_ = State::kUnproven;
+  }
+
+  /// Whether the deadline has just passed.
+  bool expire(Instant now) {
+    const bool runs = state_ == State::kTrusted || state_ == State::kUnproven;
+    if (!runs || now < until_) return false;
+    state_ = State::kExpired;
+    return true;
+  }
+
+  void end() {
+    state_ = State::kNone;
+    until_ = Instant::min();
+    proof_due_ = Instant::max();
+  }
+
+  /// The next proof is to be asked for at proof_due(); asked() puts it off until the one after.
+  void asked(Instant now) { proof_due_ = now + options_.proof_interval(); }
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool holds(Instant now) const { return state_ == State::kTrusted && now < until_; }
+  [[nodiscard]] Instant until() const { return until_; }
+  [[nodiscard]] Instant last_proof() const { return last_proof_; }
+  [[nodiscard]] Instant proof_due() const { return proof_due_; }
+  [[nodiscard]] Instant next_deadline() const {
+    const bool runs = state_ == State::kTrusted || state_ == State::kUnproven;
+    return runs ? std::min(until_, proof_due_) : proof_due_;
+  }
+
+ private:
+  void count_from(Instant sent_at) {
+    last_proof_ = sent_at;
+    until_ = sent_at + options_.lease_span();
+    proof_due_ = sent_at + options_.proof_interval();
+  }
+
+  const QueueOptions& options_;
+  State state_ = State::kNone;
+  Instant last_proof_ = Instant::min();
+  Instant until_ = Instant::min();
+  Instant proof_due_ = Instant::max();
+  Instant stepped_at_ = Instant::min();
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,276 @@
+// Locks that were freed out of order, clocks that stood still, standing back after a step-down.
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+#include "core/trust.h"
+#include "two.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+bool proves(const Effect& effect) {
+  const auto* read = std::get_if<ReadLeader>(&effect);
+  return read != nullptr && read->consistent;
+}
+
+// `daemon` is cut off until its session has ended, and Consul forgets its lock-delay.
+void lose_lock(Two& two, Daemon& daemon) {
+  two.cut_off = &daemon;
+  REQUIRE(two.cluster.run_until([&] { return two.cluster.store.leader_session().empty(); }, 1min));
+  two.cluster.store.forget_lock_delay();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a candidate waits for the holder's lock_delay itself, also where Consul forgot it") {
+  Two two;
+  two.cluster.stopping = [](Duration grace) { return grace; };
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  lose_lock(two, two.a);
+  const Duration gap = two.until_leader(*two.b);
+  CHECK(gap >= 30s);
+  CHECK(gap < 30s + 100ms);
+  CHECK(count(*two.b, Fact::Kind::kLockDelay) == 1);
+  const auto facts = all<Fact>(*two.b);
+  const auto waits = std::find_if(facts.begin(), facts.end(),
+                                  [](const Fact& f) { return f.kind == Fact::Kind::kLockDelay; });
+  REQUIRE(waits != facts.end());
+  CHECK(waits->took == 30s);
+  two.cluster.run_for(1s);
+  CHECK(two.cluster.job("tasks/1") != nullptr);  // and no job of a beside it: see ~Two()
+}
+
+TEST_CASE("the lock_delay that counts is the holder's, and 60 s where it asked for more") {
+  for (const auto& [asked, waited] : {std::pair{20s, 20s}, std::pair{120s, 60s}}) {
+    QueueOptions options = options_of("a");
+    options.lock_delay = asked;
+    Two two{options};
+    QueueOptions others = options_of("c");
+    others.lock_delay = 45s;
+    Daemon& c = two.cluster.add(others);
+    two.cluster.crash(*two.b);
+    two.cluster.run_for(1s);
+    lose_lock(two, two.a);
+    const Instant freed = two.cluster.now;
+    REQUIRE(two.cluster.run_until([&] { return c.queue->holds_lock(); }, 5min));
+    CHECK(two.cluster.now - freed >= waited);
+    CHECK(two.cluster.now - freed < waited + 100ms);
+  }
+}
+
+TEST_CASE("a candidate that comes when the lock is free counts from then") {
+  Two two;
+  two.cluster.crash(*two.b);
+  lose_lock(two, two.a);
+  two.cluster.run_for(25s);
+  Daemon& c = two.cluster.add(options_of("c"));
+  CHECK(two.until_leader(c) >= 30s);
+}
+
+TEST_CASE("who writes to a freed leader key has the wait begin anew: another may have held it") {
+  Two two;
+  lose_lock(two, two.a);
+  two.cluster.run_for(20s);
+  two.cluster.store.overwrite_leader_key();
+  const Duration gap = two.until_leader(*two.b);
+  CHECK(gap >= 30s);
+  CHECK(gap < 31s);
+}
+
+TEST_CASE("a lock that was seen with the next holder needs no wait when that one releases it") {
+  Two two;
+  Daemon& c = two.cluster.add(options_of("c"));
+  two.cluster.run_for(1s);
+  lose_lock(two, two.a);
+  REQUIRE(two.cluster.run_until(
+      [&] { return two.cluster.leader() == two.b || two.cluster.leader() == &c; }, 1min));
+  Daemon& second = *two.cluster.leader();
+  Daemon& third = &second == &c ? *two.b : c;
+  two.cluster.run_for(1s);
+  two.cluster.tell(second, StopRequested{});
+  CHECK(two.until_leader(third) < 100ms);
+}
+
+TEST_CASE("a release that is older than the holder who was seen is not the release of that one") {
+  Two two;
+  two.cluster.store.control(false, "please");
+  REQUIRE(two.until_leader(*two.b) < 1s);
+  two.cluster.run_for(1s);
+  // A server that lags shows a, who waits, the release by a itself.
+  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  old.session.clear();
+  old.released = true;
+  old.modify_index -= 1;
+  old.consul_index -= 1;
+  const ReadLeader watch = [&] {
+    for (auto it = two.a.log.rbegin(); it != two.a.log.rend(); ++it) {
+      if (const auto* read = std::get_if<ReadLeader>(&it->effect)) return *read;
+    }
+    return ReadLeader{};
+  }();
+  old.request = watch.request;
+  two.a.waiting.erase(watch.request);
+  const std::size_t before = all<AcquireLock>(two.a).size();
+  two.cluster.tell(two.a, old);
+  two.cluster.run_for(1min);
+  CHECK(all<AcquireLock>(two.a).size() == before);
+  CHECK(two.cluster.leader() == two.b);
+}
+
+TEST_CASE("the lock is acquired as it was seen only: what was written meanwhile is looked at") {
+  Two two;
+  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+    Fault f;
+    if (&daemon == two.b && std::holds_alternative<AcquireLock>(e)) f.out = 500ms;
+    return f;
+  };
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(100ms);
+  REQUIRE(two.cluster.store.leader_session().empty());
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.run_for(20s);
+  CHECK(two.cluster.leader() == nullptr);  // nobody knows who wrote that
+  CHECK(two.until_leader(*two.b) < 12s);
+}
+
+TEST_CASE("a step of the clock costs one consistent read, and no job that runs") {
+  for (const auto step : {5s, -5s, 100'000s}) {
+    QueueOptions options = options_of("a");
+    options.concurrency = 2;
+    Alone alone{options};
+    alone.cluster.exclusive = false;
+    alone.cluster.put("1");
+    alone.cluster.run_for(1s);
+    REQUIRE(alone.cluster.running() == 1);
+    const std::size_t before = alone.daemon.log.size();
+    alone.cluster.step_clock(alone.daemon, step);
+    alone.cluster.put("2");
+    alone.cluster.run_for(10ms);
+    CHECK(alone.cluster.running() == 2);
+    const auto reads = std::count_if(alone.daemon.log.begin() + static_cast<std::ptrdiff_t>(before),
+                                     alone.daemon.log.end(),
+                                     [](const auto& logged) { return proves(logged.effect); });
+    CHECK(reads == 1);
+    CHECK(all<StopJob>(alone.daemon).empty());
+    CHECK(count(alone.daemon, Fact::Kind::kLeaseExpired) == 0);
+  }
+}
+
+TEST_CASE("after a step of the clock nothing starts without a new proof, until the deadline") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 2;
+  Alone alone{options};
+  alone.cluster.exclusive = false;
+  alone.cluster.put("1");
+  alone.cluster.run_for(1s);
+  bool cut = true;
+  alone.cluster.fault = [&](const Daemon&, const Effect& e) {
+    Fault f;
+    f.lose_request = cut && proves(e);
+    return f;
+  };
+  alone.cluster.step_clock(alone.daemon, 5s);
+  alone.cluster.put("2");
+  alone.cluster.run_for(15s);
+  CHECK(alone.cluster.running() == 1);
+  CHECK(all<StopJob>(alone.daemon).empty());
+  CHECK(alone.daemon.queue->leading(alone.cluster.now));  // as others see it
+  cut = false;
+  alone.cluster.run_for(4s);
+  CHECK(alone.cluster.running() == 2);
+  cut = true;
+  alone.cluster.step_clock(alone.daemon, 5s);
+  alone.cluster.run_for(30s);
+  CHECK(count(alone.daemon, Fact::Kind::kLeaseExpired) == 1);
+  CHECK(all<StopJob>(alone.daemon).size() == 2);
+}
+
+TEST_CASE("a host that stood still with its clock starts nothing before it knows that it leads") {
+  QueueOptions options = options_of("a");
+  options.prefetch = 1;
+  Two two{options};
+  two.cluster.exclusive = false;
+  two.cluster.put("1");
+  two.cluster.put("2");
+  two.cluster.run_for(1s);
+  REQUIRE(two.cluster.running() == 1);
+  two.cluster.end_job(two.a, "tasks/1");  // so that a's next step starts "2", which it has claimed
+  two.cluster.stand_still(two.a, 5min);
+  REQUIRE(two.cluster.run_until([&] { return two.b->queue->holds_lock(); }, 2min));
+  two.cluster.run_for(5min);
+  CHECK(count(two.a, Fact::Kind::kStarted) == 1);
+  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
+  CHECK(two.cluster.leader() == two.b);
+}
+
+TEST_CASE("trust ends with its span, and begins anew with what was sent since the clock stepped") {
+  const QueueOptions options = options_of("a");
+  const Duration span = options.lease_span();
+  Trust trust{options};
+  CHECK_FALSE(trust.prove(kStart, kStart));
+  trust.begin(kStart);
+  CHECK(trust.holds(kStart + span - 1ns));
+  CHECK_FALSE(trust.holds(kStart + span));
+  CHECK(trust.prove(kStart + 2s, kStart + 1s));
+  CHECK_FALSE(trust.prove(kStart + 3s, kStart + 1s));
+  CHECK(trust.until() == kStart + 1s + span);
+
+  trust.clock_stepped(kStart + 5s);
+  CHECK_FALSE(trust.holds(kStart + 5s));
+  CHECK(trust.until() == kStart + 1s + span);
+  CHECK_FALSE(trust.prove(kStart + 6s, kStart + 4s));
+  CHECK(trust.until() == kStart + 1s + span);
+  CHECK_FALSE(trust.expire(kStart + span));
+  CHECK(trust.prove(kStart + 6s, kStart + 5s));
+  CHECK(trust.holds(kStart + 6s));
+
+  trust.clock_stepped(kStart + 7s);
+  CHECK(trust.expire(kStart + 5s + span));
+  CHECK_FALSE(trust.expire(kStart + 6s + span));
+  CHECK(trust.state() == Trust::State::kExpired);
+  CHECK_FALSE(trust.prove(kStart + 2 * span, kStart + 8s));  // it took too long
+  CHECK(trust.prove(kStart + 2 * span, kStart + 2 * span - 1s));
+  CHECK(trust.state() == Trust::State::kTrusted);
+
+  trust.clock_stepped(kStart + 3 * span);
+  trust.begin(kStart + 3 * span - 1s);  // asked for before the step, and answered after it
+  CHECK(trust.state() == Trust::State::kUnproven);
+}
+
+TEST_CASE("who stepped down leads again at once when the one after is gone") {
+  Two two;
+  two.cluster.store.control(false, "please");
+  CHECK(two.until_leader(*two.b) < 1s);
+  two.cluster.run_for(1s);
+  two.cluster.tell(*two.b, StopRequested{});
+  CHECK(two.until_leader(two.a) < 1s);
+}
+
+TEST_CASE("who stepped down is not taken in by an old holder, and stands back") {
+  Two two;
+  two.cluster.crash(*two.b);
+  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  old.session = "s0";
+  old.holder = "z";
+  old.modify_index -= 1;
+  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    const auto* read = std::get_if<ReadLeader>(&e);
+    if (&daemon != &two.a || read == nullptr || count(two.a, Fact::Kind::kSteppedDown) == 0) return;
+    old.request = read->request;
+    two.cluster.tell(two.a, old);
+    two.cluster.on_effect = nullptr;
+  };
+  two.cluster.store.control(false, "please");
+  two.cluster.run_for(9s);
+  CHECK(two.cluster.leader() == nullptr);
+  CHECK(two.until_leader(two.a) < 2s);
+}
+
+TEST_SUITE_END();
