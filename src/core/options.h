@@ -145,7 +145,9 @@ struct QueueOptions {
   }
 
   /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span().
-  [[nodiscard]] Duration lease_span() const { return lock_delay - kill_grace - margin; }
+  [[nodiscard]] Duration lease_span() const {
+    return std::min(lock_delay, kMostLockDelay) - kill_grace - margin;
+  }
   /// A few proofs within the span, so that one or two may be lost.
   [[nodiscard]] Duration proof_interval() const { return lease_span() / 4; }
 };

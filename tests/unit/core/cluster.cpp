@@ -148,7 +148,8 @@ Task& Cluster::make(const std::string& id) {
 
 Daemon* Cluster::leader() {
   for (const auto& daemon : daemons_) {
-    if (daemon->queue && daemon->queue->leading(local_time(*daemon, now))) return daemon.get();
+    if (!daemon->queue || daemon->is_standing) continue;
+    if (daemon->queue->leading(local_time(*daemon, now))) return daemon.get();
   }
   return nullptr;
 }

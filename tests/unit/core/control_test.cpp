@@ -85,7 +85,8 @@ TEST_CASE("a step-down is for who leads when it is asked for, and for nobody lat
   two.cluster.store.control(false, "first");
   two.until_leader(*two.b);
   two.cluster.run_for(500ms);
-  CHECK(two.a.waiting.size() == 1);  // it watches; what it asked as a leader is not left behind
+  CHECK(two.a.waiting.size() ==
+        1);  // the watch of the leader key; nothing that it asked as a leader
   two.cluster.run_for(15s);
   two.cluster.store.control(false, "second");
   two.until_leader(two.a);

@@ -266,7 +266,7 @@ TEST_CASE("replies that nobody waits for change nothing") {
   const std::size_t before = a.daemon.log.size();
   const RequestId none{1'000'000};
   a.cluster.tell(a.daemon, Committed{none, Outcome::kRejected, 0, {}, {}});
-  a.cluster.tell(a.daemon, LeaderRead{none, true, true, "another", "b", 99, 99, {}});
+  a.cluster.tell(a.daemon, LeaderRead{none, true, true, "another", "b", false, {}, 99, 99, {}});
   a.cluster.tell(a.daemon, SessionRenewed{none, SessionRenewed::Answer::kGone, {}});
   a.cluster.tell(a.daemon, TasksListed{none, true, false, true, true, {}, {}, 0, 999, {}, {}});
   a.cluster.tell(a.daemon, TasksFetched{none, true, {}, {"tasks/1"}, {}});
