@@ -250,13 +250,14 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
       judge(now, std::move(node.mapped()), nullptr, result);
     }
   }
-  set_unanswered_aside(now, out);
+  // A transaction that reads fails for what is missing, and tells nothing of the rest then.
+  if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
   resolve(out);
   return result;
 }
 
-// A key that the answer neither shows nor calls missing would be asked for without end, while
-// nothing is claimed.
+// Keys that an answer neither shows nor calls missing, though it tells of no other, would be asked
+// for without end, while nothing is claimed.
 void Commits::set_unanswered_aside(Instant now, Effects& out) {
   for (const std::string& key : reading_) {
     auto node = doubtful_.extract(key);

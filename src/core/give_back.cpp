@@ -1,14 +1,13 @@
 #include "core/give_back.h"
 
 #include "base/assert.h"
-#include "core/mutant.h"
 
 namespace lictor::core {
 
 Effect GiveBack::ask(RequestId id) const {
   switch (step_) {
     case Step::kUnlock:
-      return ReleaseLock{id, session_, mutant(Mutant::kGiveBackUnchecked) ? 0 : index_};
+      return ReleaseLock{id, session_, index_};
     case Step::kRead:
       return ReadLeader{id, true, 0};
     case Step::kDestroy:

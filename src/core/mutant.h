@@ -42,8 +42,6 @@ namespace lictor::core {
   X(WritesOutside, "what a job writes is written although its finish is refused")        \
   X(UnlockUnchecked, "the lock is released without check-index")                         \
   X(GiveBackWithJobs, "a dead daemon's lock is given back while a job of it lives")      \
-  X(GiveBackUnchecked, "a dead daemon's lock is given back without check-index")         \
-  X(AcquireUnchecked, "the lock is acquired whatever became of it since it was seen")    \
   X(TrustLockDelay, "a lock that was freed is acquired as soon as Consul lets it")       \
   X(IgnoreClockStep, "a clock that stood still takes nothing from the lease")
 

@@ -93,8 +93,6 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   if (effect.held_at != 0) {
     txn.verb("check-index", key).index(effect.held_at);
     txn.verb("check-session", key).session(effect.session);
-  } else if (mutant(Mutant::kAcquireUnchecked)) {
-    // whatever has become of it since it was seen free
   } else if (effect.free_at != 0) {
     txn.verb("check-index", key).index(effect.free_at);
   } else {
@@ -106,8 +104,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
   Txn txn;
-  const bool unchecked =
-      mutant(Mutant::kUnlockUnchecked) || (mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
+  const bool unchecked = mutant(Mutant::kUnlockUnchecked);
   txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key).index(effect.index);
   txn.verb("unlock", binding.layout.leader_key)
       .session(effect.session)

@@ -93,7 +93,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
   }
   const std::string value = node + '#' + std::to_string(incarnation);
   if (leader_.session == effect.session) {
-    if (effect.held_at == 0 && !mutant(Mutant::kAcquireUnchecked)) {
+    if (effect.held_at == 0) {
       return {effect.request, Answer::kChanged, 0, {}};
     }
     if (std::exchange(leader_.value, value) != value) leader_.modify_index = ++index_;
@@ -103,7 +103,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
   if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
   const bool as_seen =
       leader_.exists ? leader_.modify_index == effect.free_at : effect.free_at == 0;
-  if (!as_seen && !mutant(Mutant::kAcquireUnchecked)) {
+  if (!as_seen) {
     return {effect.request, Answer::kChanged, 0, {}};
   }
   leader_ = {true, effect.session, value, ++index_, sessions_[effect.session].lock_delay};
@@ -111,8 +111,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  const bool checked = !mutant(Mutant::kUnlockUnchecked) &&
-                       !(mutant(Mutant::kGiveBackUnchecked) && effect.index == 0);
+  const bool checked = !mutant(Mutant::kUnlockUnchecked);
   if (leader_.session != effect.session || (checked && leader_.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
   }
