@@ -114,7 +114,8 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
   if (view.state == TaskState::kTooLarge && view.error.empty()) {
-    view.error = std::to_string(size) + " bytes are too large to be claimed: a transaction holds " +
+    view.error = std::to_string(size) +
+                 " bytes are too large to be claimed: a transaction holds records of up to " +
                  std::to_string(most);
   }
   return view;
