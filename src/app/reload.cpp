@@ -37,7 +37,6 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   note("node", running.node == next.node);
   note("root", running.root == next.root);
   note("state_dir", running.state_dir == next.state_dir);
-  note("hang_timeout", running.hang_timeout == next.hang_timeout);
   note("log.format", running.log.format == next.log.format);
   note("consul", running.consul.options == next.consul.options &&
                      running.consul.register_service == next.consul.register_service);
@@ -54,6 +53,8 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
     }
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
+  // Last: where it is not set it follows from session_ttl, which is told first.
+  note("hang_timeout", running.hang_timeout == next.hang_timeout);
   return changed;
 }
 
