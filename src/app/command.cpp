@@ -175,15 +175,16 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
     if (!invocation.queue || *invocation.queue == queue.options.queue) {
-      options.queues.push_back(
-          {queue.options.queue, layout_of(queue), queue.options, queue.session_checks});
+      options.queues.push_back({queue.options.queue, layout_of(queue), queue.options,
+                                queue.session_checks, config->hang_timeout});
     }
   }
   if (options.queues.empty()) {
     auto target = target_of(*config, invocation.queue);
     if (!target) return tl::unexpected(std::move(target.error()));
     const QueueConfig& like = config->queues.front();
-    options.queues.push_back({target->queue, target->layout, like.options, like.session_checks});
+    options.queues.push_back(
+        {target->queue, target->layout, like.options, like.session_checks, config->hang_timeout});
   }
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));

@@ -79,7 +79,8 @@ class QueueCheck {
   void run() {
     if (!check_rights()) return;
     check_session_right();
-    report_.ok(name("takeover"), takeover_text(queue_.options, queue_.session_checks));
+    report_.ok(name("takeover"),
+               takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
     const client::Leader leader = check_leader();
     check_pause();
     check_tasks(leader);
@@ -365,20 +366,28 @@ void check_queue(Store& store, const CheckOptions::Queue& queue, const std::stri
 }
 
 std::string takeover_text(const core::QueueOptions& options,
-                          const std::vector<std::string>& session_checks) {
+                          const std::vector<std::string>& session_checks, Duration hang_timeout) {
   // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
   // 1.8 takes two, CONSUL-FACTS.md 1.2), which was up to renew_interval ago. Then the lock-delay.
   const Duration least = std::chrono::floor<std::chrono::seconds>(
       options.session_ttl - options.renew_interval + options.lock_delay);
   const Duration most = 2 * options.session_ttl + options.lock_delay;
-  std::string text = "when the leader dies, another takes over within " + format_duration(least) +
-                     " to " + format_duration(most) + " (session_ttl " +
-                     format_duration(options.session_ttl) + ", lock_delay " +
-                     format_duration(options.lock_delay) + ")";
+  std::string text =
+      "another daemon takes over after a clean stop at once; when the leader's daemon dies, within "
+      "1s of the end of its jobs, which have " +
+      format_duration(options.kill_grace) + " (kill_grace) for it; when it hangs, ";
+  if (hang_timeout > Duration::zero()) {
+    text += "that much after " + format_duration(hang_timeout) + " (hang_timeout)";
+  } else {
+    text += "as when its host is lost, since hang_timeout is 0s";
+  }
+  text += "; when its host dies or is cut off, within " + format_duration(least) + " to " +
+          format_duration(most) + " (session_ttl " + format_duration(options.session_ttl) +
+          ", lock_delay " + format_duration(options.lock_delay) + ")";
   const bool serf =
       std::find(session_checks.begin(), session_checks.end(), "serfHealth") != session_checks.end();
-  if (serf) text += "; when its host dies, from " + format_duration(options.lock_delay) + " on";
-  return text + "; after a clean stop, at once";
+  if (serf) text += ", or from " + format_duration(options.lock_delay) + " on if Consul notices";
+  return text;
 }
 
 }  // namespace lictor::cli

@@ -45,8 +45,10 @@ class Report {
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report);
 
-/// What happens to the queue when its leader dies, in one line.
+/// How soon another daemon leads the queue when its leader dies, hangs, or loses its host, in one
+/// line.
 [[nodiscard]] std::string takeover_text(const core::QueueOptions& options,
-                                        const std::vector<std::string>& session_checks);
+                                        const std::vector<std::string>& session_checks,
+                                        Duration hang_timeout);
 
 }  // namespace lictor::cli

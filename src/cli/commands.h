@@ -131,6 +131,7 @@ struct CheckOptions {
     wire::Layout layout;
     core::QueueOptions options;
     std::vector<std::string> session_checks;
+    Duration hang_timeout{};  ///< of the daemon; zero: switched off
   };
   std::string file;                   ///< of the configuration; empty: there is none
   std::vector<std::string> warnings;  ///< of the configuration

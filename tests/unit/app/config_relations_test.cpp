@@ -93,6 +93,30 @@ TEST_CASE("the margin is 2% of the lock-delay, at least a second") {
   CHECK(margin_for(100s) == 2s);
 }
 
+TEST_CASE("hang_timeout is a third of the shortest session_ttl, and less than each lease") {
+  const auto loaded = [](const std::string& settings, const std::string& top = "") {
+    const auto config = parse_config("{" + top + queue_text(settings).substr(1), "lictor.json",
+                                     request_for(Mode::kDaemon));
+    REQUIRE_MESSAGE(config.has_value(), config.error().message);
+    return config->hang_timeout;
+  };
+  CHECK(loaded("") == 5s);
+  CHECK(loaded("\"session_ttl\": \"24s\"") == 8s);
+  CHECK(loaded("\"session_ttl\": \"10m\"") == 12s);  // half of the lease of 24s
+  CHECK(loaded("", "\"hang_timeout\": \"0s\",") == 0s);
+  CHECK(loaded("", "\"hang_timeout\": \"20s\",") == 20s);
+
+  const auto refused = [](const std::string& value) {
+    return error_of("{\"hang_timeout\": \"" + value + "\"," + queue_text("").substr(1));
+  };
+  CHECK(refused("24s") ==
+        "lictor.json:1: hang_timeout 24s is not less than the lease of queue default (24s: "
+        "lock_delay less kill_grace and margin), at whose end its jobs are ended anyway; lower "
+        "hang_timeout, or set it to 0s to switch it off");
+  CHECK(refused("500ms").find("hang_timeout 500ms is less than 1s, which a daemon") !=
+        std::string::npos);
+}
+
 TEST_CASE("what runs at once must fit into max_unacked") {
   CHECK(
       error_of(queue_text("\"concurrency\": 4,\n\"max_unacked\": 5, \"prefetch\": 2")) ==

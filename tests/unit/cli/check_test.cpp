@@ -137,10 +137,14 @@ TEST_CASE("tasks that nothing runs, due or not, are told by their types") {
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {
-  const std::string text = takeover_text({}, {"serfHealth"});
-  CHECK(contains(text, "within 40s to 1m"));
-  CHECK(contains(text, "when its host dies, from 30s on"));
-  CHECK_FALSE(contains(takeover_text({}, {}), "host"));
+  using namespace std::chrono_literals;
+  const std::string text = takeover_text({}, {"serfHealth"}, 5s);
+  CHECK(contains(text, "dies, within 1s of the end of its jobs, which have 5s (kill_grace)"));
+  CHECK(contains(text, "when it hangs, that much after 5s (hang_timeout)"));
+  CHECK(contains(text, "cut off, within 40s to 1m"));
+  CHECK(contains(text, ", or from 30s on if Consul notices"));
+  CHECK_FALSE(contains(takeover_text({}, {}, 5s), "notices"));
+  CHECK(contains(takeover_text({}, {}, 0s), "as when its host is lost, since hang_timeout is 0s"));
 }
 
 }  // namespace
