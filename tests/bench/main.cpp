@@ -26,6 +26,8 @@ constexpr std::array kParts{
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
     Part{"due", measure_due, "many tasks due at one instant"},
+    Part{"takeover", measure_takeover,
+         "the leader killed, or hung, until its job starts elsewhere"},
     Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
@@ -63,6 +65,8 @@ Sizes quick() {
   sizes.picked_up = 100;
   sizes.programs = 1'000;
   sizes.due = 5'000;
+  sizes.killed = 20;
+  sizes.hung = 2;
   sizes.backlog = 20'000;
   sizes.backlog_picked_up = 30;
   sizes.idle = 3s;
@@ -79,6 +83,8 @@ Sizes smoke() {
   sizes.drained_singly = 30;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
+  sizes.killed = 2;
+  sizes.hung = 1;
   sizes.preload = {1s};
   sizes.backlog = 500;
   sizes.idle = 100ms;

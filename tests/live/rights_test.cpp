@@ -53,6 +53,33 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(operator_kv.sessions(daemon.session_name()).empty());
 }
 
+TEST_CASE("the lock of a daemon that was killed is given back with the token of its file") {
+  GuardedConsul guarded;
+  World world{guarded.agent, "lictor/"};
+  const std::string token_file = world.folder.file("token");
+  const GuardedConsul::Token first =
+      guarded.make_token(guarded.make_policy("first", policy_text("daemon", guarded.agent.node())));
+  write_secret(token_file, first.secret);
+  DaemonSettings settings = world.settings("a");
+  settings.token_file = token_file;
+  LictorDaemon daemon{settings};
+  const auto holder = [&] {
+    const auto entry = guarded.kv.get(world.leader_key());
+    return entry ? entry->session : "";
+  };
+  REQUIRE(eventually([&] { return !holder().empty(); }));
+  // It is read when it is needed, not when the warden was forked.
+  const std::string second = guarded.make_token_of("daemon");
+  write_secret(token_file, second);
+  guarded.remove(first);
+  daemon.kill();
+  CHECK(eventually([&] { return guarded.kv.sessions(daemon.session_name()).empty(); }));
+  CHECK(holder().empty());
+  CHECK(daemon.logged("gave back the lock of default"));
+  CHECK_FALSE(daemon.logged(first.secret));
+  CHECK_FALSE(daemon.logged(second));
+}
+
 TEST_CASE("a daemon without the right to claim runs nothing, says so, and goes on when it has it") {
   GuardedConsul guarded;
   ConsulAgent& consul = guarded.agent;
