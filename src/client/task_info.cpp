@@ -92,14 +92,20 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
   core::StoredRecord stored = wire::read_record(layout, std::move(entry));
   const std::size_t size = wire::record_size(stored);
   const std::size_t most = wire::record_limit(layout, view.key);
+  const std::string too_large =
+      size <= most
+          ? std::string{}
+          : std::to_string(size) +
+                " bytes are too large to be claimed: a transaction holds records of up to " +
+                std::to_string(most);
   if (const auto* bad = std::get_if<core::BadRecord>(&stored)) {
-    view.state = size > most ? TaskState::kTooLarge : TaskState::kUnreadable;
-    view.error = bad->error;
+    view.state = too_large.empty() ? TaskState::kUnreadable : TaskState::kTooLarge;
+    view.error = too_large.empty() ? bad->error : too_large;
     view.record = *bad->record;
     return view;
   }
   auto& task = std::get<core::Task>(stored);
-  view.state = size > most ? TaskState::kTooLarge : state_of(task, leader, now);
+  view.state = too_large.empty() ? state_of(task, leader, now) : TaskState::kTooLarge;
   view.time = task.execute_at ? task.execute_at : task.task_time;
   view.due = core::due_of(task);
   view.attempt = task.stamp.attempt;
@@ -107,16 +113,11 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
   view.record = *task.record;
   view.type = std::move(task.type);
   view.serial_key = std::move(task.serial_key);
-  view.error = std::move(task.stamp.error);
+  view.error = too_large.empty() ? std::move(task.stamp.error) : too_large;
   if (task.stamp.claim && task.stamp.taken) {
     view.node = std::move(task.stamp.claim->node);
     view.session = std::move(task.stamp.claim->session);
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
-  }
-  if (view.state == TaskState::kTooLarge && view.error.empty()) {
-    view.error = std::to_string(size) +
-                 " bytes are too large to be claimed: a transaction holds records of up to " +
-                 std::to_string(most);
   }
   return view;
 }
