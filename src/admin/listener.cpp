@@ -13,8 +13,9 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <system_error>
 #include <utility>
+
+#include "base/errno_text.h"
 
 namespace lictor::admin {
 namespace {
@@ -25,8 +26,7 @@ tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kPermissionDenied
                          : number == EADDRINUSE              ? ErrorCode::kConflict
                                                              : ErrorCode::kFailed;
-  return fail(code, "admin.listen: cannot listen on " + address.text + ": " +
-                        std::generic_category().message(number) +
+  return fail(code, "admin.listen: cannot listen on " + address.text + ": " + errno_text(number) +
                         "; choose another address, port 0 for any that is free, or [] for none");
 }
 
@@ -90,7 +90,7 @@ Result<Listener> listen_tcp(const ListenAddress& address, const std::string& hos
 
 // A socket file that a daemon left behind when it was killed.
 bool is_abandoned(const sockaddr_un& name) {
-  const exec::UniqueFd probe{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const UniqueFd probe{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   return probe &&
          connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
          errno == ECONNREFUSED;

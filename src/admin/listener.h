@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "admin/address.h"
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 
 namespace lictor::admin {
@@ -17,7 +17,7 @@ struct Listener {
   Listener& operator=(Listener&&) = default;
   ~Listener();
 
-  exec::UniqueFd fd;
+  UniqueFd fd;
   std::string url;       ///< to ask it by: "http://127.0.0.1:8642", "unix:///run/lictor/admin.sock"
   std::string host;      ///< name or address that it was configured with; empty: a unix socket
   bool trusted = false;  ///< loopback or a unix socket

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.h"
+
 namespace lictor::admin {
 namespace {
 
@@ -28,15 +30,15 @@ constexpr int kOutOfDescriptorsPauseMs = 100;
 
 Result<std::unique_ptr<Server>> Server::start(std::vector<Listener> listeners,
                                               const Router& router) {
-  exec::UniqueFd wake{eventfd(0, EFD_CLOEXEC)};
+  UniqueFd wake{eventfd(0, EFD_CLOEXEC)};
   if (!wake) {
-    return fail(ErrorCode::kFailed, std::string{"cannot start the admin face: "} +
-                                        std::strerror(errno) + "; raise the limit of open files");
+    return fail(ErrorCode::kFailed, std::string{"cannot start the admin face: "} + errno_text() +
+                                        "; raise the limit of open files");
   }
   return std::unique_ptr<Server>{new Server{std::move(listeners), router, std::move(wake)}};
 }
 
-Server::Server(std::vector<Listener> listeners, const Router& router, exec::UniqueFd wake)
+Server::Server(std::vector<Listener> listeners, const Router& router, UniqueFd wake)
     : listeners_(std::move(listeners)), face_(router), wake_(std::move(wake)) {
   thread_ = std::thread{[this] { run(); }};
 }
@@ -80,8 +82,7 @@ void Server::run() {
 }
 
 void Server::accept_from(const Listener& listener) {
-  exec::UniqueFd connection{
-      accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+  UniqueFd connection{accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
   if (connection) return take(std::move(connection), listener.trusted);
   if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
     pollfd wake{wake_.get(), POLLIN, 0};  // The connection stays in the queue.
@@ -89,7 +90,7 @@ void Server::accept_from(const Listener& listener) {
   }
 }
 
-void Server::take(exec::UniqueFd connection, bool trusted) {
+void Server::take(UniqueFd connection, bool trusted) {
   Slot* free = nullptr;
   {
     const std::lock_guard lock{mutex_};

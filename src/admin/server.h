@@ -9,7 +9,7 @@
 
 #include "admin/connection.h"
 #include "admin/listener.h"
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace lictor::admin {
 
@@ -33,15 +33,15 @@ class Server {
     int fd = -1;  // -1: free, and the thread is at its end
   };
 
-  Server(std::vector<Listener> listeners, const Router& router, exec::UniqueFd wake);
+  Server(std::vector<Listener> listeners, const Router& router, UniqueFd wake);
   void run();
   void accept_from(const Listener& listener);
-  void take(exec::UniqueFd connection, bool trusted);
+  void take(UniqueFd connection, bool trusted);
   void shut_down(int how);
 
   const std::vector<Listener> listeners_;
   HttpFace face_;
-  const exec::UniqueFd wake_;
+  const UniqueFd wake_;
   std::mutex mutex_;               // for the slots' descriptors
   std::condition_variable ended_;  // one of them has become free
   std::array<Slot, kMaxConnections> slots_;

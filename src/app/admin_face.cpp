@@ -7,6 +7,7 @@
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "runtime/log.h"
 
 namespace lictor::app {
@@ -16,15 +17,9 @@ constexpr auto kTokenFileIsReadEvery = std::chrono::seconds{1};
 
 }  // namespace
 
-std::string own_host_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
-}
-
 Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   std::unique_ptr<AdminFace> face{new AdminFace};
-  const std::string host = own_host_name();
+  const std::string host = host_name();
   if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileIsReadEvery);
       !opened) {
     return fail(opened.error().code, "admin.token_file: " + opened.error().message);

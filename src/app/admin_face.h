@@ -12,9 +12,6 @@
 
 namespace lictor::app {
 
-/// This host's own name, as the kernel has it.
-[[nodiscard]] std::string own_host_name();
-
 /// The admin face of a daemon: first it listens, so that its addresses can be told to others, then
 /// it serves.
 class AdminFace {

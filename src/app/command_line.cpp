@@ -157,7 +157,7 @@ class CommandLine {
     app_.formatter(std::make_shared<HelpFormatter>());  // before the commands, which inherit it
     app_.description("Runs the tasks that Consul holds, in order, one host at a time.");
     app_.require_subcommand(1);
-    app_.set_help_flag("-h,--help", "Say this");
+    app_.set_help_flag("-h,--help", "Show this help");
     app_.footer(kFooter);
     add_globals();
     add_run();

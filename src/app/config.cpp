@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <set>
-#include <system_error>
 
 #include "admin/address.h"
 #include "app/config_check.h"
@@ -15,7 +14,11 @@
 #include "app/config_queue.h"
 #include "app/config_reader.h"
 #include "app/trust.h"
+#include "base/errno_text.h"
+#include "base/host_name.h"
+#include "base/read_file.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "net/endpoint.h"
 
 namespace lictor::app {
@@ -28,8 +31,6 @@ constexpr Duration kMinLogAge = std::chrono::minutes{1};
 constexpr Duration kMaxLogAge = std::chrono::hours{24 * 3650};
 constexpr std::uint64_t kMaxLogBytes = 1ULL << 50U;
 
-std::string error_text(int number) { return std::generic_category().message(number); }
-
 std::string mode_text(mode_t mode) {
   std::string text;
   for (const unsigned shift : {9U, 6U, 3U, 0U}) {
@@ -39,10 +40,8 @@ std::string mode_text(mode_t mode) {
 }
 
 // The host's own name, as a segment of a key.
-std::string host_name() {
-  std::array<char, 256> buffer{};
-  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) buffer[0] = '\0';
-  std::string name = std::string{buffer.data()}.substr(0, 128);
+std::string node_name() {
+  std::string name = host_name().substr(0, 128);
   for (char& c : name) {
     if (!is_name(std::string{'x', c})) c = '-';
   }
@@ -161,7 +160,7 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   if (auto applied = apply_overrides(request, config); !applied) {
     return tl::unexpected{applied.error()};
   }
-  if (config.node.empty()) config.node = host_name();
+  if (config.node.empty()) config.node = node_name();
 
   if (queues) {
     auto read = read_queues(*queues, request.mode, config.root, config.node);
@@ -195,23 +194,6 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   return config;
 }
 
-// A file that is open, and closed at the end.
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~OpenFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 struct FileText {
   std::string text;
   struct stat status {};
@@ -222,26 +204,22 @@ Result<FileText> read_file(const std::string& path, const std::string& named) {
   const auto refuse = [&](int number) {
     const bool denied = number == EACCES || number == EPERM;
     return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
-                named + ": " + error_text(number) +
+                named + ": " + errno_text(number) +
                     (denied ? "; ask for the right to read it, or name another file with --config"
                             : "; correct the path, or name another file with --config"));
   };
-  const OpenFile file{path};
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   FileText read;
-  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &read.status) != 0) return refuse(errno);
-  std::array<char, 65'536> buffer{};
-  while (true) {
-    const ssize_t count = ::read(file.descriptor(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return refuse(errno);
-    if (count == 0) return read;
-    read.text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (read.text.size() > kMaxFileBytes) {
-      return fail(ErrorCode::kInvalid, named + ": expected a configuration of at most " +
-                                           std::to_string(kMaxFileBytes) +
-                                           " bytes, got more; is it another file?");
-    }
+  if (!file || ::fstat(file.get(), &read.status) != 0) return refuse(errno);
+  auto text = read_up_to(file.get(), kMaxFileBytes);
+  if (!text) return refuse(errno);
+  if (text->size() > kMaxFileBytes) {
+    return fail(ErrorCode::kInvalid, named + ": expected a configuration of at most " +
+                                         std::to_string(kMaxFileBytes) +
+                                         " bytes, got more; is it another file?");
   }
+  read.text = *std::move(text);
+  return read;
 }
 
 void warn_of_open_file(const std::string& path, const struct stat& status, Config& config) {
@@ -303,7 +281,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
 
 Config default_config() {
   Config config;
-  config.node = host_name();
+  config.node = node_name();
   config.queues.push_back(default_queue("default", config.root, config.node));
   return config;
 }

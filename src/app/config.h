@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "exec/user.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 #include "net/transport.h"
@@ -58,15 +59,6 @@ struct LogsConfig {
   friend bool operator==(const LogsConfig&, const LogsConfig&) = default;
 };
 
-/// What a program is started as.
-struct ExecUser {
-  std::string name;
-  std::string home;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;  ///< all of them, `gid` among them
-};
-
 /// Resource limits (setrlimit); what is not set is inherited.
 struct ExecLimits {
   std::optional<std::uint64_t> open_files;       ///< RLIMIT_NOFILE
@@ -79,9 +71,9 @@ struct ExecLimits {
 
 /// {"exec": ["/opt/jobs/any", "--verbose"]}
 struct ExecConfig {
-  std::vector<std::string> argv;  ///< argv[0] is absolute
-  std::string cwd;                ///< empty: the daemon's own
-  std::optional<ExecUser> user;   ///< set only where it differs from the daemon's own
+  std::vector<std::string> argv;   ///< argv[0] is absolute
+  std::string cwd;                 ///< empty: the daemon's own
+  std::optional<exec::User> user;  ///< set only where it differs from the daemon's own
   std::map<std::string, std::string> env;
   std::uint64_t output_limit_bytes = 1U << 20U;  ///< of the log file of one attempt
   ExecLimits limits;

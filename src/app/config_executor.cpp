@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 
 #include "app/config_http.h"
 #include "app/trust.h"
+#include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "exec/plugin.h"
+#include "exec/user.h"
 
 namespace lictor::app {
 namespace {
@@ -26,8 +27,6 @@ constexpr std::size_t kMaxArguments = 1000;
 constexpr std::size_t kMaxTypeBytes = 256;
 constexpr Duration kYear = 366 * 24h;
 constexpr std::uint64_t kGiB = 1ULL << 30U;
-
-std::string error_text(int number) { return std::generic_category().message(number); }
 
 Reader backoff(core::Backoff& target) {
   return [&target](const Place& place) -> Result<void> {
@@ -62,7 +61,7 @@ Result<std::string> take_argument(const Place& place) {
 Result<void> check_program(const Place& place, const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": " + error_text(errno) +
+    return place.refuse('"' + excerpt(path, 200) + "\": " + errno_text() +
                         "; install the program or correct the path");
   }
   if (!S_ISREG(status.st_mode)) {
@@ -70,7 +69,7 @@ Result<void> check_program(const Place& place, const std::string& path) {
                         (S_ISDIR(status.st_mode) ? "a folder" : "something else than a file"));
   }
   if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": not executable (" + error_text(errno) +
+    return place.refuse('"' + excerpt(path, 200) + "\": not executable (" + errno_text() +
                         "); make it so with chmod +x");
   }
   return {};
@@ -102,7 +101,7 @@ Reader folder(std::string& target, Mode mode) {
     if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
     struct stat status {};
     if (::stat(target.c_str(), &status) != 0) {
-      return place.refuse('"' + excerpt(target, 200) + "\": " + error_text(errno) +
+      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
                           "; make the folder or correct the path");
     }
     if (!S_ISDIR(status.st_mode)) return place.expected("a folder");
@@ -136,47 +135,23 @@ Reader variables(std::map<std::string, std::string>& target) {
   };
 }
 
-Result<ExecUser> find_user(const Place& place, const std::string& name) {
-  std::vector<char> buffer(16'384);
-  passwd entry{};
-  passwd* found = nullptr;
-  int failure = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  while (failure == ERANGE && buffer.size() < (1U << 22U)) {
-    buffer.resize(buffer.size() * 4);
-    failure = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  }
-  if (found == nullptr) {
-    return place.refuse("user \"" + excerpt(name) + "\": " +
-                        (failure == 0 ? "no such user on this host" : error_text(failure)) +
-                        "; create the user or correct the name");
-  }
-  ExecUser user{name, entry.pw_dir, entry.pw_uid, entry.pw_gid, {}};
-  int count = 64;
-  user.groups.resize(64);
-  // Too few: the count that is needed comes back.
-  while (::getgrouplist(name.c_str(), entry.pw_gid, user.groups.data(), &count) < 0 &&
-         count < 65'537) {
-    count = std::max(count, static_cast<int>(user.groups.size()) * 2);
-    user.groups.resize(static_cast<std::size_t>(count));
-  }
-  user.groups.resize(static_cast<std::size_t>(std::max(count, 0)));
-  return user;
-}
-
-Reader user(std::optional<ExecUser>& target, Mode mode) {
+Reader user(std::optional<exec::User>& target, Mode mode) {
   return [&target, mode](const Place& place) -> Result<void> {
     std::string name;
     if (auto read = text(name)(place); !read || mode == Mode::kClient) return read;
-    auto found = find_user(place, name);
-    if (!found) return tl::unexpected{found.error()};
+    auto found = exec::find_user(name);
+    if (!found) {
+      return place.refuse(found.error().message + "; create the user or correct the name");
+    }
     const uid_t own = ::geteuid();
-    if (found->uid == own) return {};
+    if (found->credentials.uid == own) return {};
     if (own != 0) {
       return place.refuse(
           "user \"" + excerpt(name) +
           "\": only root may start programs as another user; run lictor as root, or "
           "leave this out");
     }
+    found->shell = "/bin/sh";  // a service user's own may let nothing run
     target = *std::move(found);
     return {};
   };

@@ -8,8 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "base/text.h"
 #include "exec/http_target.h"
 
@@ -83,8 +83,7 @@ Reader readable_file(std::string& target, Mode mode) {
   return [&target, mode](const Place& place) -> Result<void> {
     if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
     if (::faccessat(AT_FDCWD, target.c_str(), R_OK, AT_EACCESS) != 0) {
-      return place.refuse('"' + excerpt(target, 200) +
-                          "\": " + std::generic_category().message(errno) +
+      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
                           "; correct the path or the file's rights");
     }
     return {};

@@ -19,6 +19,7 @@
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
@@ -77,7 +78,7 @@ Duration longest_kill_grace(const Config& config) {
 
 // Who this daemon is and where it is asked, for people and for commands.
 nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
-  return {{"node", config.node},       {"host", own_host_name()},
+  return {{"node", config.node},       {"host", host_name()},
           {"pid", getpid()},           {"admin", admin_urls},
           {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}};
 }

@@ -22,6 +22,7 @@
 #include "admin/listener.h"
 #include "app/daemon.h"
 #include "app/executors.h"
+#include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "dev/store_server.h"
@@ -160,7 +161,7 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   const ScratchFolder folder;
   if (!folder.made()) {
     return fail(ErrorCode::kFailed, "cannot make the folder " + folder.path() + ": " +
-                                        std::strerror(errno) + "; set TMPDIR to a writable one");
+                                        errno_text() + "; set TMPDIR to a writable one");
   }
   Registry executors = registry;
   if (built_in) executors.try_emplace("print", printer());
@@ -197,7 +198,7 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   const StoreProcess store{listeners->front().fd.get(), built_in && command.worker};
   if (!store.started()) {
     return fail(ErrorCode::kFailed,
-                std::string{"cannot start the store's process: "} + std::strerror(errno));
+                std::string{"cannot start the store's process: "} + errno_text());
   }
   listeners->front().fd.reset();
   console.print(greeting(url, *config, built_in, command.worker));

@@ -65,10 +65,7 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
   options.argv = config.argv;
   options.environment.assign(config.env.begin(), config.env.end());
   options.directory = config.cwd;
-  if (config.user) {
-    const ExecUser& user = *config.user;
-    options.user = exec::User{user.name, user.home, "/bin/sh", {user.uid, user.gid, user.groups}};
-  }
+  options.user = config.user;
   options.limits = to_limits(config.limits);
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);

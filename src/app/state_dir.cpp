@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "runtime/log.h"
@@ -25,7 +26,7 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
   const auto code = error == EACCES || error == EPERM || error == EROFS
                         ? ErrorCode::kPermissionDenied
                         : ErrorCode::kFailed;
-  return fail(code, "cannot " + what + " " + path + ": " + std::strerror(error) +
+  return fail(code, "cannot " + what + " " + path + ": " + errno_text(error) +
                         "; state_dir must be a folder that the daemon may write to");
 }
 
@@ -40,12 +41,12 @@ std::string holder_of(int fd) {
 
 }  // namespace
 
-Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
+Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return cannot("make", path, error.value());
   const std::string file = path + "/lock";
-  exec::UniqueFd fd{open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640)};
+  UniqueFd fd{open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640)};
   if (fd.get() < 0) return cannot("open", file, errno);
 
   const Instant until = boot_now() + patience;

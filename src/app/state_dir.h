@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -12,7 +12,7 @@ namespace lictor::app {
 /// until its last job is dead, so whoever holds it knows that nothing of an earlier daemon runs; a
 /// daemon that died is therefore waited for up to `patience`. Errors: kConflict when another daemon
 /// uses the folder; kPermissionDenied, kFailed.
-[[nodiscard]] Result<exec::UniqueFd> lock_state_dir(const std::string& path, Duration patience);
+[[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
 /// What lets others at what lies in the folder, and the way out; empty: nothing, or it is not
 /// there. That the group of its owner or of who asks may write to it does not count, since a umask

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <fstream>
 #include <iostream>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "base/printable.h"
 
 namespace lictor::cli {
@@ -32,7 +32,7 @@ Result<std::string> read_argument(const std::string& flag, const std::string& ar
   std::string text;
   if (in) text = read_all(in);
   if (!in.is_open() || in.bad()) {
-    const std::string why = errno == 0 ? "no such file" : std::generic_category().message(errno);
+    const std::string why = errno == 0 ? "no such file" : errno_text();
     return fail(ErrorCode::kInvalid, flag + ": cannot read " + printable(file) + ": " + why);
   }
   return text;

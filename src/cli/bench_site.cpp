@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "base/random.h"
 #include "cli/interruption.h"
 
@@ -80,8 +81,7 @@ Result<void> BenchSite::load(std::size_t count, std::optional<WallTime> due) {
 Result<void> BenchSite::make_folder(const std::string& settings) {
   std::string folder = (std::filesystem::temp_directory_path() / "lictor-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {  // for its owner alone: the token goes in there
-    return fail(ErrorCode::kFailed, "cannot make the folder " + folder + ": " +
-                                        std::strerror(errno) +
+    return fail(ErrorCode::kFailed, "cannot make the folder " + folder + ": " + errno_text() +
                                         "; set TMPDIR to one that may hold "
                                         "files");
   }
@@ -131,8 +131,7 @@ Result<void> BenchSite::start(const std::string& settings) {
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
     daemon_ = -1;
-    return fail(ErrorCode::kFailed,
-                std::string{"cannot start the daemon: "} + std::strerror(error));
+    return fail(ErrorCode::kFailed, std::string{"cannot start the daemon: "} + errno_text(error));
   }
   const Instant end = boot_now() + kPatience;
   for (std::uint64_t index = 0; boot_now() < end;) {

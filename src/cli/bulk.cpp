@@ -145,7 +145,7 @@ Result<bool> confirmed(const Client& client, const std::string& question, bool m
   if (answer) return *answer;
   if (!must_ask) return true;
   return fail(ErrorCode::kInvalid,
-              "--all: nobody can be asked here, so say --yes (" + question + ")");
+              "--all needs confirmation and there is no terminal; pass --yes (" + question + ")");
 }
 
 Progress progress_of(const Client& client) {

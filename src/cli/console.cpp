@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
-#include <system_error>
 #include <utility>
 
+#include "base/errno_text.h"
 #include "base/printable.h"
 
 namespace lictor::cli {
@@ -132,9 +132,8 @@ Result<void> Console::flush() {
 Result<void> Console::hand_out() {
   flush_out();
   if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(told_, true)) return {};
-  return fail(ErrorCode::kFailed,
-              "cannot write to standard output: " + std::generic_category().message(error_number_) +
-                  "; the output is not complete");
+  return fail(ErrorCode::kFailed, "cannot write to standard output: " + errno_text(error_number_) +
+                                      "; the output is not complete");
 }
 
 }  // namespace lictor::cli

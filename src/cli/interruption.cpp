@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <system_error>
 
+#include "base/errno_text.h"
+
 namespace lictor::cli {
 namespace {
 

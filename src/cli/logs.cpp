@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -88,7 +89,7 @@ class Search {
     }
     // Its daemon is down, and what it wrote is still here.
     if (!listed(options_.own_node))
-      members->push_back({options_.own_node, own_host_name(), {}, {}, {}, {}, {}});
+      members->push_back({options_.own_node, host_name(), {}, {}, {}, {}, {}});
     std::stable_partition(members->begin(), members->end(),
                           [&](const Member& member) { return member.node == wanted; });
     for (const Member& member : *members) {
@@ -137,14 +138,14 @@ class Search {
 
   // False: it could not be asked, as is the last that was tried then.
   bool ask(const Member& member) {
-    const Reach reach = reach_of(member, own_host_name());
+    const Reach reach = reach_of(member, host_name());
     std::string why = reach.why_not;
     if (!reach.addresses.empty()) {
       auto source = remote_logs(reach.addresses, client_.queue, options_.id);
       why = source ? take(member, std::move(*source), false) : source.error().message;
       if (why.empty()) return true;
     }
-    if (member.node == options_.own_node && member.host == own_host_name()) {
+    if (member.node == options_.own_node && member.host == host_name()) {
       auto source = local_logs(options_.state_dir, client_.queue, options_.id);
       why = take(member, std::move(source), true);
       if (why.empty()) return true;

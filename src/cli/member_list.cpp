@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/admin_client.h"
@@ -99,7 +100,7 @@ Reach reach_of(const Member& member, std::string_view own_host) {
 }
 
 Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {
-  const Reach reach = reach_of(member, own_host_name());
+  const Reach reach = reach_of(member, host_name());
   if (reach.addresses.empty()) return {};
   auto face = AdminClient::open(reach.addresses, limit);
   if (!face) return {};
@@ -128,12 +129,6 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
   const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
   if (!pulse.silence.empty()) return pulse.silence + (seen ? "; " + last : last);
   return seen && now - *seen > kSilent ? "was " + last : std::string{};
-}
-
-std::string own_host_name() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return host.data();
 }
 
 }  // namespace lictor::cli

@@ -65,6 +65,4 @@ inline constexpr std::string_view kIfDead =
     "it may be dead, frozen or cut off; when its session has ended and the lock-delay is over, "
     "another takes the lead";
 
-[[nodiscard]] std::string own_host_name();
-
 }  // namespace lictor::cli

@@ -11,13 +11,13 @@
 #include <deque>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "cli/commands.h"
@@ -75,7 +75,7 @@ class Submission {
     settle_all(lines.number());
     if (writer_.stopped()) return stopped(*writer_.stopped());
     if (lines.error() != 0) {
-      const std::string why = std::generic_category().message(lines.error());
+      const std::string why = errno_text(lines.error());
       if (lines.number() == 0)
         return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + printable(name) + ": " + why);
       return stopped({ErrorCode::kFailed,
@@ -294,8 +294,8 @@ Result<int> submit_many(const Client& client, const SubmitManyOptions& options) 
   if (options.file == "-") return submission.run(STDIN_FILENO, "standard input");
   const int file = ::open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + printable(options.file) + ": " +
-                                         std::generic_category().message(errno));
+    return fail(ErrorCode::kInvalid,
+                "--ndjson: cannot open " + printable(options.file) + ": " + errno_text());
   }
   auto result = submission.run(file, options.file);
   ::close(file);

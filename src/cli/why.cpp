@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/admin_client.h"
@@ -87,7 +88,7 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
                                  "where to ask it";
     return std::nullopt;
   }
-  const Reach reach = reach_of(*leader, own_host_name());
+  const Reach reach = reach_of(*leader, host_name());
   why_not = "the leader, " + leader->node + ", could not be asked: " + reach.why_not;
   if (reach.addresses.empty()) return std::nullopt;
   auto face = AdminClient::open(reach.addresses);

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
@@ -104,12 +105,10 @@ PauseState read_pause(std::string_view control) {
 }
 
 std::string who_asks() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const uid_t uid = ::geteuid();
   const passwd* user = ::getpwuid(uid);
   const std::string name = user != nullptr ? user->pw_name : "uid " + std::to_string(uid);
-  return to_utf8(name + '@' + host.data());
+  return to_utf8(name + '@' + host_name());
 }
 
 }  // namespace lictor::client

@@ -151,9 +151,9 @@ class Store {
   [[nodiscard]] http::Response put(std::string target, std::string body);
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_chunk(
       std::vector<std::string> keys);
-  [[nodiscard]] Result<void> take_in(const http::Response& response, Instant answered_at,
-                                     const std::vector<Record>& records, bool conditional,
-                                     std::vector<std::size_t>& left, Created& created);
+  [[nodiscard]] Result<void> read_outcomes(const http::Response& response, Instant answered_at,
+                                           const std::vector<Record>& records, bool conditional,
+                                           std::vector<std::size_t>& left, Created& created);
   [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
                                              const Condition& condition,
                                              const http::Response& unanswered, Instant lost_at);

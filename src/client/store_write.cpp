@@ -108,14 +108,15 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  if (auto once = take_in(response, answered_at, records, conditional, left, created); !once) {
+  if (auto once = read_outcomes(response, answered_at, records, conditional, left, created);
+      !once) {
     return tl::unexpected(std::move(once.error()));
   }
   while (!left.empty() && !created.unmet) {
     std::vector<Record> others;
     for (const std::size_t i : left) others.push_back(records[i]);
     const http::Response again = transport_.perform(create_request(others, condition));
-    if (auto once = take_in(again, boot_now(), records, conditional, left, created); !once) {
+    if (auto once = read_outcomes(again, boot_now(), records, conditional, left, created); !once) {
       return tl::unexpected(std::move(once.error()));
     }
   }
@@ -153,9 +154,9 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
 }
 
 // The answer to one transaction. What is done with, written or in the way, leaves `left`.
-Result<void> Store::take_in(const http::Response& response, Instant answered_at,
-                            const std::vector<Record>& records, bool conditional,
-                            std::vector<std::size_t>& left, Created& created) {
+Result<void> Store::read_outcomes(const http::Response& response, Instant answered_at,
+                                  const std::vector<Record>& records, bool conditional,
+                                  std::vector<std::size_t>& left, Created& created) {
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
     const auto written = find_written(records, left, response, answered_at);

@@ -39,9 +39,7 @@ class ClaimedOrder {
     return claimed_.empty() ? nullptr : *claimed_.begin();
   }
   /// Claimed, due, and not started yet.
-  [[nodiscard]] std::size_t ready_count() const { return claimed_.size() + many_due_count_; }
-  /// Of those, what came due together with many others.
-  [[nodiscard]] std::size_t many_due_count() const { return many_due_count_; }
+  [[nodiscard]] std::size_t ready_count() const { return claimed_.size(); }
 
   /// A job whose time is up.
   [[nodiscard]] TaskEntry* next_timed_out(Instant now) const;
@@ -74,10 +72,6 @@ class ClaimedOrder {
   InOrder claimed_;                  // without the early ones
   std::map<WallTime, Early> early_;  // by when they are due
   std::size_t early_count_ = 0;
-  // Of many that are due at once each would take its time to be put among the others, and the first
-  // would wait for it: they stay together, and are ready like those in claimed_.
-  std::map<WallTime, InOrder> many_due_;
-  std::size_t many_due_count_ = 0;
   std::set<TaskEntry*, ByTimeout> timeouts_;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "core/mutant.h"
 #include "core/overloaded.h"
 
 namespace lictor::core {
@@ -13,7 +12,6 @@ namespace {
 
 constexpr Duration kUnansweredRetry = 5s;
 constexpr Duration kPatience = 20ms;
-constexpr std::size_t kSeveral = 8;  // so many writes are worth a transaction of their own
 
 std::uint64_t index_of(const StoredRecord& stored) {
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
@@ -99,7 +97,7 @@ bool Commits::is_full(std::size_t transactions) const {
 }
 
 bool Commits::has_room(Instant now) const {
-  return now >= hold_until_ && doubtful_.empty() &&
+  return now >= retry_after_ && doubtful_.empty() &&
          in_flight_.size() + apart_.size() < options_.transactions_in_flight &&
          !is_full(options_.transactions_in_flight - in_flight_.size() - apart_.size());
 }
@@ -107,27 +105,12 @@ bool Commits::has_room(Instant now) const {
 bool Commits::may_send(Instant now) const {
   const std::size_t taken = in_flight_.size() + apart_.size();
   if (waiting_.empty() || taken >= options_.transactions_in_flight) return false;
-  if (urgency_ == Urgency::kLater) return false;
-  if (is_full(1)) return true;
-  if (now < gather_until_) return false;
-  switch (urgency_) {
-    case Urgency::kLater:
-      return false;
-    case Urgency::kNone:
-      return in_flight_.empty() && now >= waiting_since_ + kPatience;
-    case Urgency::kUsual:
-      return in_flight_.empty();
-    case Urgency::kLast:
-      if (waiting_.size() >= kSeveral) return true;
-      [[fallthrough]];
-    case Urgency::kStarving:
-      return in_flight_.empty() || (in_flight_.size() == 1 && waiting_.has_claims());
-  }
-  return false;
+  return is_full(1) || in_flight_.empty() ||
+         (in_flight_.size() == 1 && now >= waiting_since_ + kPatience);
 }
 
 void Commits::send(Instant now, const std::string& session, Effects& out) {
-  if (now < hold_until_) return;
+  if (now < retry_after_) return;
   while (may_send(now)) {
     std::vector<Write> writes;
     writes.reserve(std::min(waiting_.size(), options_.max_operations));
@@ -144,8 +127,7 @@ void Commits::send(Instant now, const std::string& session, Effects& out) {
     waiting_since_ = now;  // what is left
     transmit(now, session, std::move(writes), cost.bytes, out);
   }
-  while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight &&
-         urgency_ != Urgency::kLater) {
+  while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight) {
     Cost cost = fence_;
     for (const Write& write : apart_.front()) cost += options_.costs->cost(*write.op);
     transmit(now, session, std::move(apart_.front()), cost.bytes, out);
@@ -171,8 +153,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
   switch (reply.outcome) {
     case Outcome::kApplied:
       told_denied_ = false;
-      result.proof = mutant(Mutant::kTrustFromReply) ? now : batch.sent_at;
-      if (mutant(Mutant::kFinishTwice)) requeue(now, batch.writes);
+      result.proof = batch.sent_at;
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
         if (write.purpose == Purpose::kBury) remember_copy(write);
@@ -191,19 +172,13 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
     case Outcome::kUnknown:
       out.emplace_back(
           Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
-      hold_until_ = now + kRetry;
+      retry_after_ = now + kRetry;
       for (Write& write : batch.writes) {
         if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
           continue;
         }
         const std::string key = key_of(*write.op);
-        if (mutant(Mutant::kUnknownIsRejected) || mutant(Mutant::kUnknownIsApplied)) {
-          const auto verdict =
-              mutant(Mutant::kUnknownIsApplied) ? Verdict::kApplied : Verdict::kVoid;
-          result.settled.push_back({std::move(write), verdict, 0, nullptr});
-          continue;
-        }
         doubtful_.insert_or_assign(key, std::move(write));
       }
       break;
@@ -237,7 +212,7 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   if (reply.request != read_) return result;
   read_ = {};
   if (!reply.ok) {
-    hold_until_ = now + kRetry;
+    retry_after_ = now + kRetry;
     return result;
   }
   for (const StoredRecord& stored : reply.records) {
@@ -309,13 +284,12 @@ void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result
 }
 
 void Commits::on_time(Instant now, Effects& out) {
-  if (!aside_.empty() && now >= aside_until_) requeue(now, std::exchange(aside_, {}));
+  if (!refused_.empty() && now >= refused_until_) requeue(now, std::exchange(refused_, {}));
   if (!unanswered_.empty() && now >= unanswered_until_) {
     doubtful_.merge(std::exchange(unanswered_, {}));
   }
-  if (now >= gather_until_) gather_until_ = Instant::min();
-  if (now < hold_until_) return;
-  hold_until_ = Instant::min();
+  if (now < retry_after_) return;
+  retry_after_ = Instant::min();
   number(out);
   resolve(out);
 }
@@ -335,27 +309,26 @@ void Commits::clear(Effects& out) {
   doubtful_.clear();
   unanswered_.clear();
   reading_.clear();
-  aside_.clear();
-  hold_until_ = gather_until_ = Instant::min();
+  refused_.clear();
+  retry_after_ = Instant::min();
 }
 
 std::size_t Commits::writes() const {
   std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + unnumbered_.size() +
-                      numbering_.size() + aside_.size();
+                      numbering_.size() + refused_.size();
   for (const auto& writes : apart_) count += writes.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;
 }
 
 Instant Commits::next_deadline() const {
-  Instant next = aside_.empty() ? Instant::max() : aside_until_;
+  Instant next = refused_.empty() ? Instant::max() : refused_until_;
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Also when nothing waits: has_room() keeps claims back until then.
-  if (hold_until_ != Instant::min()) next = std::min(next, hold_until_);
+  if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
-  if (gather_until_ != Instant::min()) next = std::min(next, std::max(hold_until_, gather_until_));
-  if (urgency_ == Urgency::kNone && in_flight_.empty()) {
-    next = std::min(next, std::max(hold_until_, waiting_since_ + kPatience));
+  if (in_flight_.size() <= 1) {
+    next = std::min(next, std::max(retry_after_, waiting_since_ + kPatience));
   }
   return next;
 }

@@ -1,8 +1,9 @@
 #pragma once
 
 // Group commit: what the queue wants written waits here, goes out in fenced transactions, and comes
-// back settled. While one is under way another goes only when it is full: what comes alone is not
-// to cost a write of its own each time, and Consul's work is counted in transactions.
+// back settled. A transaction goes when it is full, when none is under way, or when its oldest
+// write has waited for 20 ms beside one other: what comes alone does not cost a transaction of its
+// own each time, since Consul's work is counted in transactions.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
@@ -74,20 +75,9 @@ class Commits {
   void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
-  /// More is about to come: until then a transaction that is not full waits for it.
-  void gather_until(Instant until) { gather_until_ = until; }
-  enum class Urgency {
-    kLater,     // nothing goes: what is done meanwhile wants the processor, and does not take long
-    kNone,      // there is enough to do without what waits: a little waits for more
-    kUsual,     // a little goes when no other transaction is under way
-    kStarving,  // nothing runs: claims go beside another transaction
-    kLast,      // nothing runs or is to: what waits gets no more, and goes if it is several
-  };
-  void set_urgency(Urgency urgency) { urgency_ = urgency; }
-
   /// The end of the pause after trouble, if there is one.
-  [[nodiscard]] std::optional<Instant> held_until() const {
-    return hold_until_ == Instant::min() ? std::nullopt : std::optional{hold_until_};
+  [[nodiscard]] std::optional<Instant> retry_after() const {
+    return retry_after_ == Instant::min() ? std::nullopt : std::optional{retry_after_};
   }
 
   /// Leadership is lost: whoever leads next decides. Forgets everything.
@@ -95,7 +85,7 @@ class Commits {
 
   [[nodiscard]] bool idle() const {
     return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
-           unanswered_.empty() && unnumbered_.empty() && numbering_.empty() && aside_.empty();
+           unanswered_.empty() && unnumbered_.empty() && numbering_.empty() && refused_.empty();
   }
   /// How many writes are not settled; how many transactions are on their way.
   [[nodiscard]] std::size_t writes() const;
@@ -151,13 +141,11 @@ class Commits {
   // Doubtful, and left out of the answer: read again later, so that they hold up nothing else.
   std::map<std::string, Write> unanswered_;
   Instant unanswered_until_ = Instant::min();
-  Instant hold_until_ = Instant::min();  // after trouble
-  Instant gather_until_ = Instant::min();
+  Instant retry_after_ = Instant::min();    // after trouble
   Instant waiting_since_ = Instant::min();  // the oldest of waiting_
-  Urgency urgency_ = Urgency::kUsual;
 
-  std::vector<Write> aside_;  // refused for a reason of their own; they must not hold up the rest
-  Instant aside_until_ = Instant::min();
+  std::vector<Write> refused_;  // refused for a reason of their own; they must not hold up the rest
+  Instant refused_until_ = Instant::min();
   bool told_denied_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/commits.h"
-#include "core/mutant.h"
 
 namespace lictor::core {
 namespace {
@@ -71,9 +70,9 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
         if (of_one) {
           fates[failure.op] = Fate::kAside;
           errors[failure.op] = failure.text;
-          aside_until_ = now + kDeniedRetry;
+          refused_until_ = now + kDeniedRetry;
         } else {
-          hold_until_ = now + (denied ? kDeniedRetry : kRetry);
+          retry_after_ = now + (denied ? kDeniedRetry : kRetry);
         }
         if (!std::exchange(told_denied_, true)) {
           const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
@@ -116,7 +115,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
         result.settled.push_back(
             {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
       } else {
-        aside_.push_back(std::move(write));
+        refused_.push_back(std::move(write));
       }
     } else if (fates[i] == Fate::kRefused) {
       result.settled.push_back(
@@ -129,8 +128,8 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     }
   }
   if (!renamed.empty()) apart_.push_back(std::move(renamed));
-  if (reply.failures.empty()) hold_until_ = now + kRetry;  // not even sent; no loop
-  if (!mutant(Mutant::kLoseRequeued)) requeue(now, std::move(again));
+  if (reply.failures.empty()) retry_after_ = now + kRetry;  // not even sent; no loop
+  requeue(now, std::move(again));
 }
 
 // Nobody says which operation is the matter: of ever smaller transactions the rest passes.
@@ -161,7 +160,7 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
 void Commits::settle_refused(Instant now, const Committed::Failure& failure, Write write,
                              Effects& out, Result& result) {
   // What is refused so may be all that there is, by something that is no Consul: no tight loop.
-  if (failure.why == OpFailure::kMalformed) hold_until_ = now + kRetry;
+  if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetry;
   const auto* finish = std::get_if<FinishOp>(write.op.get());
   if (is_minor(write.purpose)) {
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
@@ -173,8 +172,8 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
     apart_.front().push_back(std::move(write));
   } else {
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), 0, 0, failure.text, {}});
-    aside_.push_back(std::move(write));
-    aside_until_ = now + kDeniedRetry;
+    refused_.push_back(std::move(write));
+    refused_until_ = now + kDeniedRetry;
   }
 }
 
@@ -206,7 +205,7 @@ void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
   Write& write = node.mapped();
   if (!reply.ok) {
     unnumbered_.push_back(std::move(write));
-    hold_until_ = now + kRetry;
+    retry_after_ = now + kRetry;
     return;
   }
   BuryOp next = std::get<BuryOp>(*write.op);

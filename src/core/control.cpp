@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 namespace {
 
@@ -12,7 +10,7 @@ constexpr Duration kRetry = 1s;
 }  // namespace
 
 void Control::start(Effects& out) {
-  known_ = mutant(Mutant::kClaimUnread);
+  known_ = false;
   missing_ = false;
   step_down_.reset();
   index_ = 0;

@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 namespace {
 
 using S = TaskState;
-
-constexpr Duration kBurst = 100ms;
-constexpr std::size_t kManyStarts = 8;
-constexpr Duration kGather = 200us;
 
 }  // namespace
 
@@ -30,7 +24,6 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
 void Dispatcher::clear() {
   breaker_.clear();
   rate_at_ = ahead_at_ = Instant::max();
-  burst_until_ = Instant::min();
 }
 
 // The name that its executor has in the configuration.
@@ -70,11 +63,10 @@ bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
   if (is_last_chance(*entry.task)) return busy == 0;
   if (table_.any_last_chance()) return false;
   if (table_.count(S::kEnding) >= options_.max_unacked) return false;
-  const std::size_t beyond = mutant(Mutant::kPrefetchBeyond) ? 1 : 0;
   if (!due) {
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
   }
-  return busy - early < options_.concurrency + ahead_of_slots(*entry.task) + beyond;
+  return busy - early < options_.concurrency + ahead_of_slots(*entry.task);
 }
 
 // Claims ahead of a free slot lose an owner without having been started, when the daemon dies.
@@ -163,16 +155,14 @@ void Dispatcher::give_back_claimed(Instant now, Effects& out) {
 }
 
 void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
-  const bool was_burst = table_.claimed_order().many_due_count() > 0;
   transitions_.advance(now);
-  watch_burst(now, was_burst);
   if (mode.trusted && !mode.draining) transitions_.bury_some(now, out);
   if (breaker_.release(now)) {
     while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
       table_.move(*entry, S::kReady);
     }
   }
-  if (!mode.trusted && !mutant(Mutant::kStartUntrusted)) return;
+  if (!mode.trusted) return;
   // A pause may come while a claim is on its way: what it brings is given back, too.
   if (mode.paused || blocks_all()) give_back_claimed(now, out);
   give_back_too_early(now, out);
@@ -184,19 +174,7 @@ void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
   }
 }
 
-// Of many that are due at one instant the last is to start before the ends of the first are
-// written, which takes Consul more of the processor than starting them takes us. Not for long: what
-// was started and is not finished in Consul would run again, were we to die.
-void Dispatcher::watch_burst(Instant now, bool was_burst) {
-  const bool is_burst = table_.claimed_order().many_due_count() > 0;
-  if (is_burst && !was_burst) burst_until_ = now + kBurst;
-  const bool is_over =
-      !is_burst || now >= burst_until_ || table_.count(S::kEnding) >= options_.max_unacked;
-  if (is_over) burst_until_ = Instant::min();
-}
-
 void Dispatcher::start_claimed(Instant now, Effects& out) {
-  std::size_t started = 0;
   while (table_.running() < options_.concurrency &&
          table_.count(S::kEnding) < options_.max_unacked) {
     // Side by side only those of one serialKey have an order, and of those one alone is claimed.
@@ -207,9 +185,6 @@ void Dispatcher::start_claimed(Instant now, Effects& out) {
       continue;
     }
     transitions_.start(now, *entry, out);
-    last_start_ = now;
-    // The shortest of them end while the next transaction would leave half empty.
-    if (++started == kManyStarts) commits_.gather_until(now + kGather);
   }
 }
 
@@ -283,23 +258,9 @@ bool Dispatcher::busy() const {
          options_.max_operations;
 }
 
-Commits::Urgency Dispatcher::urgency(Instant now, const Mode& mode) const {
-  constexpr std::size_t kStock = 8;
-  if (now < burst_until_) return Commits::Urgency::kLater;
-  const std::size_t ready = table_.claimed_order().ready_count();
-  if (ready == 0 && table_.running() == 0) {
-    const bool none_to_run = table_.count(S::kReady) == 0 && table_.count(S::kClaiming) == 0;
-    return none_to_run ? Commits::Urgency::kLast : Commits::Urgency::kStarving;
-  }
-  const bool stocked =
-      !mode.draining && ready >= std::max<std::size_t>(kStock, 2 * options_.concurrency);
-  return stocked ? Commits::Urgency::kNone : Commits::Urgency::kUsual;
-}
-
 Instant Dispatcher::next_deadline(const Mode& mode) const {
   Instant next = Instant::max();
   if (breaker_.any()) next = std::min(next, breaker_.first().until);
-  if (burst_until_ != Instant::min()) next = std::min(next, burst_until_);
   if (!mode.trusted || mode.draining) return next;
   next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
   const TaskEntry* expiring = table_.waiting_order().first_expiring();

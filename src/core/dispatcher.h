@@ -49,11 +49,8 @@ class Dispatcher {
 
   /// When it wants to be asked again, besides what the tasks' own times say.
   [[nodiscard]] Instant next_deadline(const Mode& mode) const;
-  /// How soon what waits is to be written.
-  [[nodiscard]] Commits::Urgency urgency(Instant now, const Mode& mode) const;
   /// More is ready, or waits to be finished, than the next transaction takes.
   [[nodiscard]] bool busy() const;
-  [[nodiscard]] Instant last_start() const { return last_start_; }
   /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
   [[nodiscard]] std::string cannot_start() const {
     return breaker_.any() ? breaker_.first().error : std::string{};
@@ -63,7 +60,6 @@ class Dispatcher {
            std::vector<Reason>& reasons) const;
 
  private:
-  void watch_burst(Instant now, bool was_burst);
   void start_claimed(Instant now, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
   [[nodiscard]] TaskEntry* next_ready();
@@ -94,10 +90,8 @@ class Dispatcher {
   ExecutorBreaker breaker_;
   AdaptivePrefetch adaptive_;
   RateLimit rate_;
-  Instant rate_at_ = Instant::max();      // when the rate allows the claim that waits for it
-  Instant ahead_at_ = Instant::max();     // when the next scheduled task may be claimed ahead
-  Instant last_start_{};                  // of a job
-  Instant burst_until_ = Instant::min();  // many that are due together are being started
+  Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
+  Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
 };
 
 }  // namespace lictor::core

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "core/mutant.h"
 
 namespace lictor::core {
 
@@ -33,9 +32,6 @@ Lease::Change Lease::on(Instant now, const SessionCreated& reply, Effects& out) 
 
 Lease::Change Lease::on(Instant now, const SessionRenewed& reply, Effects& out) {
   const Session::Change change = session_.on(now, reply, out);
-  if (change == Session::Change::kRenewed && mutant(Mutant::kRenewalProves)) {
-    return proved(now, now, out);
-  }
   return on_session(now, change, out);
 }
 
@@ -140,7 +136,6 @@ void Lease::ask_proof(Instant now, Effects& out) {
 }
 
 void Lease::clock_stepped(Instant now, Effects& out) {
-  if (mutant(Mutant::kIgnoreClockStep)) return;
   trust_.clock_stepped(now);
   if (lock_.held()) lock_.prove_anew(now, out);
 }

@@ -27,18 +27,9 @@ constexpr int kPartPause = 19;
 constexpr Duration kPartDelay = 50ms;
 // The first reading of a long list is not paced, and its parts are larger.
 constexpr int kFirstParts = 4;
-// Tasks that come faster than they are read one by one are read several at a time: each reading has
-// a claim and a finish come after it, which cost Consul more than the tasks in them.
-constexpr std::size_t kSeveral = 3;
-constexpr int kStream = 2;
-constexpr Duration kStreamPause = 20ms;
 // What Consul spends on an answer does not show in our own cost.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
-// Each write of ours has a watch answered, just when what it lets start wants the processor. So
-// the next reading waits until the write is answered, but for no longer than this: what is new does
-// too.
-constexpr Duration kQuietWait = 5ms;
 // The next names come sooner when anything was deleted since the last.
 constexpr Duration kDoubt = 250ms;
 constexpr Duration kRetry = 500ms;
@@ -55,7 +46,7 @@ void Listing::start(Instant now, Effects& out) {
   stop(out);
   running_ = true;
   begin_anew(now);
-  on_time(now, busy_, quiet_at_, out);
+  on_time(now, busy_, out);
 }
 
 // Anything may have happened since the last reading, if there was one. A Consul that was restarted
@@ -99,8 +90,6 @@ void Listing::stop(Effects& out) {
   first_ = First::kDone;
   index_ = wrote_ = prompt_from_ = 0;
   prompt_times_ = {};
-  streaming_ = 0;
-  quiet_at_ = {};
   watch_at_ = slow_watch_at_ = Instant::max();
   part_at_ = fetch_at_ = Instant::min();
   sweep_ = {};
@@ -223,13 +212,6 @@ void Listing::ask_all_anew(Instant now, Effects& out) {
   begin_anew(now);
 }
 
-void Listing::brought(Instant now, std::size_t tasks) {
-  streaming_ = tasks < kSeveral ? 0 : std::min(streaming_ + 1, kStream);
-  if (streaming_ < kStream || watch_) return;
-  watch_at_ = std::max(watch_at_, now + kStreamPause);
-  slow_watch_at_ = std::max(slow_watch_at_, watch_at_);
-}
-
 void Listing::doubt(Instant now, std::string_view key) {
   doubted_.emplace_back(key);
   doubted_until_ = now + kDoubt;
@@ -288,15 +270,11 @@ void Listing::send_fetch(Instant now, Effects& out) {
 
 bool Listing::wants_part() const { return by_name_ && !part_ && sweep_.running(); }
 
-Instant Listing::next_watch() const {
-  const Instant at = busy_ ? slow_watch_at_ : watch_at_;
-  return at == Instant::max() ? at : std::clamp(quiet_at_, at, at + kQuietWait);
-}
+Instant Listing::next_watch() const { return busy_ ? slow_watch_at_ : watch_at_; }
 
-void Listing::on_time(Instant now, bool busy, Instant quiet_at, Effects& out) {
+void Listing::on_time(Instant now, bool busy, Effects& out) {
   if (!running_) return;
   busy_ = busy;
-  quiet_at_ = quiet_at;
   if (!watch_ && now >= next_watch()) {
     watch_at_ = slow_watch_at_ = Instant::max();
     watch_emitted_ = now;

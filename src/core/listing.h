@@ -51,9 +51,6 @@ class Listing {
   /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
 
-  /// The reading that was just accepted told of so many tasks that were not known.
-  void brought(Instant now, std::size_t tasks);
-
   /// Something of ours was written below the prefix, with this ModifyIndex.
   void wrote(std::uint64_t index) { wrote_ = std::max(wrote_, index); }
 
@@ -70,9 +67,8 @@ class Listing {
   /// soon, since nothing has changed since, it is read.
   void doubt(Instant now, std::string_view key);
 
-  /// `busy`: more is ready than can be started, so that what is new can wait. `quiet_at`: when our
-  /// writes are answered and what was started has begun; Instant::max() while nobody knows.
-  void on_time(Instant now, bool busy, Instant quiet_at, Effects& out);
+  /// `busy`: more is ready than can be started, so that what is new can wait.
+  void on_time(Instant now, bool busy, Effects& out);
   /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
@@ -136,9 +132,7 @@ class Listing {
   std::uint64_t wrote_ = 0;                 // the last of our own writes
   std::uint64_t prompt_from_ = 0;  // the watch does not wait: from this index on there is an answer
   Times prompt_times_;
-  int streaming_ = 0;  // readings in a row that told of several new tasks
   bool busy_ = false;
-  Instant quiet_at_{};
   bool in_trouble_ = false;
 
   Sweep sweep_;  // beside a watch by name

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/mutant.h"
 #include "core/retry_pauses.h"
 
 namespace lictor::core {
@@ -74,7 +73,7 @@ void Lock::request_lock(Instant now, Effects& out) {
 // Whoever writes to the leader key leaves the lock ours, and nobody knows then who leads. Only
 // what is ours at this index is written: acquired anew it might have been another's in between.
 void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
-  if (lock_ || mutant(Mutant::kIgnoreOverwrite)) return;
+  if (lock_) return;
   if (now < restore_from_) {
     read_at_ = std::min(read_at_, restore_from_);
     return;
@@ -285,8 +284,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   // Another index may mean another holder, whom nobody saw: the count begins anew.
   if (std::exchange(free_index_, reply.modify_index) != reply.modify_index) freed_seen_ = now;
   // A release that is older than a holder whom we have seen is not the release of that one.
-  const bool in_order =
-      (reply.released && reply.modify_index > held_index_) || mutant(Mutant::kTrustLockDelay);
+  const bool in_order = reply.released && reply.modify_index > held_index_;
   const Duration lock_delay =
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
   const Instant free_from = in_order ? now : freed_seen_ + lock_delay;
@@ -299,7 +297,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
 
 Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Effects& out) {
   const bool again = std::exchange(read_again_, false);
-  const Instant sent_at = mutant(Mutant::kTrustFromReply) ? now : read_sent_;
+  const Instant sent_at = read_sent_;
   const bool ours = reply.ok && reply.session == session_ && !session_.empty();
   if (state_ == State::kHeld) {
     if (!reply.ok) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 
 Queue::Queue(QueueOptions options, std::uint64_t seed)
@@ -51,7 +49,6 @@ void Queue::pump(Instant now, Effects& out) {
 void Queue::work(Instant now, Effects& out) {
   const Dispatcher::Mode mode = this->mode(lease_.trusted(now));
   dispatcher_.start_next(now, mode, out);
-  commits_.set_urgency(dispatcher_.urgency(now, mode));
   mark_missing(now);
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed
@@ -60,21 +57,14 @@ void Queue::work(Instant now, Effects& out) {
     before = out.size();
     commits_.send(now, lease_.session(), out);
   } while (out.size() != before);
-  source_.on_time(now, dispatcher_.busy(), quiet_at(), out);
+  source_.on_time(now, dispatcher_.busy(), out);
 }
 
 Dispatcher::Mode Queue::mode(bool trusted) const {
   return {.trusted = trusted,
           .draining = drain_ != Drain::kNone,
-          .paused = control_.paused() && !mutant(Mutant::kIgnorePause),
+          .paused = control_.paused(),
           .ready = source_.complete() && control_.known()};
-}
-
-// When our writes are answered and what was started has begun; Instant::max() as long as nobody
-// knows.
-Instant Queue::quiet_at() const {
-  constexpr Duration kBegin = 2ms;  // of a program
-  return commits_.in_flight() > 0 ? Instant::max() : dispatcher_.last_start() + kBegin;
 }
 
 // Keys that must always be there. Without the right to make one it is tried once a term.

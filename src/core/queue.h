@@ -113,7 +113,6 @@ class Queue {
   void mark_missing(Instant now);
   void prune(Instant now);
   [[nodiscard]] Dispatcher::Mode mode(bool trusted) const;
-  [[nodiscard]] Instant quiet_at() const;
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_change(Instant now, Lease::Change change, Effects& out);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/mutant.h"
 #include "core/queue.h"
 
 namespace lictor::core {
@@ -15,7 +14,6 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
       begin_term(now, out);
       break;
     case Lease::Change::kExpired:
-      if (mutant(Mutant::kIgnoreExpiry)) break;
       // Somebody else may lead from lock_delay after the last proof on; by then no job may run.
       out.emplace_back(Fact{Fact::Kind::kLeaseExpired, {}, 0, 0, {}, {}});
       table_.for_each_ours([&](TaskEntry& entry) {
@@ -82,13 +80,13 @@ void Queue::continue_drain(Instant now, Effects& out) {
     });
   }
   const bool done = table_.busy() + table_.count(TaskState::kEnding) == 0 && commits_.idle();
-  if (done || now >= drain_give_up_ || mutant(Mutant::kReleaseWithJobs)) finish_drain(now, out);
+  if (done || now >= drain_give_up_) finish_drain(now, out);
 }
 
 void Queue::finish_drain(Instant now, Effects& out) {
   drain_until_ = Instant::max();
   drain_give_up_ = Instant::max();
-  if (lease_.holding() && running() != 0 && !mutant(Mutant::kReleaseWithJobs)) {
+  if (lease_.holding() && running() != 0) {
     // A job would not end. To release the lock now would let the next leader run beside it: keep
     // the lead, or, if the daemon is to go, leave the lock to the session's TTL and the lock-delay.
     if (drain_ == Drain::kStop) {

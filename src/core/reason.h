@@ -19,7 +19,7 @@ struct Reason {
     kPaused,        // text: by whom
     kRunning,       // since, attempt; text: why it is being stopped, if it is
     kClaiming,      // the claim is on its way
-    kHeld,          // claimed ahead of a free slot, or until it is due
+    kPrefetched,    // claimed ahead of a free slot, or until it is due
     kSettling,      // its end is being written; text: the last trouble
     kBurying,       // it is on its way to the dead letters
     kTooLarge,      // no transaction can hold its end; text: its size and the limit

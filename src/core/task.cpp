@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 
 namespace {
@@ -24,7 +22,7 @@ bool starts_before(const Task& a, const Task& b) {
 }
 
 std::optional<WallTime> due_of(const Task& task) {
-  if (!task.execute_at || mutant(Mutant::kIgnoreExecuteAt)) return task.stamp.retry_at;
+  if (!task.execute_at) return task.stamp.retry_at;
   if (!task.stamp.retry_at) return task.execute_at;
   return std::max(*task.execute_at, *task.stamp.retry_at);
 }

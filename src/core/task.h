@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/options.h"
-#include "core/rare.h"
+#include "core/shared_optional.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -33,7 +33,7 @@ struct Stamp {
   std::uint32_t attempt = 0;  // attempts begun
   std::uint32_t lost = 0;     // owners lost
   std::optional<WallTime> retry_at;
-  Rare<Claim> claim;
+  SharedOptional<Claim> claim;
   std::string error;  // the last failure; empty: none
 
   friend bool operator==(const Stamp&, const Stamp&) = default;
@@ -63,7 +63,7 @@ struct Task {
   std::string serial_key;
   std::optional<std::uint32_t> max_attempts;
   std::optional<Duration> timeout;
-  Rare<Backoff> backoff;
+  SharedOptional<Backoff> backoff;
   Stamp stamp;
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core

@@ -34,25 +34,26 @@ struct Attempt {
 /// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
 struct TaskEntry : KnownKey {
   TaskState state = TaskState::kUnread;
-  std::uint32_t tombstones = 0;      // entries in the table's list of deletions
-  WallTime due = WallTime::min();    // not before this
-  std::shared_ptr<const Task> task;  // while it waits or is ours
-  std::unique_ptr<Attempt> attempt;  // while it is ours, and of a leftover
+  std::uint32_t tombstones : 24 = 0;  // entries in the table's list of deletions
+  std::uint32_t heap_at = 0;          // of a distant one: its place in DueHeap
+  WallTime due = WallTime::min();     // not before this
+  std::shared_ptr<const Task> task;   // while it waits or is ours
+  std::unique_ptr<Attempt> attempt;   // while it is ours, and of a leftover
   /// While it is ours: the index of a listing or record that showed a newer version than ours.
   std::uint64_t newer_index = 0;
-  /// Of an unreadable record.
-  std::shared_ptr<const BadRecord> bad;
-  /// Rarely needed.
   struct Notes {
-    std::string text;                   // why Consul refused its claim, or why it is too large
+    std::shared_ptr<const BadRecord> bad;  // of an unreadable record
+    std::string text;                      // why Consul refused its claim, or why it is too large
     std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
   };
-  std::unique_ptr<Notes> notes;
+  std::unique_ptr<Notes> notes;  // what few entries need
 
   [[nodiscard]] Notes& note() {
     if (!notes) notes = std::make_unique<Notes>();
     return *notes;
   }
 };
+
+static_assert(sizeof(TaskEntry) <= 96);  // a hundred thousand of them may wait for tomorrow
 
 }  // namespace lictor::core

@@ -5,8 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 namespace {
 
@@ -38,9 +36,8 @@ void TaskSource::check(const std::string& key) {
 
 void TaskSource::tell(Instant now, const StoredRecord& record, Effects& out) {
   const KnownKey* known = keys_.find(key_of_record(record));
-  if (known == nullptr) ++new_tasks_;
   const bool is_news = known == nullptr || known->index < index_of_record(record);
-  if (!is_news && !mutant(Mutant::kNoTombstone)) return;
+  if (!is_news) return;
   listener_.on_record(now, record, out);
 }
 
@@ -55,7 +52,6 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   // What was asked after a delete was acknowledged cannot show the deleted task; what was asked
   // before may still be on its way.
   listener_.on_answered_before(std::min(asked, listing_.oldest_request()));
-  new_tasks_ = 0;
   for (const StoredRecord& record : reply.records) tell(now, record, out);
   if (reply.full) tell_folders(reply, use == Listing::Use::kAll, out);
   if (use == Listing::Use::kPart) return;
@@ -67,7 +63,6 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   } else {
     compare(now, reply.keys.in_order(), reply, out);
   }
-  listing_.brought(now, new_tasks_);
   folder_missing_ = !reply.marker;
 }
 
@@ -91,7 +86,6 @@ void TaskSource::compare(Instant now, const std::vector<std::string_view>& names
   }
   if (!reply.full) {
     for (const std::string_view name : match.unknown) listing_.fetch(std::string{name});
-    new_tasks_ += match.unknown.size();
   }
   std::sort(gone.begin(), gone.end(),
             [](const KnownKey* a, const KnownKey* b) { return a->key < b->key; });

@@ -49,9 +49,7 @@ class TaskSource {
   void stop(Effects& out);
   void on(Instant now, const TasksListed& reply, Effects& out);
   void on(Instant now, const TasksFetched& reply, Effects& out);
-  void on_time(Instant now, bool busy, Instant quiet_at, Effects& out) {
-    listing_.on_time(now, busy, quiet_at, out);
-  }
+  void on_time(Instant now, bool busy, Effects& out) { listing_.on_time(now, busy, out); }
   [[nodiscard]] Instant next_deadline() const { return listing_.next_deadline(); }
 
   /// Reads the key, soon; tells it if it holds a newer version.
@@ -79,7 +77,6 @@ class TaskSource {
   Listener& listener_;
   Listing listing_;
   std::set<std::string, std::less<>> checked_;  // to be told in any version
-  std::size_t new_tasks_ = 0;                   // that the reading at hand told of
   std::set<std::string> told_folders_;
   bool folder_missing_ = false;
 };

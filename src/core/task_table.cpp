@@ -78,7 +78,6 @@ void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
   update(entry, TaskState::kDeleted, [&](TaskEntry& e) {
     e.index = index;
     e.task.reset();
-    e.bad.reset();
     e.notes.reset();
     e.attempt.reset();
   });

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "base/assert.h"
-#include "core/mutant.h"
 #include "core/task_writes.h"
 
 namespace lictor::core {
@@ -104,7 +103,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, Effects& ou
       remember_not_started(entry, entry.task->stamp.claim->nonce);
       return place(now, entry, record, out);
     default:
-      if (index <= entry.index && !mutant(Mutant::kNoTombstone)) return;
+      if (index <= entry.index) return;
       if (is_waiting(entry.state) && entry.index != 0) {
         tell(Fact::Kind::kChanged, entry, {}, out);
       }
@@ -114,7 +113,6 @@ void Transitions::on_record(Instant now, const StoredRecord& record, Effects& ou
 
 void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) {
   auto& entry = static_cast<TaskEntry&>(known);
-  if (mutant(Mutant::kIgnoreWithdrawal) && is_ours(entry.state)) return;
   switch (entry.state) {
     case S::kClaiming:
     case S::kEnding:
@@ -175,7 +173,6 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
 // A task that nothing of ours is under way for: where it waits.
 void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task,
                         Effects& out) {
-  if (mutant(Mutant::kForgetOrphan) && task->stamp.taken) return;
   // Claimed, it could not be ended in one fenced transaction.
   if (const std::string why = commits_.too_large(*task); !why.empty()) {
     return ignore(entry, S::kTooLarge, task->modify_index, why, out);
@@ -192,18 +189,19 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
     const bool tomorrow = task->execute_at && *task->execute_at >= due;
     state = tomorrow || !task->stamp.retry_at ? S::kScheduled : S::kRetrying;
   }
+  const bool same = task->modify_index == entry.index;
   table_.update(entry, state, [&](TaskEntry& e) {
     e.index = task->modify_index;
     e.due = due;
-    e.bad.reset();
     e.newer_index = 0;
     e.task = state == S::kDistant ? nullptr : std::move(task);
     if (!e.notes) return;
     // An earlier claim of ours can land on the version that it was made for alone.
     e.notes->text.clear();
+    e.notes->bad.reset();
     const bool not_started =
         e.task && e.task->stamp.claim && e.notes->not_started.contains(e.task->stamp.claim->nonce);
-    if (!not_started) e.notes.reset();
+    if (!same && !not_started) e.notes.reset();
   });
 }
 
@@ -216,7 +214,7 @@ void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& 
     e.task.reset();
     e.notes.reset();
     e.newer_index = 0;
-    e.bad = std::make_shared<const BadRecord>(record);
+    e.note().bad = std::make_shared<const BadRecord>(record);
   });
 }
 
@@ -226,7 +224,6 @@ void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
     e.index = index;
     e.task.reset();
     e.notes.reset();
-    e.bad.reset();
     e.newer_index = 0;
     if (!why.empty()) e.note().text = why;
   });
@@ -277,8 +274,7 @@ void Transitions::advance(Instant now) {
   }
   // Many at once: each reading of one alone would cost a request.
   const TaskEntry* near = waiting.first_distant();
-  const bool any_near =
-      near != nullptr && near->due <= wall + distance(1) && !mutant(Mutant::kForgetDistant);
+  const bool any_near = near != nullptr && near->due <= wall + distance(1);
   while (TaskEntry* entry = any_near ? waiting.first_distant() : nullptr) {
     if (entry->due > wall + distance(2)) break;
     table_.update(*entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
@@ -302,7 +298,6 @@ void Transitions::bury_some(Instant now, Effects& out) {
   const auto bury = [&](TaskEntry& entry, BuryOp op) {
     table_.update(entry, S::kBurying, [](TaskEntry& e) {
       e.task.reset();
-      e.bad.reset();
       e.notes.reset();
     });
     commits_.add(now, {Purpose::kBury, std::move(op), {}});
@@ -316,7 +311,7 @@ void Transitions::bury_some(Instant now, Effects& out) {
   while (may_bury()) {
     TaskEntry* entry = table_.waiting_order().first_unreadable();
     if (entry == nullptr) break;
-    bury(*entry, dead_letter(*entry->bad, clock_.at(now)));
+    bury(*entry, dead_letter(*entry->notes->bad, clock_.at(now)));
   }
 }
 
@@ -344,9 +339,9 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   Stamp stamp = task->stamp;
   bool last_chance = false;
   if (orphan && !not_started) {
-    if (!mutant(Mutant::kDontCountLosses)) ++stamp.lost;
+    ++stamp.lost;
     tell(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
-    const bool once = policy.delivery == Delivery::kAtMostOnce && !mutant(Mutant::kOnceAgain);
+    const bool once = policy.delivery == Delivery::kAtMostOnce;
     const bool ends = once || stamp.lost >= options_.max_losses;
     last_chance = stamp.lost + 1 >= options_.max_losses;
     if (ends) {
@@ -369,7 +364,6 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   // Claimed ahead, taskRetryAt stays, for whoever would have to take the task over before that.
   if (due) stamp.retry_at.reset();
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
-  if (mutant(Mutant::kNoNonce)) nonce = "claimed";
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
   table_.update(entry, S::kClaiming, [&](TaskEntry& e) {
     e.newer_index = 0;
@@ -380,12 +374,7 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     e.attempt->claimed_at = e.attempt->held_since = now;
     if (!due) e.attempt->early_until = e.due;
   });
-  if (mutant(Mutant::kStartBeforeClaim)) {
-    auto claimed = std::make_shared<Task>(*task);
-    claimed->stamp = stamp;
-    table_.update(entry, S::kClaimed, [&](TaskEntry& e) { e.task = std::move(claimed); });
-  }
-  Rare<Claim> under = stamp.claim;
+  SharedOptional<Claim> under = stamp.claim;
   commits_.add(now, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under)));
 }
 
@@ -399,7 +388,7 @@ void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effec
       return on_end_settled(now, *entry, settled, out);
     case S::kBurying:
       return on_burial_settled(now, *entry, settled, out);
-    default:  // a mutant's second write
+    default:  // of a claim that was settled already
       return;
   }
 }
@@ -409,6 +398,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   if (settled.verdict == Verdict::kRefused) {
     // It was sent before, perhaps, and nobody knows of that one; it may land yet.
     remember_not_started(entry, settled.write.claim->nonce);
+    if (policy_of(*entry.task) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
       e.due = std::max(clock_.at(now + kRefusedRetry), e.due);
       e.notes->text = settled.error;
@@ -527,7 +517,7 @@ void Transitions::on_not_started(Instant now, TaskEntry& entry, const std::strin
        pause.value_or(Duration::zero()));
   Stamp stamp = entry.task->stamp;
   stamp.error = std::string{kNotStartedError} + error;
-  if (!mutant(Mutant::kCountUnstarted)) --stamp.attempt;
+  --stamp.attempt;
   rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
 }
 
@@ -581,11 +571,7 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
       task.stamp.attempt > task.stamp.lost ? task.stamp.attempt - task.stamp.lost : 1;
   const std::uint32_t allowed =
       std::min(task.max_attempts.value_or(policy.max_attempts), policy.max_attempts_limit);
-  if (mutant(Mutant::kLoseRetry)) {
-    table_.move(entry, S::kEnding);
-    return table_.bury(entry, entry.index, now);
-  }
-  if (failures >= allowed && !mutant(Mutant::kRetryForever)) {
+  if (failures >= allowed) {
     return make_dead(now, entry, "failed", error, tail, out);
   }
   Stamp stamp = task.stamp;
@@ -675,7 +661,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
     case Verdict::kApplied:
       break;
   }
-  const bool newer = entry.newer_index > entry.index && !mutant(Mutant::kNoLookAgain);
+  const bool newer = entry.newer_index > entry.index;
   if (purpose == Purpose::kRetry || purpose == Purpose::kGiveBack) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
@@ -707,7 +693,7 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry, const Commits
   const auto& op = std::get<BuryOp>(*settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
   if (!op.readable) tell(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
-  const bool newer = entry.newer_index > op.index && !mutant(Mutant::kNoLookAgain);
+  const bool newer = entry.newer_index > op.index;
   table_.bury(entry, op.index, now);
   if (newer) source_->fetch(entry.key);
 }

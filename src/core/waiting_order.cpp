@@ -1,7 +1,5 @@
 #include "core/waiting_order.h"
 
-#include "core/mutant.h"
-
 namespace lictor::core {
 namespace {
 
@@ -32,7 +30,7 @@ void erase(Set& set, TaskEntry& entry) {
 }  // namespace
 
 bool WaitingOrder::ByStart::operator()(const TaskEntry* a, const TaskEntry* b) const {
-  return mutant(Mutant::kOrderByKey) ? a->key < b->key : starts_before(*a->task, *b->task);
+  return starts_before(*a->task, *b->task);
 }
 
 bool WaitingOrder::ByDue::operator()(const TaskEntry* a, const TaskEntry* b) const {
@@ -58,7 +56,7 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
 void WaitingOrder::enter(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) insert(ready_, entry);
   if (entry.state == TaskState::kSuspended) insert(suspended_, entry);
-  if (entry.state == TaskState::kDistant) insert(distant_, entry);
+  if (entry.state == TaskState::kDistant) distant_.push(entry);
   if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
   if (is_delayed(entry.state)) insert(delayed_, entry);
   if (can_expire(entry)) insert(expiring_, entry);
@@ -72,7 +70,7 @@ void WaitingOrder::enter(TaskEntry& entry) {
 void WaitingOrder::leave(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) erase(ready_, entry);
   if (entry.state == TaskState::kSuspended) erase(suspended_, entry);
-  if (entry.state == TaskState::kDistant) erase(distant_, entry);
+  if (entry.state == TaskState::kDistant) distant_.erase(entry);
   if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
   if (is_delayed(entry.state)) erase(delayed_, entry);
   if (can_expire(entry)) erase(expiring_, entry);
@@ -102,7 +100,7 @@ void WaitingOrder::clear() {
 const TaskEntry* WaitingOrder::lane_holder(const TaskEntry& entry) const {
   if (!entry.task || entry.task->serial_key.empty()) return nullptr;
   const auto lane = lanes_.find(entry.task->serial_key);
-  if (lane == lanes_.end() || mutant(Mutant::kIgnoreLane)) return nullptr;
+  if (lane == lanes_.end()) return nullptr;
   const TaskEntry* holder = front(lane->second.holders);
   return holder == &entry ? nullptr : holder;
 }

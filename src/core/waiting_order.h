@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/due_heap.h"
 #include "core/options.h"
 #include "core/task_entry.h"
 
@@ -46,7 +47,7 @@ class WaitingOrder {
 
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
-  [[nodiscard]] TaskEntry* first_distant() const { return front(distant_); }
+  [[nodiscard]] TaskEntry* first_distant() const { return distant_.front(); }
   [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
   [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }
   [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
@@ -57,11 +58,6 @@ class WaitingOrder {
   };
   struct ByDue {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const;
-  };
-  struct ByDueAndKey {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
-      return a->due != b->due ? a->due < b->due : a->key < b->key;
-    }
   };
   struct ByExpiry {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
@@ -94,7 +90,7 @@ class WaitingOrder {
   std::set<TaskEntry*, ByStart> ready_;
   std::set<TaskEntry*, ByStart> suspended_;
   std::set<TaskEntry*, ByDue> delayed_;
-  std::set<TaskEntry*, ByDueAndKey> distant_;
+  DueHeap distant_;
   std::set<TaskEntry*, ByExpiry> expiring_;
   std::set<TaskEntry*, ByKey> unreadable_;
   Lanes lanes_;

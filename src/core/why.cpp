@@ -49,10 +49,10 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
       if (mode.draining) reasons.push_back({Kind::kDraining});
       if (mode.paused) reasons.push_back({.kind = Kind::kPaused, .text = paused_by});
       if (table_.claimed_order().is_early(entry)) {
-        reasons.push_back({.kind = Kind::kHeld, .until = entry.attempt->early_until});
+        reasons.push_back({.kind = Kind::kPrefetched, .until = entry.attempt->early_until});
       } else {
         reasons.push_back(
-            {.kind = Kind::kHeld, .key = any_running(), .count = options_.concurrency});
+            {.kind = Kind::kPrefetched, .key = any_running(), .count = options_.concurrency});
       }
       return why_trouble(now, reasons);
     case S::kRunning:
@@ -135,7 +135,7 @@ void Dispatcher::why_no_room(Instant now, const Task& task, std::vector<Reason>&
 }
 
 void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {
-  if (const auto until = commits_.held_until()) {
+  if (const auto until = commits_.retry_after()) {
     reasons.push_back({.kind = Kind::kStoreTrouble, .until = clock_.at(std::max(*until, now))});
   }
 }

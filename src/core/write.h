@@ -15,12 +15,12 @@ enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune };
 
 struct Write {
   Write() = default;
-  Write(Purpose why, Op what, Rare<Claim> under)
+  Write(Purpose why, Op what, SharedOptional<Claim> under)
       : purpose(why), op(std::make_shared<const Op>(std::move(what))), claim(std::move(under)) {}
 
   Purpose purpose = Purpose::kMark;
   std::shared_ptr<const Op> op;
-  Rare<Claim> claim;  // that the task carries by then
+  SharedOptional<Claim> claim;  // that the task carries by then
 };
 
 /// Nothing depends on these: what is doubtful about them is let go, or done again.

@@ -247,16 +247,6 @@ std::string go_json_fault(std::string_view text) {
   return "invalid character '" + std::string{text[first]} + "' looking for beginning of value";
 }
 
-std::optional<bool> parse_go_bool(std::string_view text) {
-  for (const std::string_view word : {"1", "t", "T", "true", "TRUE", "True"}) {
-    if (text == word) return true;
-  }
-  for (const std::string_view word : {"0", "f", "F", "false", "FALSE", "False"}) {
-    if (text == word) return false;
-  }
-  return std::nullopt;
-}
-
 Result<Duration> parse_go_duration(std::string_view text) {
   const auto invalid = [&](std::string what) {
     return fail(ErrorCode::kInvalid, "time: " + what + " " + go_quoted(text));

@@ -49,9 +49,6 @@ void append_json(std::string& out, std::string_view text);
 /// What encoding/json says of text that is no JSON, as far as its first character tells.
 [[nodiscard]] std::string go_json_fault(std::string_view text);
 
-/// strconv.ParseBool; nothing where that fails.
-[[nodiscard]] std::optional<bool> parse_go_bool(std::string_view text);
-
 /// time.ParseDuration. The error is Go's text.
 [[nodiscard]] Result<Duration> parse_go_duration(std::string_view text);
 

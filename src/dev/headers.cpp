@@ -11,7 +11,7 @@ struct Endpoint {
   std::string_view methods;
 };
 
-constexpr std::array<Endpoint, 39> kEndpoints{{
+constexpr std::array<Endpoint, 15> kEndpoints{{
     {"/v1/kv/", "GET,PUT,DELETE"},
     {"/v1/txn", "PUT"},
     {"/v1/session/create", "PUT"},
@@ -21,53 +21,19 @@ constexpr std::array<Endpoint, 39> kEndpoints{{
     {"/v1/session/node/", "GET"},
     {"/v1/session/list", "GET"},
     {"/v1/status/leader", "GET"},
-    {"/v1/status/peers", "GET"},
     {"/v1/agent/self", "GET"},
-    {"/v1/agent/members", "GET"},
     {"/v1/agent/services", "GET"},
     {"/v1/agent/checks", "GET"},
     {"/v1/agent/service/register", "PUT"},
     {"/v1/agent/service/deregister/", "PUT"},
-    {"/v1/agent/service/maintenance/", "PUT"},
-    {"/v1/agent/service/", "GET"},
-    {"/v1/agent/maintenance", "PUT"},
-    {"/v1/agent/health/service/id/", "GET"},
-    {"/v1/agent/health/service/name/", "GET"},
-    {"/v1/operator/raft/configuration", "GET"},
-    {"/v1/agent/check/register", "PUT"},
-    {"/v1/agent/check/deregister/", "PUT"},
     {"/v1/agent/check/pass/", "PUT"},
-    {"/v1/agent/check/warn/", "PUT"},
-    {"/v1/agent/check/fail/", "PUT"},
-    {"/v1/agent/check/update/", "PUT"},
-    {"/v1/catalog/register", "PUT"},
-    {"/v1/catalog/deregister", "PUT"},
-    {"/v1/catalog/datacenters", "GET"},
-    {"/v1/catalog/nodes", "GET"},
-    {"/v1/catalog/services", "GET"},
-    {"/v1/catalog/service/", "GET"},
-    {"/v1/catalog/node/", "GET"},
-    {"/v1/catalog/node-services/", "GET"},
-    {"/v1/health/", "GET"},
-    {"/v1/event/fire/", "PUT"},
-    {"/v1/event/list", "GET"},
 }};
-
-constexpr std::array<std::string_view, 4> kHealth{"/v1/health/node/", "/v1/health/checks/",
-                                                  "/v1/health/state/", "/v1/health/service/"};
-
-bool is_health(std::string_view path) {
-  return std::any_of(kHealth.begin(), kHealth.end(),
-                     [&](std::string_view prefix) { return path.starts_with(prefix); });
-}
 
 }  // namespace
 
 std::string_view allowed_methods(std::string_view path) {
   for (const auto& [endpoint, methods] : kEndpoints) {
-    if (endpoint == "/v1/health/"
-            ? is_health(path)
-            : path == endpoint || (endpoint.ends_with('/') && path.starts_with(endpoint))) {
+    if (path == endpoint || (endpoint.ends_with('/') && path.starts_with(endpoint))) {
       return methods;
     }
   }
@@ -84,15 +50,16 @@ std::optional<std::string> moved_to(const http::Request& request, const Url& url
 }
 
 std::string missing_here(std::string_view path) {
-  constexpr std::array<std::string_view, 12> kMissing{
-      "/v1/snapshot", "/v1/agent/",      "/v1/catalog/",  "/v1/health/",
-      "/v1/query",    "/v1/connect/",    "/v1/config",    "/v1/operator/",
-      "/v1/internal", "/v1/coordinate/", "/v1/discovery", "/v1/event/"};
+  constexpr std::array<std::string_view, 13> kMissing{
+      "/v1/snapshot",    "/v1/agent/",    "/v1/catalog/", "/v1/health/",   "/v1/status/",
+      "/v1/query",       "/v1/connect/",  "/v1/config",   "/v1/operator/", "/v1/internal",
+      "/v1/coordinate/", "/v1/discovery", "/v1/event/"};
   for (const std::string_view prefix : kMissing) {
     if (!path.starts_with(prefix)) continue;
     return "lictor dev has no " + std::string{path} +
-           ": it is a model of Consul for trying out, with keys, sessions, transactions, services, "
-           "checks and events, in memory";
+           ": it is a model of Consul in memory, with keys, sessions and transactions; to try "
+           "this, "
+           "run a real agent: consul agent -dev";
   }
   return {};
 }
@@ -127,16 +94,8 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
     headers.emplace_back("X-Content-Type-Options", "nosniff");
     headers.emplace_back("Content-Security-Policy", "sandbox");
   } else if (!response.body.empty()) {
-    const bool of_agent = url->path.starts_with("/v1/agent/health/");
-    const bool as_text =
-        of_agent && url->get("format") == "text" && !response.body.starts_with('"');
-    const bool json = as_text ? false
-                      : of_agent
-                          ? response.status != 500 && response.status != 405
-                          : (response.status == 200 && url->path != "/") || response.status == 409;
-    headers.emplace_back("Content-Type", as_text ? "text/plain"
-                                         : json  ? "application/json"
-                                                 : "text/plain; charset=utf-8");
+    const bool json = (response.status == 200 && url->path != "/") || response.status == 409;
+    headers.emplace_back("Content-Type", json ? "application/json" : "text/plain; charset=utf-8");
   }
   return headers;
 }

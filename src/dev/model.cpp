@@ -68,9 +68,7 @@ bool is_json(const http::Request& request, const http::Response& response) {
 }  // namespace
 
 Model::Model(ModelOptions options)
-    : options_(std::move(options)),
-      random_(options_.seed),
-      catalog_(options_.node, options_.seed) {}
+    : options_(std::move(options)), random_(options_.seed), agent_(options_.node, options_.seed) {}
 
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
                                             bool wait_over, Watch* watch) {
@@ -110,19 +108,9 @@ Model::Answer Model::route(const Call& call) {
     if (auto fault = query_fault(call.url)) return fault;
   }
   if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
-    http::Response fault = answer(500, "No path to datacenter");
-    if (under("/v1/catalog/") || under("/v1/health/")) {  // with the headers of a read
-      fault.consul_index = 1;
-      fault.known_leader = false;
-    }
-    return fault;
+    return answer(500, "No path to datacenter");
   }
-  if (Catalog::has_path(path)) {
-    const std::uint64_t before = state_.index();
-    auto answered = catalog_.handle(state_, {call.request, call.url, call.wait_over, call.now});
-    if (state_.index() != before) end_unfounded_sessions(call.now);
-    return answered;
-  }
+  if (Agent::has_path(path)) return agent_.handle(call.request, call.url, call.now);
   if (under("/v1/kv/")) return kv(call, path.substr(7));
   if (under("/v1/session/")) return session(call, path.substr(12));
   return txn(call);
@@ -166,10 +154,6 @@ void Model::advance(Instant now) {
     if (first->second > now) break;
     end_session(first->second, std::string{first->first});
   }
-  if (catalog_.next_deadline() <= now) {
-    catalog_.advance(state_, now);
-    end_unfounded_sessions(now);
-  }
   std::erase_if(lock_delays_, [&](const auto& delay) { return delay.second <= now; });
   while (!reapings_.empty() && reapings_.begin()->first <= now) {
     state_.reap(reapings_.begin()->second);
@@ -178,7 +162,7 @@ void Model::advance(Instant now) {
 }
 
 Instant Model::next_deadline() const {
-  Instant next = catalog_.next_deadline();
+  Instant next = Instant::max();
   if (!reapings_.empty()) next = std::min(next, reapings_.begin()->first);
   for (const auto& [id, at] : expiries_) next = std::min(next, at);
   for (const auto& [key, at] : lock_delays_) next = std::min(next, at);
@@ -211,14 +195,6 @@ void Model::end_session(Instant now, const std::string& id) {
   }
   expiries_.erase(id);
   schedule_reaping(now);
-}
-
-void Model::end_unfounded_sessions(Instant now) {
-  std::vector<std::string> ended;
-  for (const auto& [id, session] : state_.sessions()) {
-    if (!catalog_.session_fault(session.node, session.node_checks).empty()) ended.push_back(id);
-  }
-  for (const std::string& id : ended) end_session(now, id);
 }
 
 void Model::schedule_reaping(Instant now) {

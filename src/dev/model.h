@@ -11,8 +11,9 @@
 // Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
 // promises; a blocking query on a session that is gone wakes with every session that comes or goes;
 // one below a prefix that a transaction has written and then deleted as a tree wakes, where Consul
-// forgets it; text after the JSON of a body is an error; there are no ACLs and no other
-// datacenter.
+// forgets it; text after the JSON of a body is an error; a session does not end with its checks;
+// of the agent and the catalog there is what lictor asks (dev/agent.h); there are no ACLs and no
+// other datacenter.
 
 #include <cstdint>
 #include <map>
@@ -25,7 +26,7 @@
 
 #include "base/http.h"
 #include "base/random.h"
-#include "dev/catalog.h"
+#include "dev/agent.h"
 #include "dev/state.h"
 #include "lictor/result.h"
 
@@ -130,15 +131,13 @@ class Model {
   [[nodiscard]] std::string session_fault(const std::string& id) const;
   void start_timer(Instant now, const SessionRecord& session);
   void end_session(Instant now, const std::string& id);
-  /// Those whose node is gone, or a check of theirs gone or critical.
-  void end_unfounded_sessions(Instant now);
   void schedule_reaping(Instant now);
   [[nodiscard]] bool in_lock_delay(Instant now, const std::string& key) const;
 
   ModelOptions options_;
   Random random_;
   State state_;
-  Catalog catalog_;
+  Agent agent_;
   std::map<std::string, Instant> expiries_;     // of sessions that have a TTL
   std::map<std::string, Instant> lock_delays_;  // of keys
   std::map<Instant, std::uint64_t> reapings_;   // of the tombstones up to an index

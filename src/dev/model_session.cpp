@@ -149,7 +149,7 @@ http::Response Model::session_create(const Call& call) {
   if (std::string fault = ttl_fault(session); !fault.empty()) return answer(500, std::move(fault));
   if (session.node.empty()) return answer(500, "Must provide Node");
   state_.next_index();
-  if (std::string fault = catalog_.session_fault(session.node, session.node_checks);
+  if (std::string fault = agent_.session_fault(session.node, session.node_checks, call.now);
       !fault.empty()) {
     return answer(500, std::move(fault));
   }

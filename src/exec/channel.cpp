@@ -8,9 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
@@ -27,8 +27,6 @@ constexpr std::size_t kInlineBytes = 32768;
 constexpr char kInline = 'i';
 constexpr char kInFile = 'f';
 constexpr std::size_t kHeadBytes = 16;
-
-std::string errno_text() { return std::generic_category().message(errno); }
 
 // From the file's start, where its position stays.
 bool write_all(int fd, std::string_view bytes) {

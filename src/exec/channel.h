@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 
 namespace lictor::exec {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/id.h"
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace lictor::exec {
 

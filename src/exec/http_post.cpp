@@ -1,20 +1,22 @@
 #include "exec/http_post.h"
 
+#include <fcntl.h>
 #include <strings.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/unique_fd.h"
 
 namespace lictor::exec {
 namespace {
@@ -47,11 +49,10 @@ Result<std::string> read_token(const std::string& path) {
   const auto refuse = [&](const std::string& problem) {
     return fail(ErrorCode::kFailed, "token_file " + path + ": " + problem);
   };
-  std::ifstream file{path, std::ios::binary};
-  if (!file) return refuse(std::generic_category().message(errno));
-  std::string token(kMaxTokenBytes + 1, '\0');
-  file.read(token.data(), static_cast<std::streamsize>(token.size()));
-  token.resize(static_cast<std::size_t>(file.gcount()));
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const auto text = file ? read_up_to(file.get(), kMaxTokenBytes) : std::nullopt;
+  if (!text) return refuse(errno_text());
+  std::string token = *text;
   const std::size_t first = std::min(token.find_first_not_of(" \t\r\n"), token.size());
   token = token.substr(first, token.find_last_not_of(" \t\r\n") + 1 - first);
   const bool valid =

@@ -4,11 +4,11 @@
 
 #include <cerrno>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
 
 namespace lictor::exec {
 namespace {
@@ -23,8 +23,7 @@ Result<LeaseBoard> LeaseBoard::create(LeaseSlot slots) {
   void* memory = mmap(nullptr, sizeof(Head) + sizeof(Slot) * slots, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    return fail(ErrorCode::kFailed,
-                "cannot share memory with the warden: " + std::generic_category().message(errno));
+    return fail(ErrorCode::kFailed, "cannot share memory with the warden: " + errno_text());
   }
   auto* head = new (memory) Head{};
   new (head + 1) Slot[slots]{};

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "exec/unique_fd.h"
+#include "base/errno_text.h"
+#include "base/unique_fd.h"
 
 namespace lictor::exec {
 namespace {
@@ -109,8 +109,7 @@ class Pass {
 
   void note_error(const char* what, const std::string& path) {
     if (!pruned_.error.empty()) return;
-    pruned_.error =
-        std::string{"cannot "} + what + " " + path + ": " + std::generic_category().message(errno);
+    pruned_.error = std::string{"cannot "} + what + " " + path + ": " + errno_text();
   }
 
   const std::string directory_;

@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 
+#include "base/errno_text.h"
 #include "base/text.h"
 
 namespace lictor::exec {
@@ -124,7 +124,7 @@ bool OutputLog::open() {
 std::string OutputLog::give_up(const char* what) {
   const int error = errno;
   std::string problem = std::string{"cannot "} + what + " the output log " + path_ + ": " +
-                        std::generic_category().message(error) + "; the job goes on without it";
+                        errno_text(error) + "; the job goes on without it";
   path_.clear();
   file_.reset();
   return problem;

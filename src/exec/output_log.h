@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace lictor::exec {
 

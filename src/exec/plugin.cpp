@@ -12,11 +12,11 @@
 #include <map>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "base/errno_text.h"
 #include "base/text.h"
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "lictor/plugin.h"
 
 namespace lictor::exec {
@@ -93,8 +93,7 @@ Result<void> check_plugin_file(const std::string& file) {
   const UniqueFd descriptor{open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status {};
   if (!descriptor || fstat(descriptor.get(), &status) != 0) {
-    return refuse(
-        file, std::generic_category().message(errno) + "; install the plug-in or correct the path");
+    return refuse(file, errno_text() + "; install the plug-in or correct the path");
   }
   std::array<char, 4> magic{};
   if (!S_ISREG(status.st_mode) ||

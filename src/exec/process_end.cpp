@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <system_error>
 #include <utility>
+
+#include "base/errno_text.h"
 
 namespace lictor::exec {
 namespace {
@@ -83,7 +84,7 @@ std::string failure_text(const SpawnFailed& failed, const Program& program) {
     default:
       break;
   }
-  text += std::generic_category().message(failed.error);
+  text += errno_text(failed.error);
   if (failed.step == Step::kRun && failed.error == ENOEXEC) {
     text += " (a script needs a first line like #!/bin/sh)";
   }

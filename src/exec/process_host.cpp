@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "exec/children.h"
 
 namespace lictor::exec {
@@ -41,8 +41,6 @@ constexpr int kOrphanRoundMs = 10;
 
 // After so long without news of any program.
 constexpr int kQuietMs = 5'000;
-
-std::string errno_text() { return std::generic_category().message(errno); }
 
 }  // namespace
 

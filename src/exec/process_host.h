@@ -9,12 +9,12 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/unique_fd.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/process_end.h"
 #include "exec/program_table.h"
 #include "exec/runner.h"
-#include "exec/unique_fd.h"
 #include "exec/warden.h"
 #include "exec/warden_protocol.h"
 

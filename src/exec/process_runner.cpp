@@ -9,11 +9,11 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/read_file.h"
 
 namespace lictor::exec {
 namespace {
-
-std::string errno_text() { return std::generic_category().message(errno); }
 
 // The files by which a job hands over what it wants to be written with its finish.
 struct Handover {
@@ -31,25 +31,17 @@ Result<std::optional<std::string>> take_file(const std::string& path, uid_t owne
   if (!file && errno == ENOENT) return std::nullopt;
   const int open_error = errno;
   unlink(path.c_str());
-  if (!file) return fail(ErrorCode::kFailed, std::generic_category().message(open_error));
+  if (!file) return fail(ErrorCode::kFailed, errno_text(open_error));
   struct stat info {};
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
   }
-  std::string bytes(kMaxHandedBytes + 1, '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t n = read(file.get(), bytes.data() + have, bytes.size() - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(ErrorCode::kFailed, errno_text());
-    if (n == 0) break;
-    have += static_cast<std::size_t>(n);
-  }
-  if (have > kMaxHandedBytes) {
+  auto bytes = read_up_to(file.get(), kMaxHandedBytes);
+  if (!bytes) return fail(ErrorCode::kFailed, errno_text());
+  if (bytes->size() > kMaxHandedBytes) {
     return fail(ErrorCode::kFailed,
                 "expected at most " + std::to_string(kMaxHandedBytes) + " bytes, got more");
   }
-  bytes.resize(have);
   return bytes;
 }
 

@@ -3,8 +3,9 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
+
+#include "base/errno_text.h"
 
 namespace lictor::exec {
 
@@ -13,8 +14,7 @@ Result<ProgramTable> ProgramTable::create() {
   void* memory = mmap(nullptr, sizeof(std::atomic<pid_t>) * kPlaces, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    return fail(ErrorCode::kFailed,
-                "cannot share memory with the warden: " + std::generic_category().message(errno));
+    return fail(ErrorCode::kFailed, "cannot share memory with the warden: " + errno_text());
   }
   return ProgramTable{static_cast<std::atomic<pid_t>*>(memory)};
 }

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "exec/warden_protocol.h"
 
 namespace lictor::exec {

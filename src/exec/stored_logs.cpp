@@ -13,9 +13,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.h"
+#include "base/unique_fd.h"
 #include "exec/active_logs.h"
 #include "exec/output_log.h"
-#include "exec/unique_fd.h"
 
 namespace lictor::exec {
 namespace {
@@ -25,8 +26,7 @@ constexpr std::string_view kSuffix = ".log";
 tl::unexpected<Error> cannot(const char* what, const std::string& path, int number) {
   const bool denied = number == EACCES || number == EPERM;
   return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kFailed,
-              std::string{"cannot "} + what + " " + path + ": " +
-                  std::generic_category().message(number) +
+              std::string{"cannot "} + what + " " + path + ": " + errno_text(number) +
                   (denied ? "; ask for the right to read it" : ""));
 }
 

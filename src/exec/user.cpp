@@ -9,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/errno_text.h"
+
 namespace lictor::exec {
 
 Result<User> find_user(const std::string& name) {
@@ -31,8 +33,7 @@ Result<User> find_user(const std::string& name) {
     // POSIX lets a look-up that finds nobody return any of these.
     const bool nobody = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
     if (nobody) return fail(ErrorCode::kNotFound, "there is no user \"" + name + "\" on this host");
-    return fail(ErrorCode::kFailed,
-                "cannot look up user \"" + name + "\": " + std::generic_category().message(error));
+    return fail(ErrorCode::kFailed, "cannot look up user \"" + name + "\": " + errno_text(error));
   }
 
   User user{entry.pw_name, entry.pw_dir, entry.pw_shell, {entry.pw_uid, entry.pw_gid, {}}};

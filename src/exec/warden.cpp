@@ -11,16 +11,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <initializer_list>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/errno_text.h"
 #include "exec/warden_loop.h"
 
 namespace lictor::exec {
 namespace {
-
-std::string errno_text() { return std::generic_category().message(errno); }
 
 // All that a daemon may have open by now, like the sockets that systemd passed to it, would stay
 // open for as long as a job of a dead daemon runs.
@@ -106,8 +104,7 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   const int fork_error = errno;
   if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
-    return fail(ErrorCode::kFailed,
-                "cannot fork the warden: " + std::generic_category().message(fork_error));
+    return fail(ErrorCode::kFailed, "cannot fork the warden: " + errno_text(fork_error));
   }
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends->first); }

@@ -2,11 +2,11 @@
 
 #include <sys/types.h>
 
+#include "base/unique_fd.h"
 #include "exec/channel.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/program_table.h"
-#include "exec/unique_fd.h"
 #include "lictor/result.h"
 
 namespace lictor::exec {

@@ -15,12 +15,12 @@
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "base/time_text.h"
 
 namespace lictor::exec {
@@ -77,7 +77,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
     std::fprintf(stderr,
                  "lictor: cannot make the warden's file descriptors: %s; raise the limit of open "
                  "files\n",
-                 std::generic_category().message(errno).c_str());
+                 errno_text().c_str());
     _exit(EXIT_FAILURE);  // The daemon learns of it as of a death.
   }
   watch_channel();

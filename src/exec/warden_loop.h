@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/id.h"
+#include "base/unique_fd.h"
 #include "exec/channel.h"
 #include "exec/children.h"
 #include "exec/hang_watch.h"
@@ -17,7 +18,6 @@
 #include "exec/lock_keeper.h"
 #include "exec/program_table.h"
 #include "exec/spawn.h"
-#include "exec/unique_fd.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
 

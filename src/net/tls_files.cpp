@@ -9,13 +9,15 @@
 #include <system_error>
 #include <vector>
 
+#include "base/errno_text.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
+
 namespace lictor::net {
 namespace {
 
 constexpr const char* kCertificate = "-----BEGIN CERTIFICATE-----";
 constexpr std::size_t kMaxCaFiles = 1000;
-
-std::string os_error(int code) { return std::generic_category().message(code); }
 
 Result<std::string> read_pem(const std::string& what, const std::string& path,
                              const std::string& marker) {
@@ -68,29 +70,14 @@ Result<std::string> read_small_file(const std::string& what, const std::string& 
                                          got + "; correct the path or its rights");
   };
   // O_NONBLOCK: a FIFO without a writer must not hold up the start.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return refuse(os_error(errno));
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!file) return refuse(errno_text());
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
-    ::close(fd);
-    return refuse("a folder");
-  }
-  std::string text;
-  ssize_t n = 0;
-  do {
-    const std::size_t used = text.size();
-    text.resize(used + 4096);
-    n = ::read(fd, text.data() + used, 4096);
-    const int code = errno;
-    text.resize(used + (n > 0 ? static_cast<std::size_t>(n) : 0));
-    if (n < 0 && code == EINTR) continue;
-    if (n < 0 || text.size() > limit) {
-      ::close(fd);
-      return refuse(n < 0 ? os_error(code) : "over " + std::to_string(limit) + " bytes");
-    }
-  } while (n != 0);
-  ::close(fd);
-  return text;
+  if (::fstat(file.get(), &info) == 0 && S_ISDIR(info.st_mode)) return refuse("a folder");
+  auto text = read_up_to(file.get(), limit);
+  if (!text) return refuse(errno_text());
+  if (text->size() > limit) return refuse("over " + std::to_string(limit) + " bytes");
+  return *std::move(text);
 }
 
 Result<std::string> load_tls_files(const Options& options) {

@@ -20,16 +20,16 @@ Wording wording_of(Kind kind) {
     case Kind::kLeading:
       return {Level::kInfo, "leading"};
     case Kind::kLeaseLost:
-      return {Level::kWarn, "the lock is lost; what still runs is stopped"};
+      return {Level::kWarn, "lost the lock; stopping its jobs"};
     case Kind::kLeaseExpired:
-      return {Level::kWarn, "no proof of leadership within the lease; stopping its jobs"};
+      return {Level::kWarn, "the lease ran out without a proof of leadership; stopping its jobs"};
     case Kind::kLeaseRegained:
-      return {Level::kInfo, "leadership is proved again"};
+      return {Level::kInfo, "leadership proved again"};
     case Kind::kLeaderRestored:
-      return {Level::kWarn,
-              "somebody else wrote to the leader key; it names its holder again, who leads on"};
+      return {Level::kWarn, "another client overwrote the leader key; restored it, still leading"};
     case Kind::kSteppingDown:
-      return {Level::kInfo, "asked to step down; what runs may finish, nothing more is started"};
+      return {Level::kInfo,
+              "asked to step down; running jobs may finish, no new tasks are started"};
     case Kind::kSteppedDown:
       return {Level::kInfo, "stepped down"};
     case Kind::kStopped:
@@ -37,7 +37,7 @@ Wording wording_of(Kind kind) {
     case Kind::kSessionCreated:
       return {Level::kDebug, "session created"};
     case Kind::kSessionLost:
-      return {Level::kWarn, "the session is gone; making another"};
+      return {Level::kWarn, "the session is gone; creating a new one"};
     case Kind::kLockDelay:
       return {Level::kInfo, "the last leader was lost; waiting for its lock-delay to end"};
     case Kind::kClaimed:
@@ -47,41 +47,41 @@ Wording wording_of(Kind kind) {
     case Kind::kDone:
       return {Level::kInfo, "done"};
     case Kind::kDoneLate:
-      return {Level::kWarn, "its job went on after its time-out and ended well, so it is done"};
+      return {Level::kWarn, "finished successfully after its timeout"};
     case Kind::kResultVoid:
       return {Level::kWarn,
-              "the task was rewritten while its job ran: nothing of this run is written, and the "
-              "task runs again as it is now"};
+              "the task was rewritten while its job ran; this result is discarded, and the task "
+              "runs again as it is now"};
     case Kind::kGoesOn:
       return {Level::kWarn,
-              "its job was asked to stop, and goes on after kill_grace; it keeps its slot until it "
-              "ends"};
+              "the job was told to stop and still runs after kill_grace; it keeps its slot until "
+              "it ends"};
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
     case Kind::kNotStarted:
       return {Level::kWarn,
-              "this host cannot start its job; it goes back to the queue, and does not count as an "
-              "attempt"};
+              "this host cannot start the job; the task goes back to the queue, and no attempt is "
+              "counted"};
     case Kind::kDead:
-      return {Level::kError, "failed for good; it goes to the dead letters"};
+      return {Level::kError, "failed for good; moving it to the dead letters"};
     case Kind::kGivenBack:
-      return {Level::kInfo, "it goes back to the queue"};
+      return {Level::kInfo, "given back to the queue"};
     case Kind::kLost:
-      return {Level::kWarn, "its owner is lost; taking it up again"};
+      return {Level::kWarn, "its owner is lost; taking it over"};
     case Kind::kWithdrawn:
       return {Level::kInfo, "withdrawn"};
     case Kind::kChanged:
       return {Level::kDebug, "rewritten"};
     case Kind::kTooLarge:
-      return {Level::kError,
-              "too large for one transaction, so it is never claimed; left where it is: write it "
-              "smaller or delete it"};
+      return {
+          Level::kError,
+          "too large for one transaction, so it is never claimed; write it smaller or delete it"};
     case Kind::kDenied:
       return {Level::kError,
               "Consul refused for lack of rights (\"lictor check\" names the rule); trying again "
               "in 5s"};
     case Kind::kStoreTrouble:
-      return {Level::kWarn, "trouble with Consul; trying again"};
+      return {Level::kWarn, "a request to Consul failed; trying again"};
     case Kind::kPaused:
       return {Level::kInfo, "paused"};
     case Kind::kControlUnreadable:
@@ -91,20 +91,20 @@ Wording wording_of(Kind kind) {
       return {Level::kInfo, "resumed"};
     case Kind::kUnnameable:
       return {Level::kError,
-              "its key is not UTF-8, so that Consul does not tell it; left where it is: write it "
-              "under another key"};
+              "its key is not valid UTF-8 and cannot be run; write the task under another key and "
+              "delete this one"};
     case Kind::kInFolder:
       return {Level::kWarn,
-              "a key that ends in \"/\" is a folder, and what it holds is never run; write it "
-              "without the \"/\", or delete it"};
+              "a key that ends in \"/\" is a folder and never runs; write the task without the "
+              "\"/\", or delete it"};
     case Kind::kUnwritten:
       return {Level::kWarn,
-              "the lead is over before its end is known to be written; if it is not, the next "
-              "leader counts it as lost"};
+              "leadership ended before Consul confirmed this result; if the result was not "
+              "written, the next leader runs the task again"};
     case Kind::kResultLeftOut:
-      return {Level::kWarn, "its result does not fit into a transaction; it is kept without"};
+      return {Level::kWarn, "the result does not fit into a transaction; stored without it"};
     case Kind::kNoExecutor:
-      return {Level::kWarn, "no executor for this type; its tasks wait: add one, or \"*\""};
+      return {Level::kWarn, "no executor for this type; its tasks wait: configure one, or \"*\""};
   }
   return {Level::kInfo, "?"};
 }

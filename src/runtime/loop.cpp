@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "runtime/log.h"
 
 namespace lictor::runtime {
@@ -47,7 +48,7 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   loop->timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (loop->wake_fd_ < 0 || loop->signal_fd_ < 0 || loop->clock_fd_ < 0 || loop->timer_fd_ < 0) {
     return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
-                                        std::strerror(errno) + "; raise the limit of open files");
+                                        errno_text() + "; raise the limit of open files");
   }
   loop->arm_clock_watch();
   return loop;

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/errno_text.h"
 #include "base/time_text.h"
 #include "runtime/log.h"
 
@@ -59,7 +60,7 @@ void SessionFile::save(const std::string& session) const {
   if (fd >= 0) close(fd);
   if (!written || std::rename(aside.c_str(), path_.c_str()) != 0) {
     log(Level::kWarn, "cannot keep the session's id; after a crash the lock-delay is waited for",
-        {{"file", path_}, {"error", std::strerror(errno)}});
+        {{"file", path_}, {"error", errno_text()}});
     unlink(aside.c_str());
   }
 }

@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
-#include "core/mutant.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/kv_reply.h"
@@ -19,8 +18,6 @@
 namespace lictor::wire {
 namespace {
 
-using core::mutant;
-using core::Mutant;
 using core::Outcome;
 using http::Delivery;
 using nlohmann::json;
@@ -51,7 +48,7 @@ Outcome failed_write(const http::Response& response) {
     case 429:
       return Outcome::kRejected;
     default:
-      return mutant(Mutant::kErrorRefused) ? Outcome::kRejected : Outcome::kUnknown;
+      return Outcome::kUnknown;
   }
 }
 
@@ -416,8 +413,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   const bool answered = replied(response, 200) || replied(response, 409);
   const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
   if (!answered || !reply) {
-    const Outcome cut = mutant(Mutant::kCutRefused) ? Outcome::kRejected : Outcome::kUnknown;
-    event.outcome = answered ? cut : failed_write(response);
+    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
     event.error = describe(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
       event.failures.push_back({core::Committed::kFence, why_refused(response.status),
@@ -429,7 +425,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.error = describe(response);
     return event;
   }
-  if (response.status == 200 || mutant(Mutant::kConflictApplied)) {
+  if (response.status == 200) {
     event.outcome = Outcome::kApplied;
     for (const KvEntry& entry : reply->results) {
       event.modify_index = std::max(event.modify_index, entry.modify_index);

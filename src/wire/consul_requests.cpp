@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/time_text.h"
-#include "core/mutant.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/transaction_plan.h"
@@ -11,9 +10,6 @@
 
 namespace lictor::wire {
 namespace {
-
-using core::mutant;
-using core::Mutant;
 
 http::Request request(const Binding& binding, std::string method, std::string target,
                       std::string body = {}) {
@@ -104,8 +100,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
   Txn txn;
-  const bool unchecked = mutant(Mutant::kUnlockUnchecked);
-  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key).index(effect.index);
+  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
   txn.verb("unlock", binding.layout.leader_key)
       .session(effect.session)
       .value(released_value(binding, at));
@@ -113,8 +108,7 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect, Wa
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
-  return read(binding, kv_path(binding.layout.leader_key),
-              effect.consistent && !mutant(Mutant::kProofUnread), effect.index);
+  return read(binding, kv_path(binding.layout.leader_key), effect.consistent, effect.index);
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {

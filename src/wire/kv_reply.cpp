@@ -13,13 +13,10 @@
 
 #include "base/base64.h"
 #include "base/text.h"
-#include "core/mutant.h"
 
 namespace lictor::wire {
 namespace {
 
-using core::mutant;
-using core::Mutant;
 using nlohmann::json;
 
 // Entries as they stream by. Takes both forms: [{entry}, ...] and
@@ -31,8 +28,7 @@ class EntryReader {
 
   void number(std::string_view name, std::uint64_t number) {
     if (name == "CreateIndex") entry_.create_index = number;
-    if (name == "ModifyIndex" && !mutant(Mutant::kCreateForModify)) entry_.modify_index = number;
-    if (name == "CreateIndex" && mutant(Mutant::kCreateForModify)) entry_.modify_index = number;
+    if (name == "ModifyIndex") entry_.modify_index = number;
     if (name == "Flags") entry_.flags = number;
     if (name == "OpIndex") error_.index = static_cast<std::size_t>(number);
   }
@@ -47,7 +43,7 @@ class EntryReader {
         return false;
       }
       entry_.value = std::move(*value);
-    } else if (name == "Session" && !mutant(Mutant::kHolderUnread)) {
+    } else if (name == "Session") {
       entry_.session = text;
     } else if (name == "What") {
       error_.what = text;
@@ -257,7 +253,7 @@ std::optional<std::uint64_t> read_txn_index(std::string_view body) {
   thread_local std::string padded;  // with the room behind the text that simdjson wants
   padded.reserve(body.size() + simdjson::SIMDJSON_PADDING);
   padded = body;
-  const char* const name = mutant(Mutant::kCreateForModify) ? "CreateIndex" : "ModifyIndex";
+  const char* const name = "ModifyIndex";
   std::optional<std::uint64_t> greatest;
   simdjson::ondemand::document reply;
   simdjson::ondemand::array results;

@@ -28,7 +28,7 @@ std::string_view reason_name(Kind kind) {
       return "running";
     case Kind::kClaiming:
       return "claiming";
-    case Kind::kHeld:
+    case Kind::kPrefetched:
       return "claimed_ahead";
     case Kind::kSettling:
       return "ending";
@@ -98,35 +98,34 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
     case Kind::kUnknownTask:
       return "the leader knows of no such task";
     case Kind::kReading:
-      return "the leader has just begun and is still reading the tasks";
+      return "the leader has just taken over and is still reading the tasks";
     case Kind::kNotLeading:
-      return "this member does not lead the queue, or cannot prove now that it does";
+      return "this member does not lead the queue, or cannot prove that it does";
     case Kind::kDraining:
-      return "the leader is about to give up the lead; the next one will go on";
+      return "the leader is stepping down; the next leader continues";
     case Kind::kPaused:
       return "the queue is paused" + (reason.text.empty() ? "" : " by " + reason.text) +
-             "; \"lictor resume\" lets it go on";
+             "; \"lictor resume\" ends the pause";
     case Kind::kRunning:
       return "it is running, attempt " + std::to_string(reason.count) + ", since " +
              format_rfc3339(reason.since.value_or(WallTime{})) + progress_text(reason.progress) +
              (reason.text.empty() ? "" : ", and is being stopped: " + reason.text);
     case Kind::kClaiming:
-      return "it is being claimed right now";
-    case Kind::kHeld:
+      return "its claim is on the way to Consul";
+    case Kind::kPrefetched:
       if (reason.until) return "it is claimed ahead, and starts when it is due, at " + until;
       return "it is claimed ahead and waits for one of " + std::to_string(reason.count) + " slots" +
              (reason.key.empty() ? "" : "; task " + task + " is running");
     case Kind::kSettling:
-      return "it has run, and its end is being written";
+      return "its job has ended, and the result is being written";
     case Kind::kBurying:
       return "it is on its way to the dead letters";
     case Kind::kTooLarge:
       return "its record is too large to be claimed (" + reason.text +
              "); write it anew, smaller, or delete it";
     case Kind::kUnnameable:
-      return "its key is not UTF-8: Consul tells it in other bytes, by which nobody finds it; "
-             "delete "
-             "it by the bytes that it was written with, and write it anew";
+      return "its key is not valid UTF-8, and Consul lists it under other bytes; delete it by the "
+             "bytes it was written with, and write the task under another key";
     case Kind::kNoExecutor:
       return "the leader has no executor for type " + reason.text +
              R"(; configure one, or "*" for all types)";
@@ -139,7 +138,7 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
       return "attempt " + std::to_string(reason.count) + " failed, and it waits until " + until +
              (reason.text.empty() ? "" : ": " + reason.text);
     case Kind::kRefused:
-      return "the leader may not write it, and tries again at " + until + ": " + reason.text;
+      return "Consul refused its claim; the next try is at " + until + ": " + reason.text;
     case Kind::kSerial:
       return "task " + task + " of the same serialKey (" + reason.text + ") has not ended yet" +
              (reason.count == 0 ? ""
@@ -150,20 +149,20 @@ std::string reason_text(const Reason& reason, const Layout& layout) {
              (reason.count == 1 ? " that is due comes" : " that are due come") +
              " before it; the next is " + task;
     case Kind::kConcurrency:
-      return "as many tasks run as may at a time (concurrency " + std::to_string(reason.count) +
-             ")" + (reason.key.empty() ? "" : "; task " + task + " is one of them");
+      return "all slots are taken (concurrency " + std::to_string(reason.count) + ")" +
+             (reason.key.empty() ? "" : "; task " + task + " is one of them");
     case Kind::kUnacked:
-      return "too many tasks have run whose ends are not written yet (max_unacked " +
+      return "too many results are not yet written to Consul (max_unacked " +
              std::to_string(reason.count) + ")";
     case Kind::kRate:
       return "the queue's rate_limit is used up until " + until;
     case Kind::kLastChance:
-      return "a task whose next lost owner is its last runs alone" +
+      return "this task runs alone: one more lost owner makes it a dead letter" +
              (reason.key.empty() ? "" : "; task " + task + " is running");
     case Kind::kStoreTrouble:
-      return "Consul has not carried out the last write; the leader tries again at " + until;
+      return "Consul did not confirm the last write; the next try is at " + until;
     case Kind::kNext:
-      return "nothing holds it back; it is about to be claimed";
+      return "nothing blocks it; it is claimed next";
   }
   return {};
 }

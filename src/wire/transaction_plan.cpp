@@ -4,7 +4,6 @@
 #include <memory>
 #include <variant>
 
-#include "core/mutant.h"
 #include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -13,8 +12,6 @@
 namespace lictor::wire {
 namespace {
 
-using core::mutant;
-using core::Mutant;
 using Part = core::Committed::Part;
 
 using Value = std::variant<std::monostate, std::string_view, const core::RestampOp*,
@@ -48,23 +45,16 @@ Key key_below(std::string_view prefix, const Layout& layout, std::string_view ta
 
 template <class Take>
 void each_step(const Layout&, const core::RestampOp& op, Take&& take) {
-  take({Part::kTask,
-        kOfTask,
-        mutant(Mutant::kNoCas) ? "set" : "cas",
-        {{}, op.key},
-        op.index,
-        mutant(Mutant::kFlagsDropped) ? 0 : op.flags,
-        &op});
+  take({Part::kTask, kOfTask, "cas", {{}, op.key}, op.index, op.flags, &op});
 }
 
 template <class Take>
 void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
   // delete-cas also succeeds on a key that is gone (CONSUL-FACTS.md 3.3): then nothing is to be
   // written with it.
-  const bool checked = (!op.writes.empty() || op.done) && !mutant(Mutant::kFinishUnchecked);
-  const bool late = mutant(Mutant::kCheckAfterDelete);
-  const auto check = [&] { take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index}); };
-  if (checked && !late) check();
+  if (!op.writes.empty() || op.done) {
+    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+  }
   for (const core::KvWrite& write : op.writes) {
     const std::string_view verb =
         write.erase ? (write.cas ? "delete-cas" : "delete") : (write.cas ? "cas" : "set");
@@ -77,20 +67,13 @@ void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
     take({Part::kTask, "the history entry", "set", key_below(layout.done_prefix, layout, op.key), 0,
           0, op.done.get()});
   }
-  take({Part::kTask,
-        kOfTask,
-        mutant(Mutant::kPlainDelete) ? "delete" : "delete-cas",
-        {{}, op.key},
-        op.index});
-  if (checked && late) check();
+  take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
 }
 
 template <class Take>
 void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {
   // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
-  if (!mutant(Mutant::kBuryUnchecked)) {
-    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
-  }
+  take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
   take({Part::kDeadLetter, "the dead letter", "cas",
         key_below(layout.dead_prefix, layout, op.key, op.copy), 0, 0, &op});
   take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
@@ -264,8 +247,7 @@ std::string transaction_body(const Layout& layout, std::string_view node,
   core::Cost cost = fence_cost(layout);
   for (const core::Op& op : commit.ops) cost += cost_of(layout, node, op);
   Txn txn{cost.bytes};
-  txn.verb(mutant(Mutant::kDropFence) ? "get" : "check-session", layout.leader_key)
-      .session(commit.session);
+  txn.verb("check-session", layout.leader_key).session(commit.session);
   for (const core::Op& op : commit.ops) {
     each_step_of(layout, op, [&](const Step& step) {
       const std::string made = step.key.prefix.empty() ? std::string{} : text_of(step.key);
@@ -281,7 +263,7 @@ Place place_of(const core::Commit& commit, std::size_t index) {
   static const Layout kAny;  // which operations there are is the same under each
   Place place;
   if (index == 0) return place;
-  std::size_t at = mutant(Mutant::kWrongOperation) ? 0 : 1;
+  std::size_t at = 1;
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {
     each_step_of(kAny, commit.ops[i], [&](const Step& step) {
       if (at++ == index) place = {i, step.part, step.what};

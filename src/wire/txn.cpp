@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "core/mutant.h"
 #include "wire/json_text.h"
 
 namespace lictor::wire {
@@ -29,11 +28,6 @@ Txn& Txn::session(std::string_view session) {
 }
 
 Txn& Txn::value(std::string_view value) {
-  if (core::mutant(core::Mutant::kValueAsText)) {
-    text_ += R"(,"Value":)";
-    append_quoted(text_, value);
-    return *this;
-  }
   text_ += R"(,"Value":")";
   append_base64(text_, value);
   text_ += '"';

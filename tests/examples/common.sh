@@ -1,6 +1,5 @@
 # What the tests of the examples share: a folder of their own in $dir, removed at the end with all
-# that was started; a real Consul on free ports, or with EXAMPLES_ON=dev a `lictor dev`. To be
-# sourced, with BUILD and CMAKE as arguments.
+# that was started; a real Consul on free ports. To be sourced, with BUILD and CMAKE as arguments.
 set -euo pipefail
 
 build=$1 cmake=$2
@@ -50,7 +49,6 @@ start_dev() {
 # start_consul ARGUMENT...: of the agent.
 start_consul() {
   local consul http
-  [ "${EXAMPLES_ON-}" != dev ] || { start_dev --no-worker; return; }
   consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
   http=$(free_port)
   start consul.log "$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \

@@ -12,7 +12,7 @@
 
 #include "admin/connection.h"
 #include "admin/routes.h"
-#include "exec/unique_fd.h"
+#include "base/unique_fd.h"
 #include "fuzz.h"
 
 namespace lictor::fuzz {
@@ -51,8 +51,8 @@ struct Site {
 std::string ask(Site& site, std::string_view bytes, bool trusted) {
   std::array<int, 2> ends{};
   FUZZ_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-  const exec::UniqueFd client{ends[0]};
-  const exec::UniqueFd server{ends[1]};
+  const UniqueFd client{ends[0]};
+  const UniqueFd server{ends[1]};
   FUZZ_REQUIRE(fcntl(server.get(), F_SETFL, O_NONBLOCK) == 0);
   FUZZ_REQUIRE(send(client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) ==
                static_cast<ssize_t>(bytes.size()));

@@ -14,6 +14,7 @@
 
 #include "consul_agent.h"
 #include "hosts.h"
+#include "skip.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -342,8 +343,7 @@ TEST_SUITE_BEGIN("live");
 TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and keeps the order") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
-    MESSAGE("not run, for it needs root and network namespaces: " << why_not);
-    return;
+    return tell_skipped("needs root and network namespaces: " + why_not);
   }
   const auto seed = static_cast<std::uint64_t>(from_environment("LICTOR_FIRE_SEED", 1));
   CAPTURE(seed);

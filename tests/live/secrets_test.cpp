@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "guarded_consul.h"
+#include "skip.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -180,10 +181,7 @@ TEST_CASE("a state folder that others may write to is warned of, in the log and 
 }
 
 TEST_CASE("a daemon of root does not start with a configuration that others could change") {
-  if (geteuid() != 0) {
-    MESSAGE("only root is refused");
-    return;
-  }
+  if (!is_root()) return;
   World world;
   const auto daemon = world.daemon("a");
   REQUIRE(eventually([&] { return world.leads(*daemon); }));

@@ -101,7 +101,7 @@ Refusal refusal_of(const World& world, const std::string& url, const std::string
   settings.consul = {url};
   settings.environment = variables;
   LictorDaemon daemon{settings};
-  REQUIRE(eventually([&] { return daemon.logged("trouble with Consul"); }));
+  REQUIRE(eventually([&] { return daemon.logged("a request to Consul failed"); }));
   CHECK(daemon.runs());  // the certificate may yet be mended
   return {output.exit_code, output.out, daemon.log()};
 }

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/mutant.h"
+#include "fault.h"
 #include "simple_costs.h"
 #include "wire/record.h"
 
@@ -256,7 +256,7 @@ Committed FakeStore::commit(const Commit& commit) {
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
   if (!applied_) {
-    if (mutant(Mutant::kWritesOutside)) {
+    if (FAULT(WritesOutside)) {
       for (const Op& op : commit.ops) {
         const auto* finish = std::get_if<FinishOp>(&op);
         if (finish != nullptr) note(*finish, {});

@@ -234,6 +234,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
     if (daemon.queue) cluster_.tell(daemon, StopRequested{});
     cluster_.restart_after(daemon, between(15s, 60s));
   }
+  if (strikes(Misfortune::kReload)) reload(daemon, !daemon.options.any_type);
   const auto either_way = [this](std::chrono::milliseconds by) { return chance(0.5) ? by : -by; };
   if (strikes(Misfortune::kClockStep)) {
     cluster_.step_clock(daemon, either_way(std::chrono::milliseconds{random_.next() % 5'000}));
@@ -242,6 +243,13 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
     const auto off = either_way(std::chrono::hours{48 + random_.next() % 200});
     cluster_.step_clock(daemon, off + daemon.wall_missed - daemon.wall_offset);
   }
+}
+
+// Without all of its executors it runs "once" and "brittle" alone.
+void Simulation::reload(Daemon& daemon, bool all_executors) {
+  daemon.options.any_type = all_executors ? options_.any_type : std::nullopt;
+  if (!daemon.queue) return;
+  cluster_.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
 }
 
 void Simulation::misfortune_of_store() {
@@ -354,6 +362,7 @@ void Simulation::heal() {
   for (const auto& daemon : cluster_.daemons()) {
     cluster_.pause(*daemon, Duration::zero());
     cluster_.step_clock(*daemon, daemon->wall_missed - daemon->wall_offset);
+    reload(*daemon, true);
     if (!daemon->queue) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;

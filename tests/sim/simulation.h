@@ -40,6 +40,7 @@ namespace lictor::core::test {
   X(Warden, "wardens that die, too, or between steps", 0.5)       \
   X(Pause, "daemons frozen", 0.04)                                \
   X(Stop, "daemons stopped", 0.03)                                \
+  X(Reload, "executors taken away and given back", 0.03)          \
   X(Outage, "partitions", 0.04)                                   \
   X(KillSession, "sessions killed", 0.03)                         \
   X(FailOver, "Consul without a leader, its timers anew", 0.03)   \
@@ -83,6 +84,8 @@ class Simulation {
   std::string run();
 
   [[nodiscard]] const Oracle& oracle() const { return oracle_; }
+  /// The steps between task states that were taken.
+  [[nodiscard]] TaskTable::Walked walked() const { return cluster_.walked(); }
   /// How often each misfortune came to pass.
   [[nodiscard]] std::array<std::size_t, kMisfortunes> misfortunes() const;
 
@@ -110,6 +113,7 @@ class Simulation {
   [[nodiscard]] bool strikes(Misfortune m);
   [[nodiscard]] Tampering tampering();
   void misfortune_of_daemon(Daemon& daemon);
+  void reload(Daemon& daemon, bool all_executors);
   void strangers();
   void control(bool paused, const std::string& step_down);
   void touch();

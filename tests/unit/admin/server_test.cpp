@@ -77,7 +77,7 @@ class Client {
     REQUIRE(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
   }
 
-  exec::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 std::string get(const std::string& path, const std::string& extra = {}) {
@@ -181,7 +181,7 @@ TEST_CASE("the file of a killed daemon's socket is taken over") {
   name.sun_family = AF_UNIX;
   (folder / "admin.sock").copy(name.sun_path, sizeof name.sun_path - 1);
   {
-    const exec::UniqueFd dead{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const UniqueFd dead{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     REQUIRE(bind(dead.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
   }
   const Scene scene{"unix://" + folder / "admin.sock"};

@@ -240,7 +240,7 @@ TEST_CASE("a program that could not be started is found at load") {
         "cwd: expected a folder, got \"/etc/passwd\""},
        {exec(R"(["/bin/sh"], "cwd": "tmp")"), "cwd: expected an absolute path, got \"tmp\""},
        {exec(R"(["/bin/sh"], "user": "no-such-user")"),
-        "user: user \"no-such-user\": no such user on this host; create the user or correct the "
+        "user: there is no user \"no-such-user\" on this host; create the user or correct the "
         "name"},
        {exec(R"(["/bin/sh"], "env": {"A-B": "x"})"),
         "env.A-B: a variable's name has letters, digits and \"_\" only, no digit first"},

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "config_text.h"
+#include "skip.h"
 #include "temporary_folder.h"
 
 namespace lictor::app {
@@ -202,10 +203,7 @@ TEST_CASE("a variable of ours that nothing reads is warned of; a job's are not")
 }
 
 TEST_CASE("root's daemon takes no file that others could change, nor from such a folder") {
-  if (::geteuid() != 0) {
-    MESSAGE("only root can make files of others");
-    return;
-  }
+  if (!is_root()) return;
   const Folder folder;
   const std::string file = folder.write("lictor.json", kSmall, 0644);
   const std::string below = folder / "below";
@@ -248,10 +246,7 @@ TEST_CASE("root's daemon takes no file that others could change, nor from such a
 }
 
 TEST_CASE("root's daemon takes no plug-in from a folder that others may write") {
-  if (::geteuid() != 0) {
-    MESSAGE("only root is refused");
-    return;
-  }
+  if (!is_root()) return;
   const Folder folder;
   const std::string below = folder / "below";
   REQUIRE(::mkdir(below.c_str(), 0755) == 0);

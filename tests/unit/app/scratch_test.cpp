@@ -38,7 +38,7 @@ TEST_CASE("what jobs of an earlier daemon left is removed, and only other users 
   CHECK(mode_of(dir) == 0700);
 
   ExecConfig other;
-  other.user = ExecUser{"daemon", "/", 1, 1, {}};
+  other.user = exec::User{"daemon", "/", "/bin/sh", {1, 1, {}}};
   config.queues.front().executors["B"] = other;
   prepare_scratch(config);
   CHECK(mode_of(dir) == 0701);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/member_list.h"
@@ -98,7 +99,7 @@ TEST_CASE("a leader whose daemon does not answer is told before its session ends
       queue(), false,
       {{"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
        {"/v1/kv/lictor/q/members/a",
-        test::entry("lictor/q/members/a", R"({"node":"a","host":")" + own_host_name() +
+        test::entry("lictor/q/members/a", R"({"node":"a","host":")" + host_name() +
                                               R"(","admin":["http://127.0.0.1:1"]})")}});
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
 }

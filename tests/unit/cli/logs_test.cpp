@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
 #include "cli/member_list.h"
 #include "exec/output_log.h"
 #include "harness.h"
@@ -123,7 +124,7 @@ TEST_CASE("where who ran it does not answer, that is told as the likeliest cause
   const std::string record = R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
                              R"("taskClaim":{"node":"b","session":"s1","nonce":"n"}})";
   const std::string value =
-      R"({"node":"b","host":")" + own_host_name() + R"(","admin":["http://127.0.0.1:1"]})";
+      R"({"node":"b","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool member : {true, false}) {
     std::deque<http::Response> replies(9, reply(404, "", 9));
     replies[0] = reply(200, entry("lictor/q/tasks/7", record), 9);

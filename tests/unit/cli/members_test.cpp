@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
 #include "cli/member_list.h"
 #include "harness.h"
 
@@ -45,7 +46,7 @@ TEST_CASE("members are shown with who leads") {
 
 TEST_CASE(
     "a member of this host whose admin face refuses is marked, long before its session ends") {
-  const std::string value = R"({"node":"a","host":")" + own_host_name() +
+  const std::string value = R"({"node":"a","host":")" + host_name() +
                             R"(","admin":["http://127.0.0.1:1"],"seen":"2026-11-21T02:35:00Z"})";
   for (const bool as_json : {true, false}) {
     Scene scene{{reply(200, listed("a", value), 9), reply(404, "", 9), reply(404, "", 9)}, as_json};
@@ -61,7 +62,7 @@ TEST_CASE(
 
 TEST_CASE("of a leader whose admin face refuses it is said so") {
   const std::string value =
-      R"({"node":"a","host":")" + own_host_name() + R"(","admin":["http://127.0.0.1:1"]})";
+      R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
     Scene scene{{reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
                  reply(200, listed("a", value), 9), reply(200, "[]", 9)},

@@ -129,11 +129,33 @@ void Cluster::start(Daemon& daemon) {
   QueueOptions options = daemon.options;
   options.identity = daemon.name + std::to_string(daemon.incarnation);
   options.costs = simple_costs();
+  end_queue(daemon);
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
   daemon.lease_until = daemon.trusted_until = Instant::max();
   daemon.kept_session.clear();
   tell(daemon, WallClockRead{wall_of(daemon, now)});
   tell(daemon, Started{daemon.remembered});
+}
+
+namespace {
+
+void add_walked(TaskTable::Walked& sum, const TaskTable::Walked& more) {
+  for (std::size_t from = 0; from < sum.size(); ++from) sum[from] |= more[from];
+}
+
+}  // namespace
+
+void Cluster::end_queue(Daemon& daemon) {
+  if (daemon.queue) add_walked(walked_, daemon.queue->walked());
+  daemon.queue.reset();
+}
+
+TaskTable::Walked Cluster::walked() const {
+  TaskTable::Walked sum = walked_;
+  for (const auto& daemon : daemons_) {
+    if (daemon->queue) add_walked(sum, daemon->queue->walked());
+  }
+  return sum;
 }
 
 Task& Cluster::make(const std::string& id) {

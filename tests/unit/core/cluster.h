@@ -150,6 +150,8 @@ class Cluster {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   void violation(const std::string& what);
   [[nodiscard]] const std::vector<std::unique_ptr<Daemon>>& daemons() const { return daemons_; }
+  /// The steps between task states that the daemons have taken.
+  [[nodiscard]] TaskTable::Walked walked() const;
 
   Instant now = kStart;
   FakeStore store;
@@ -205,6 +207,7 @@ class Cluster {
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
+  void end_queue(Daemon& daemon);
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
   void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
@@ -236,6 +239,7 @@ class Cluster {
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;
+  TaskTable::Walked walked_{};  // of queues that are gone
 };
 
 /// One daemon with the options of the tests: concurrency 1, types "*".

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "cluster.h"
-#include "core/mutant.h"
+#include "fault.h"
 
 namespace lictor::core::test {
 
 void Cluster::crash(Daemon& daemon) {
   ++daemon.incarnation;
-  daemon.queue.reset();
+  end_queue(daemon);
   daemon.inbox.clear();
   daemon.waiting.clear();
   daemon.paused_until = Instant::min();
@@ -47,7 +47,7 @@ void Cluster::pause(Daemon& daemon, Duration duration) {
 // When the last of its jobs is dead.
 void Cluster::give_back(Daemon& daemon) {
   if (!daemon.warden || daemon.gives_back) return;
-  if (!daemon.jobs.empty() && !mutant(Mutant::kGiveBackWithJobs)) return;
+  if (!daemon.jobs.empty() && !FAULT(GiveBackWithJobs)) return;
   daemon.gives_back = true;
   const auto steps = std::make_shared<GiveBack>(daemon.kept_session, daemon.kept_index);
   const Instant begin = now + daemon.warden->late;

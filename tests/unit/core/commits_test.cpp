@@ -12,7 +12,9 @@ namespace {
 
 constexpr Instant kNow{100s};
 
-Rare<Claim> claim_on(const std::string& key) { return Claim{"a", "s", "nonce of " + key, {}}; }
+SharedOptional<Claim> claim_on(const std::string& key) {
+  return Claim{"a", "s", "nonce of " + key, {}};
+}
 Write finish(const std::string& key, std::uint64_t index = 5) {
   return {Purpose::kFinish, FinishOp{key, index}, claim_on(key)};
 }
@@ -171,54 +173,21 @@ TEST_CASE("a second transaction goes when it is full, and no third") {
   CHECK_FALSE(f.commits.has_room(kNow));
 }
 
-TEST_CASE("when nothing runs some claims go beside one transaction, and full ones beside more") {
-  QueueOptions options;
-  options.max_operations = 4;
-  options.transactions_in_flight = 3;
-  Fixture f{options};
-  f.commits.set_urgency(Commits::Urgency::kStarving);
-  f.commits.add(kNow, claim("a"));
-  REQUIRE(f.send().size() == 1);
-  f.commits.add(kNow, finish("b"));
-  CHECK(f.send().empty());
-  f.commits.add(kNow, claim("c"));
-  REQUIRE(f.send().size() == 1);
-  f.commits.add(kNow, claim("d"));
-  CHECK(f.send().empty());
-  f.commits.add(kNow, claim("e"));
-  f.commits.add(kNow, claim("f"));
-  CHECK(f.send().size() == 1);
-}
-
-TEST_CASE("what is left goes beside others, but for a few") {
+TEST_CASE("a little waits beside a transaction under way, but not for long") {
   Fixture f;
-  f.commits.set_urgency(Commits::Urgency::kLast);
   f.commits.add(kNow, finish("a"));
   REQUIRE(f.send().size() == 1);
-  for (const char* key : {"b", "c", "d"}) f.commits.add(kNow, finish(key));
-  CHECK(f.send().empty());
-  for (const char* key : {"e", "f", "g", "h", "i"}) f.commits.add(kNow, finish(key));
-  const auto rest = f.send();
-  REQUIRE(rest.size() == 1);
-  CHECK(rest.front().ops.size() == 8);
-  f.commits.add(kNow, claim("j"));
-  CHECK(f.send().empty());
-}
-
-TEST_CASE("while there is enough to do a little waits for more, and not for long") {
-  Fixture f;
-  f.commits.set_urgency(Commits::Urgency::kNone);
-  f.commits.add(kNow, finish("a"));
-  CHECK(f.send().empty());
-  const Instant later = f.commits.next_deadline();
-  CHECK(later > kNow);
-  CHECK(later <= kNow + 50ms);
   f.commits.add(kNow + 1ms, finish("b"));
+  f.commits.add(kNow + 5ms, finish("c"));
+  const Instant later = f.commits.next_deadline();
+  CHECK(later == kNow + 1ms + 20ms);
   CHECK(f.send(later - 1ms).empty());
-  REQUIRE(f.send(later).size() == 1);
-  f.commits.add(later, finish("c"));
-  f.commits.set_urgency(Commits::Urgency::kUsual);
-  CHECK(f.send(later).empty());  // beside the first
+  const auto beside = f.send(later);
+  REQUIRE(beside.size() == 1);
+  CHECK(beside.front().ops.size() == 2);
+  f.commits.add(later, finish("d"));
+  CHECK(f.send(later + 1s).empty());  // beside two only a full one goes
+  CHECK(f.commits.next_deadline() == Instant::max());
 }
 
 TEST_CASE("a transaction holds no more operations and bytes than Consul takes") {
@@ -587,26 +556,6 @@ TEST_CASE("a listing of dead letters that failed is asked for again after a paus
   CHECK(f.commits.next_deadline() == kNow + 500ms);
   CHECK(f.send(kNow + 500ms).empty());
   CHECK(f.listed.request != first);
-}
-
-TEST_CASE("while more is about to come only a full transaction goes") {
-  QueueOptions options;
-  options.max_operations = 4;
-  Fixture f{options};
-  f.commits.gather_until(kNow + 1ms);
-  f.commits.add(kNow, finish("1"));
-  CHECK(f.send().empty());
-  CHECK(f.commits.next_deadline() == kNow + 1ms);
-  f.commits.add(kNow, finish("2"));
-  f.commits.add(kNow, finish("3"));
-  CHECK(f.send().size() == 1);
-  CHECK(f.commits.next_deadline() == Instant::max());
-
-  Fixture alone{options};
-  alone.commits.gather_until(kNow + 1ms);
-  alone.commits.add(kNow, finish("1"));
-  CHECK(alone.send(kNow + 1ms).size() == 1);
-  CHECK(alone.commits.next_deadline() == Instant::max());
 }
 
 TEST_SUITE_END();

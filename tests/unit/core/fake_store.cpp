@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/commits.h"
-#include "core/mutant.h"
+#include "fault.h"
 #include "simple_costs.h"
 
 namespace lictor::core::test {
@@ -111,7 +111,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  const bool checked = !mutant(Mutant::kUnlockUnchecked);
+  const bool checked = !FAULT(UnlockUnchecked);
   if (leader_.session != effect.session || (checked && leader_.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
   }
@@ -257,8 +257,7 @@ Committed FakeStore::commit(const Commit& commit) {
   Committed reply;
   reply.request = commit.request;
   auto& failures = reply.failures;
-  if (!mutant(Mutant::kDropFence) &&
-      (commit.session.empty() || leader_.session != commit.session)) {
+  if (!FAULT(DropFence) && (commit.session.empty() || leader_.session != commit.session)) {
     failures.push_back(
         {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
   }
@@ -303,12 +302,11 @@ Committed FakeStore::commit(const Commit& commit) {
     const std::uint64_t after = std::holds_alternative<RestampOp>(op) ? index_ + 1 : 0;
     const std::uint64_t index = std::exchange(within.try_emplace(key, before).first->second, after);
     if (const auto* restamp = std::get_if<RestampOp>(&op)) {
-      if (index == 0 || (index != restamp->index && !mutant(Mutant::kNoCas)))
+      if (index == 0 || (index != restamp->index && !FAULT(NoCas)))
         fail(OpFailure::kStale, Part::kTask, "index is stale");
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
       const bool all_or_nothing = !finish->writes.empty() || finish->done;
-      if ((all_or_nothing || index != 0) && index != finish->index &&
-          !mutant(Mutant::kPlainDelete)) {
+      if ((all_or_nothing || index != 0) && index != finish->index && !FAULT(PlainDelete)) {
         fail(OpFailure::kStale, Part::kTask, "index is stale");
       }
       for (const KvWrite& write : finish->writes) {
@@ -321,14 +319,14 @@ Committed FakeStore::commit(const Commit& commit) {
         }
       }
     } else if (const auto* bury = std::get_if<BuryOp>(&op)) {
-      if (index != bury->index && !mutant(Mutant::kBuryUnchecked)) {
+      if (index != bury->index && !FAULT(BuryUnchecked)) {
         fail(OpFailure::kStale, Part::kTask, "index check");
       } else if (dead.contains(dead_key(*bury))) {
         fail(OpFailure::kStale, Part::kDeadLetter, "index is stale");
       }
     }
   }
-  if (!failures.empty() && mutant(Mutant::kWritesOutside)) {
+  if (!failures.empty() && FAULT(WritesOutside)) {
     for (const Op& op : commit.ops) {
       const auto* finish = std::get_if<FinishOp>(&op);
       if (finish == nullptr) continue;

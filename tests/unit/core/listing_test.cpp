@@ -39,35 +39,15 @@ struct Watching {
     return listing.accept(now, reply, emitted, out);
   }
   void accept_list() { REQUIRE(accept(answer()) == Listing::Use::kAll); }
-  void pass(Duration time, Instant quiet_at = {}) {
+  void pass(Duration time) {
     now += time;
-    listing.on_time(now, false, quiet_at, out);
+    listing.on_time(now, false, out);
   }
 };
 
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
-
-TEST_CASE("tasks that come faster than they are read are read several at a time") {
-  Watching w;
-  // When the next reading may be sent, after one that told of so many new tasks.
-  const auto pause_after = [&](std::size_t tasks) {
-    w.accept_list();
-    w.listing.brought(w.now, tasks);
-    const Duration pause = w.listing.next_deadline() - w.now;
-    w.pass(pause);
-    return pause;
-  };
-  const Duration shortest = pause_after(1);
-  CHECK(shortest < 10ms);
-  CHECK(pause_after(5) == shortest);  // written together, perhaps
-  CHECK(pause_after(3) == 20ms);
-  CHECK(pause_after(3) == 20ms);
-  CHECK(pause_after(2) == shortest);
-  CHECK(pause_after(3) == shortest);
-  CHECK(pause_after(0) == shortest);
-}
 
 TEST_CASE("what a reading costs Consul sets its pace, where the answer shows it") {
   Watching w;
@@ -88,22 +68,6 @@ TEST_CASE("what a reading costs Consul sets its pace, where the answer shows it"
   // Tombstones go after a quarter of an hour.
   for (int i = 0; i < 3; ++i) pause = pause_after(1ms, true);
   CHECK(pause < 10ms);
-}
-
-TEST_CASE("the next reading waits for what we write, and not for long") {
-  Watching w;
-  w.accept_list();
-  const Instant at_rest = w.listing.next_deadline();
-  const std::size_t sent = w.out.size();
-
-  w.pass(0ms, Instant::max());  // a claim is under way
-  CHECK(w.listing.next_deadline() == at_rest + 5ms);
-  const Instant begun = at_rest + 2ms;
-  w.pass(at_rest - w.now, begun);  // it has been answered, and its job starts
-  CHECK(w.listing.next_deadline() == begun);
-  CHECK(w.out.size() == sent);
-  w.pass(begun - w.now, begun);
-  CHECK(w.out.size() == sent + 1);
 }
 
 TEST_CASE("a name that may be what was just deleted is read only if the next names do not come") {

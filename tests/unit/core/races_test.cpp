@@ -120,6 +120,43 @@ TEST_CASE("a task that waits for its retry does not block its serialKey once it 
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
 }
 
+TEST_CASE("a task whose claim is refused after its executor went waits for an executor") {
+  QueueOptions options = options_of("a");
+  options.types["T"] = *options.any_type;
+  options.any_type.reset();
+  Alone a{options};
+  a.cluster.store.no_right.insert("tasks/1");
+  a.once({.back = 50ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
+  Task& task = a.cluster.make("1");
+  task.type = "T";
+  a.cluster.store.put(task);
+  a.cluster.run_for(20ms);
+  REQUIRE(a.daemon.queue->state_text("tasks/1") == "claiming");
+  options.types.clear();
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  a.cluster.run_for(10s);
+  CHECK(a.daemon.queue->state_text("tasks/1") == "no executor");
+}
+
+TEST_CASE("a task written anew while its old record goes to the dead letters runs") {
+  QueueOptions options = options_of("a");
+  options.whole_list_bytes = 1;  // by name: who does not look again does not see it
+  Alone a{options};
+  a.once({.back = 200ms}, [](const Effect& e) {
+    const auto* commit = std::get_if<Commit>(&e);
+    return commit != nullptr && std::holds_alternative<BuryOp>(commit->ops.front());
+  });
+  Task& old = a.cluster.make("1");
+  old.expire_at = a.cluster.wall() - 1s;
+  a.cluster.store.put(old);
+  REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 1s));
+  Task& anew = a.cluster.make("1");
+  anew.expire_at.reset();
+  a.cluster.store.put(anew);
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
 TEST_CASE("many tasks that expire together do not hold up the end of one that runs") {
   QueueOptions options = options_of("a");
   options.transactions_in_flight = 1;

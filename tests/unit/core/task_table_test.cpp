@@ -224,7 +224,7 @@ TEST_CASE("many that are due at once are ready together") {
   }
   t.table.advance_claimed(at(10));
   const ClaimedOrder& order = t.table.claimed_order();
-  CHECK(order.many_due_count() == kMany);
+  CHECK(order.ready_count() == kMany);
   for (int i = 0; i < kMany; ++i) {
     TaskEntry* next = order.next_to_start(true);
     REQUIRE(next != nullptr);

@@ -141,30 +141,6 @@ TEST_CASE("what is new waits while more is ready than can be started, and no lon
   CHECK(in_a_second(300) < 15);
 }
 
-TEST_CASE("while a claim is under way and its job begins nothing is read, for a moment") {
-  Alone a;
-  a.cluster.run_for(1s);
-  const auto readings = [&] { return all<ListTasks>(a.daemon).size(); };
-  const std::size_t watching = readings();
-  SUBCASE("that is answered") {
-    a.cluster.put("1");
-    a.cluster.run_for(4ms);
-    CHECK(a.cluster.started == Keys{"tasks/1"});
-    CHECK(readings() == watching);
-    a.cluster.run_for(2ms);
-    CHECK(readings() == watching + 1);
-  }
-  SUBCASE("that is not") {
-    a.once({.back = 50ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
-    a.cluster.put("1");
-    a.cluster.run_for(6ms);
-    CHECK(readings() == watching);
-    a.cluster.run_for(4ms);
-    CHECK(readings() == watching + 1);
-    CHECK(a.cluster.started.empty());
-  }
-}
-
 TEST_CASE("a list that shrinks is read whole again") {
   Alone a;
   a.cluster.store.control(true, "");

@@ -256,31 +256,23 @@ TEST_CASE("the same seed and the same requests give the same answers") {
   CHECK(story() == story());
 }
 
-TEST_CASE("a registered service is found with its check") {
+TEST_CASE("a service is registered with its check, which passes and expires") {
   Consul consul;
-  CHECK(
-      consul
-          .put(
-              "/v1/agent/service/register",
-              R"({"Name":"lictor","ID":"l-1","Tags":["leader"],"Check":{"CheckID":"l-1","TTL":"30s"}})")
-          .empty());
-  CHECK(consul.get("/v1/health/service/lictor?passing").empty());
+  const auto status = [&] { return consul.get("/v1/agent/checks")["l-1"]["Status"]; };
+  const std::string body =
+      R"({"Name":"lictor","ID":"l-1","Tags":["leader"],"Check":{"CheckID":"l-1","TTL":"30s"}})";
+  CHECK(consul.put("/v1/agent/service/register", body).empty());
+  CHECK(status() == "critical");
   CHECK(consul.ask("PUT", "/v1/agent/check/pass/l-1").status == 200);
-  CHECK(consul.get("/v1/health/service/lictor?passing")[0]["Service"]["Tags"][0] == "leader");
-  CHECK(consul.get("/v1/catalog/services")["lictor"][0] == "leader");
+  CHECK(status() == "passing");
+  CHECK(consul.put("/v1/agent/service/register", body).empty());
+  CHECK(status() == "passing");
+  consul.now += 30s;
+  CHECK(status() == "critical");
+  CHECK(consul.get("/v1/agent/services")["l-1"]["Tags"][0] == "leader");
   CHECK(consul.ask("PUT", "/v1/agent/service/deregister/l-1").status == 200);
-  CHECK(consul.get("/v1/catalog/service/lictor").empty());
-}
-
-TEST_CASE("a check by TTL expires and ends the session that is bound to it") {
-  Consul consul;
-  consul.put("/v1/agent/check/register", R"({"name":"mem","ttl":"10s","status":"passing"})");
-  const std::string session = consul.session(R"({"Checks":["mem"]})");
-  consul.now += 10s - 1ns;
-  CHECK(consul.lives(session));
-  consul.now += 1ns;
-  CHECK_FALSE(consul.lives(session));
-  CHECK(consul.get("/v1/health/state/critical")[0]["Output"] == "TTL expired");
+  CHECK(consul.get("/v1/agent/services").empty());
+  CHECK(consul.get("/v1/agent/checks").empty());
 }
 
 TEST_CASE("who waits for a missing key is woken by its neighbours alone") {

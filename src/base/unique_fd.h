@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace lictor::exec {
+namespace lictor {
 
 /// Owns one file descriptor, or none. Not thread-safe.
 class UniqueFd {
@@ -30,4 +30,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace lictor::exec
+}  // namespace lictor

@@ -9,11 +9,11 @@ namespace lictor::core {
 /// A std::optional for what few of very many objects have: a pointer when empty, and shared by the
 /// copies, so it cannot be changed in place.
 template <class T>
-class Rare {
+class SharedOptional {
  public:
-  Rare() = default;
-  Rare(T value) : value_(std::make_shared<const T>(std::move(value))) {}
-  Rare(std::optional<T> value) {
+  SharedOptional() = default;
+  SharedOptional(T value) : value_(std::make_shared<const T>(std::move(value))) {}
+  SharedOptional(std::optional<T> value) {
     if (value) value_ = std::make_shared<const T>(*std::move(value));
   }
 
@@ -23,7 +23,7 @@ class Rare {
   const T* operator->() const { return value_.get(); }
   void reset() { value_.reset(); }
 
-  friend bool operator==(const Rare& a, const Rare& b) {
+  friend bool operator==(const SharedOptional& a, const SharedOptional& b) {
     return a && b ? *a == *b : static_cast<bool>(a) == static_cast<bool>(b);
   }
 

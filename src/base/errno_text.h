@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace lictor {
+
+/// What the system calls `error` ("No such file or directory").
+[[nodiscard]] inline std::string errno_text(int error = errno) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace lictor

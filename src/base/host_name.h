@@ -1,0 +1,17 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+namespace lictor {
+
+/// The name that the host gives itself; empty where it has none. For people, not for look-ups.
+[[nodiscard]] inline std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+}  // namespace lictor

@@ -1,0 +1,557 @@
+#!/usr/bin/env python3
+"""Writes copies of lictor's sources with deliberate faults, one of which is switched on at a time,
+to see that the simulation's checkers find each. The product has none of them.
+
+    faults.py --list           the files that are written, below the folder
+    faults.py SOURCE FOLDER    reads from SOURCE (src/), writes into FOLDER
+
+A fault is a text of the source, which must be there exactly once, and what stands in its place:
+FAULT(Name) there is true while the fault is on. A text that is not found ends with an error: move
+the fault along with the code.
+"""
+
+import pathlib
+import sys
+
+# By name, what the fault is: first those of the core, and of what stands in Consul's place in the
+# simulation (tests/unit/core/fake_store.cpp); then those that only the wire layer can have.
+CORE = {
+    "TrustFromReply": "the lease is trusted from when a proof came, not from its sending",
+    "RenewalProves": "a renewed session counts as a proof of leadership",
+    "IgnoreExpiry": "jobs are not stopped when the lease runs out",
+    "StartUntrusted": "jobs are started although the lease ran out",
+    "IgnoreOverwrite": "a leader key that another client wrote to is left as it is",
+    "ReleaseWithJobs": "the lock is released while jobs run",
+    "UnknownIsRejected": "a lost reply is taken for a refusal",
+    "UnknownIsApplied": "a lost reply is taken for a success",
+    "StartBeforeClaim": "a job is started before its claim is applied",
+    "NoNonce": "all claims carry the same nonce",
+    "ForgetOrphan": "a task whose owner is gone is passed over",
+    "DontCountLosses": "lost owners are not counted",
+    "OnceAgain": "a task that may run at most once is run again after its owner was lost",
+    "LoseRetry": "a failed task is not queued again",
+    "RetryForever": "max_attempts is ignored",
+    "CountUnstarted": "what could not be started counts as an attempt",
+    "FinishTwice": "a finish that was applied is sent again",
+    "LoseRequeued": "what shared a transaction with a refused operation is dropped",
+    "IgnoreLane": "serialKey is ignored",
+    "ForgetDistant": "a task of much later is not read again when it is near",
+    "OrderByKey": "tasks start in the order of their keys",
+    "IgnoreExecuteAt": "a task starts before its executeAt",
+    "IgnorePause": "tasks are claimed and started although the queue is paused",
+    "ClaimUnread": "a new leader claims before it has read whether the queue is paused",
+    "IgnoreWithdrawal": "a job runs on although its key was deleted",
+    "NoLookAgain": "what is written to a key while its task is being ended is not seen",
+    "NoTombstone": "an old listing brings a finished task back",
+    "PrefetchBeyond": "more is claimed than concurrency and prefetch allow",
+    "DropFence": "check-session is left out of the transactions",
+    "PlainDelete": "a finish deletes the key whatever it holds",
+    "NoCas": "a claim overwrites the key whatever it holds",
+    "BuryUnchecked": "a dead letter is made without check-index",
+    "WritesOutside": "what a job writes is written although its finish is refused",
+    "UnlockUnchecked": "the lock is released without check-index",
+    "GiveBackWithJobs": "a dead daemon's lock is given back while a job of it lives",
+    "TrustLockDelay": "a lock that was freed is acquired as soon as Consul lets it",
+    "IgnoreClockStep": "a clock that stood still takes nothing from the lease",
+    "ForgetDeletion": "a deletion is not remembered until every older answer has come",
+    "ForgetAnew": "a key that was written anew is forgotten with its old deletion",
+    "NobodyFollows": "when a serialKey is free, nobody takes it",
+    "LoseBeside": "what was written beside a claim is not read after the retry",
+    "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
+}
+WIRE = {
+    "ProofUnread": "?consistent is left out of the read that proves leadership",
+    "CreateForModify": "CreateIndex is read as ModifyIndex",
+    "FinishUnchecked": "a finish that writes goes without check-index",
+    "CheckAfterDelete": "the check of a finish comes after its delete",
+    "ValueAsText": "values are not in base64",
+    "ConflictApplied": "409 is read as 200",
+    "ErrorRefused": "500 to a write is read as a refusal",
+    "CutRefused": "an answer that is cut short is read as a refusal",
+    "HolderUnread": "who holds the lock is not read",
+    "FlagsDropped": "a claim drops the key's flags",
+    "WrongOperation": "the operation after the refused one is taken for it",
+}
+
+# (file, text, what stands in its place)
+EDITS = [
+    (
+        "core/transitions.cpp",
+        """      if (index <= entry.index) return;
+      if (is_waiting""",
+        """      if (index <= entry.index && !FAULT(NoTombstone)) return;
+      if (is_waiting""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  auto& entry = static_cast<TaskEntry&>(known);
+""",
+        """  auto& entry = static_cast<TaskEntry&>(known);
+  if (FAULT(IgnoreWithdrawal) && is_ours(entry.state)) return;
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  // Claimed, it could not be ended in one fenced transaction.
+""",
+        """  if (FAULT(ForgetOrphan) && task->stamp.taken) return;
+  // Claimed, it could not be ended in one fenced transaction.
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  const bool any_near = near != nullptr && near->due <= wall + distance(1);
+""",
+        """  const bool any_near =
+      near != nullptr && near->due <= wall + distance(1) && !FAULT(ForgetDistant);
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """    ++stamp.lost;
+    tell""",
+        """    if (!FAULT(DontCountLosses)) ++stamp.lost;
+    tell""",
+    ),
+    (
+        "core/transitions.cpp",
+        """    const bool once = policy.delivery == Delivery::kAtMostOnce;
+""",
+        """    const bool once = policy.delivery == Delivery::kAtMostOnce && !FAULT(OnceAgain);
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  stamp.claim = Claim{""",
+        """  if (FAULT(NoNonce)) nonce = "claimed";
+  stamp.claim = Claim{""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  SharedOptional<Claim> under""",
+        """  if (FAULT(StartBeforeClaim)) {
+    auto claimed = std::make_shared<Task>(*task);
+    claimed->stamp = stamp;
+    table_.update(entry, S::kClaimed, [&](TaskEntry& e) { e.task = std::move(claimed); });
+  }
+  SharedOptional<Claim> under""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  stamp.error = std::string{kNotStartedError} + error;
+  --stamp.attempt;
+""",
+        """  stamp.error = std::string{kNotStartedError} + error;
+  if (!FAULT(CountUnstarted)) --stamp.attempt;
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  if (failures >= allowed) {
+""",
+        """  if (FAULT(LoseRetry)) {
+    table_.move(entry, S::kEnding);
+    return table_.bury(entry, entry.index, now);
+  }
+  if (failures >= allowed && !FAULT(RetryForever)) {
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  const bool newer = entry.newer_index > entry.index;
+""",
+        """  const bool newer = entry.newer_index > entry.index && !FAULT(NoLookAgain);
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  const bool newer = entry.newer_index > op.index;
+""",
+        """  const bool newer = entry.newer_index > op.index && !FAULT(NoLookAgain);
+""",
+    ),
+    (
+        "core/queue_lead.cpp",
+        """      // Somebody else""",
+        """      if (FAULT(IgnoreExpiry)) break;
+      // Somebody else""",
+    ),
+    (
+        "core/queue_lead.cpp",
+        """  if (done || now >= drain_give_up_) finish_drain(now, out);
+""",
+        """  if (done || now >= drain_give_up_ || FAULT(ReleaseWithJobs)) finish_drain(now, out);
+""",
+    ),
+    (
+        "core/queue_lead.cpp",
+        """  if (lease_.holding() && running() != 0) {
+""",
+        """  if (lease_.holding() && running() != 0 && !FAULT(ReleaseWithJobs)) {
+""",
+    ),
+    (
+        "core/lock.cpp",
+        """  if (lock_) return;
+  if (now < restore_from_) {""",
+        """  if (lock_ || FAULT(IgnoreOverwrite)) return;
+  if (now < restore_from_) {""",
+    ),
+    (
+        "core/lock.cpp",
+        """  const bool in_order = reply.released && reply.modify_index > held_index_;
+""",
+        """  const bool in_order =
+      (reply.released && reply.modify_index > held_index_) || FAULT(TrustLockDelay);
+""",
+    ),
+    (
+        "core/lock.cpp",
+        """  const Instant sent_at = read_sent_;
+""",
+        """  const Instant sent_at = FAULT(TrustFromReply) ? now : read_sent_;
+""",
+    ),
+    (
+        "core/queue.cpp",
+        """          .paused = control_.paused(),
+""",
+        """          .paused = control_.paused() && !FAULT(IgnorePause),
+""",
+    ),
+    (
+        "core/control.cpp",
+        """  known_ = false;
+  missing_ = false;""",
+        """  known_ = FAULT(ClaimUnread);
+  missing_ = false;""",
+    ),
+    (
+        "core/dispatcher.cpp",
+        """  if (!due) {""",
+        """  const std::size_t beyond = FAULT(PrefetchBeyond) ? 1 : 0;
+  if (!due) {""",
+    ),
+    (
+        "core/dispatcher.cpp",
+        """ahead_of_slots(*entry.task);
+""",
+        """ahead_of_slots(*entry.task) + beyond;
+""",
+    ),
+    (
+        "core/dispatcher.cpp",
+        """  if (!mode.trusted) return;
+""",
+        """  if (!mode.trusted && !FAULT(StartUntrusted)) return;
+""",
+    ),
+    (
+        "core/commits_refused.cpp",
+        """  requeue(now, std::move(again));
+}
+
+// Nobody""",
+        """  if (!FAULT(LoseRequeued)) requeue(now, std::move(again));
+}
+
+// Nobody""",
+    ),
+    (
+        "core/lease.cpp",
+        """  return on_session(now, change, out);
+}
+
+Lease::Change Lease::on(Instant now, const SessionDestroyed""",
+        """  if (change == Session::Change::kRenewed && FAULT(RenewalProves)) {
+    return proved(now, now, out);
+  }
+  return on_session(now, change, out);
+}
+
+Lease::Change Lease::on(Instant now, const SessionDestroyed""",
+    ),
+    (
+        "core/lease.cpp",
+        """  trust_.clock_stepped(now);""",
+        """  if (FAULT(IgnoreClockStep)) return;
+  trust_.clock_stepped(now);""",
+    ),
+    (
+        "core/waiting_order.cpp",
+        """  return starts_before(*a->task, *b->task);
+""",
+        """  return FAULT(OrderByKey) ? a->key < b->key : starts_before(*a->task, *b->task);
+""",
+    ),
+    (
+        "core/waiting_order.cpp",
+        """  if (lane == lanes_.end()) return nullptr;
+  const TaskEntry* holder""",
+        """  if (lane == lanes_.end() || FAULT(IgnoreLane)) return nullptr;
+  const TaskEntry* holder""",
+    ),
+    (
+        "core/task_source.cpp",
+        """  if (!is_news) return;
+""",
+        """  if (!is_news && !FAULT(NoTombstone)) return;
+""",
+    ),
+    (
+        "core/task.cpp",
+        """  if (!task.execute_at) return task.stamp.retry_at;
+""",
+        """  if (!task.execute_at || FAULT(IgnoreExecuteAt)) return task.stamp.retry_at;
+""",
+    ),
+    (
+        "core/commits.cpp",
+        """      result.proof = batch.sent_at;
+""",
+        """      result.proof = FAULT(TrustFromReply) ? now : batch.sent_at;
+      if (FAULT(FinishTwice)) requeue(now, batch.writes);
+""",
+    ),
+    (
+        "core/commits.cpp",
+        """        doubtful_.insert_or_assign(key, std::move(write));
+""",
+        """        if (FAULT(UnknownIsRejected) || FAULT(UnknownIsApplied)) {
+          const auto verdict =
+              FAULT(UnknownIsApplied) ? Verdict::kApplied : Verdict::kVoid;
+          result.settled.push_back({std::move(write), verdict, 0, nullptr});
+          continue;
+        }
+        doubtful_.insert_or_assign(key, std::move(write));
+""",
+    ),
+    (
+        "wire/consul_requests.cpp",
+        """  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
+""",
+        """  const bool unchecked = FAULT(UnlockUnchecked);
+  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key).index(effect.index);
+""",
+    ),
+    (
+        "wire/consul_requests.cpp",
+        """leader_key), effect.consistent, effect.index);
+""",
+        """leader_key), effect.consistent && !FAULT(ProofUnread), effect.index);
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """ "cas", {{}, op.key}, op.index, op.flags, &op});""",
+        """ FAULT(NoCas) ? "set" : "cas", {{}, op.key}, op.index,
+        FAULT(FlagsDropped) ? 0 : op.flags, &op});""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  if (!op.writes.empty() || op.done) {
+    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+  }
+""",
+        """  const bool checked = (!op.writes.empty() || op.done) && !FAULT(FinishUnchecked);
+  const bool late = FAULT(CheckAfterDelete);
+  const auto check = [&] { take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index}); };
+  if (checked && !late) check();
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
+        """  take({Part::kTask,
+        kOfTask,
+        FAULT(PlainDelete) ? "delete" : "delete-cas",
+        {{}, op.key},
+        op.index});
+  if (checked && late) check();
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+  take({Part::kDeadLetter,""",
+        """  if (!FAULT(BuryUnchecked)) {
+    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+  }
+  take({Part::kDeadLetter,""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  txn.verb("check-session", layout.leader_key).session(commit.session);
+""",
+        """  txn.verb(FAULT(DropFence) ? "get" : "check-session", layout.leader_key)
+      .session(commit.session);
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  std::size_t at = 1;
+""",
+        """  std::size_t at = FAULT(WrongOperation) ? 0 : 1;
+""",
+    ),
+    (
+        "wire/kv_reply.cpp",
+        """    if (name == "ModifyIndex") entry_.modify_index = number;
+""",
+        """    if (name == "ModifyIndex" && !FAULT(CreateForModify)) entry_.modify_index = number;
+    if (name == "CreateIndex" && FAULT(CreateForModify)) entry_.modify_index = number;
+""",
+    ),
+    (
+        "wire/kv_reply.cpp",
+        """    } else if (name == "Session") {
+""",
+        """    } else if (name == "Session" && !FAULT(HolderUnread)) {
+""",
+    ),
+    (
+        "wire/kv_reply.cpp",
+        """  const char* const name = "ModifyIndex";
+""",
+        """  const char* const name = FAULT(CreateForModify) ? "CreateIndex" : "ModifyIndex";
+""",
+    ),
+    (
+        "wire/consul_replies.cpp",
+        """      return Outcome::kUnknown;
+  }
+}
+
+// A string""",
+        """      return FAULT(ErrorRefused) ? Outcome::kRejected : Outcome::kUnknown;
+  }
+}
+
+// A string""",
+    ),
+    (
+        "wire/consul_replies.cpp",
+        """    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
+""",
+        """    const Outcome cut = FAULT(CutRefused) ? Outcome::kRejected : Outcome::kUnknown;
+    event.outcome = answered ? cut : failed_write(response);
+""",
+    ),
+    (
+        "wire/consul_replies.cpp",
+        """  if (response.status == 200) {
+    event.outcome = Outcome::kApplied;
+    for""",
+        """  if (response.status == 200 || FAULT(ConflictApplied)) {
+    event.outcome = Outcome::kApplied;
+    for""",
+    ),
+    (
+        "wire/txn.cpp",
+        """Txn& Txn::value(std::string_view value) {
+""",
+        """Txn& Txn::value(std::string_view value) {
+  if (FAULT(ValueAsText)) {
+    text_ += R"(,"Value":)";
+    append_quoted(text_, value);
+    return *this;
+  }
+""",
+    ),
+    (
+        "core/task_table.cpp",
+        """deletions_.emplace_back(now, &entry);""",
+        """if (FAULT(ForgetDeletion)) {
+    deletions_.emplace_front(Instant::min(), &entry);
+  } else {
+    deletions_.emplace_back(now, &entry);
+  }""",
+    ),
+    (
+        "core/task_table.cpp",
+        """if (--entry.tombstones == 0 && entry.state == TaskState::kDeleted) erase(entry);""",
+        """if (--entry.tombstones == 0 && (entry.state == TaskState::kDeleted || FAULT(ForgetAnew))) {
+      erase(entry);
+    }""",
+    ),
+    (
+        "core/task_table.cpp",
+        """if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
+        """if (FAULT(NobodyFollows)) return;
+  if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
+    ),
+    (
+        "core/transitions.cpp",
+        """if (op.record != entry.task->record) {""",
+        """if (op.record != entry.task->record && !FAULT(LoseBeside)) {""",
+    ),
+    (
+        "core/transitions.cpp",
+        """    if (entry.state != S::kDistant) return;
+    table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });""",
+        """    if (entry.state != S::kDistant) return;
+    table_.update(entry, S::kUnread, [](TaskEntry& e) {
+      if (!FAULT(DoubtKept)) e.index = 0;
+    });""",
+    ),
+]
+
+
+HEADER = """#pragma once
+
+// Made by tests/sim/faults.py.
+
+#define LICTOR_CORE_FAULTS(X) \\
+{core}
+#define LICTOR_WIRE_FAULTS(X) \\
+{wire}
+
+namespace lictor::core {{
+enum class Fault {{
+  kNone,
+#define X(name, what) k##name,
+  LICTOR_CORE_FAULTS(X) LICTOR_WIRE_FAULTS(X)
+#undef X
+}};
+inline Fault active_fault = Fault::kNone;
+}}  // namespace lictor::core
+
+#define FAULT(name) (::lictor::core::active_fault == ::lictor::core::Fault::k##name)
+"""
+
+
+def write(path, text):
+    """Only if it differs, so that nothing is compiled again for nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main():
+    files = sorted({edit[0] for edit in EDITS})
+    if sys.argv[1:] == ["--list"]:
+        print(";".join(files), end="")
+        return
+    source, folder = (pathlib.Path(argument) for argument in sys.argv[1:])
+    for file in files:
+        text = (source / file).read_text()
+        for _, find, place in (edit for edit in EDITS if edit[0] == file):
+            if text.count(find) != 1:
+                sys.exit(f"faults.py: src/{file} has {text.count(find)} times, expected once:\n{find}")
+            text = text.replace(find, place)
+        write(folder / file, '#include "fault_list.h"\n' + text)
+    lines = [
+        " \\\n".join(f'  X({name}, "{what}")' for name, what in faults.items()) + "\n"
+        for faults in (CORE, WIRE)
+    ]
+    write(folder / "fault_list.h", HEADER.format(core=lines[0], wire=lines[1]))
+
+
+main()
