@@ -210,7 +210,7 @@ class CommandLine {
 
   void add_run() {
     run_ = add_command("run", "Run the daemon, until SIGTERM or SIGINT", kRunExamples);
-    run_->add_flag("--once", run_options_.once, "End when nothing that is due is left");
+    run_->add_flag("--once", run_options_.once, "End when no due tasks are left");
     run_->add_flag("--dry-run", run_options_.dry_run,
                    "Check the configuration, say what would be run, and end");
     Overrides& overrides = invocation_.overrides;

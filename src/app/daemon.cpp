@@ -264,7 +264,7 @@ class Daemon {
       sd_notify(0, "RELOADING=1");
       host_.board().rest();  // users are looked up, perhaps in a directory that does not answer
       if (auto taken = reload(); !taken) {
-        log(Level::kError, "the new configuration is not taken; going on with the old one",
+        log(Level::kError, "configuration not reloaded; keeping the old one",
             {{"error", taken.error().message}});
       }
       sd_notify(0, "READY=1");
@@ -272,7 +272,7 @@ class Daemon {
     }
     if (stopping_) {
       // The second one is from somebody who will not wait.
-      log(Level::kWarn, "stopping at once: the warden ends the jobs and gives the lock back");
+      log(Level::kWarn, "stopping at once: the warden kills the jobs and releases the lock");
       std::_Exit(128 + signal);
     }
     log(Level::kInfo, "stopping: running jobs may finish; a second signal stops at once");
@@ -286,7 +286,7 @@ class Daemon {
     if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
       std::string names;
       for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
-      return fail(ErrorCode::kInvalid, "it takes a restart: " + names);
+      return fail(ErrorCode::kInvalid, "needs a restart: " + names);
     }
     std::vector<runtime::Runners> runners;
     for (std::size_t i = 0; i < config_.queues.size(); ++i) {
@@ -300,7 +300,7 @@ class Daemon {
     }
     runtime::set_log_level(to_level(next->log.level));
     for (const std::string& warning : next->warnings) log(Level::kWarn, warning);
-    log(Level::kInfo, "the new configuration is taken", {{"file", next->file}});
+    log(Level::kInfo, "configuration reloaded", {{"file", next->file}});
     return {};
   }
 
@@ -339,10 +339,11 @@ class Daemon {
     if (stopped) return loop_.stop();
     if (stopping_) return;
     if (warden_died_) {
-      log(Level::kError, "the warden died; its jobs were ended; stopping, to be started anew");
+      log(Level::kError,
+          "the warden died, and its jobs were killed; stopping, to be restarted by systemd");
       request_stop();
     } else if (options_.once && drained) {
-      log(Level::kInfo, "nothing that is due is left");
+      log(Level::kInfo, "no due tasks are left");
       request_stop();
     }
   }
@@ -441,8 +442,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (daemon.running() != 0) {
     // A C++ executor does not return. Its thread ends with the process and not before.
     log(Level::kError,
-        "jobs did not end when they were stopped and end with this daemon; its warden gives the "
-        "lock back after them",
+        "jobs ignored SIGTERM and are killed with this daemon; its warden releases the lock after "
+        "that",
         {{"jobs", std::to_string(daemon.running())}});
     std::_Exit(kExitFailed);
   }

@@ -9,7 +9,7 @@
 namespace lictor::app {
 
 struct RunOptions {
-  bool once = false;                       ///< end when nothing that is due is left
+  bool once = false;                       ///< end when no due tasks are left
   std::function<Result<Config>()> reload;  ///< reads the configuration anew, for SIGHUP
 };
 

@@ -86,7 +86,7 @@ void note_odd_reason(const Client& client, const std::string& reason) {
     known += (known.empty() ? "" : ", ") + std::string{each};
   }
   client.console.complain("--reason: \"" + printable(reason) +
-                          "\" is none that this version gives; those are " + known);
+                          "\" is no reason of a dead letter; the reasons are " + known);
 }
 
 int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,

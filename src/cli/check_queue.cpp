@@ -148,11 +148,11 @@ class QueueCheck {
   void check_session_right() {
     if (!may_lead_) return;  // then it does not matter
     if (agent_node_.empty()) {
-      return report_.warn(name("session"),
-                          "cannot tell whether the token may make sessions: its agent's node is "
-                          "not known",
-                          "to have this checked, the token needs: agent \"<the agent's node>\" { "
-                          "policy = \"read\" }");
+      return report_.warn(
+          name("session"),
+          "cannot check whether the token may create sessions: the agent's node is unknown",
+          "to have this checked, the token needs: agent \"<the agent's node>\" { "
+          "policy = \"read\" }");
     }
     const auto may = store_.may_write("session", agent_node_);
     if (!may) return;  // this Consul does not tell
@@ -174,7 +174,7 @@ class QueueCheck {
       if (seen && wall_now() - *seen <= kSilent) up.push_back(member.node);
     }
     if (up.empty()) {
-      return report_.warn(name("leader"), "nobody leads: no task is carried out",
+      return report_.warn(name("leader"), "nobody leads: no tasks are run",
                           "start a daemon (\"lictor run\"); if one is up, its log says what it "
                           "waits for");
     }
@@ -216,7 +216,7 @@ class QueueCheck {
       report_.warn(
           name("control"),
           "nothing is started, since " + queue_.layout.control_key + " cannot be read: " + fault,
-          "\"lictor resume\" or \"lictor pause\" puts it right");
+          "run \"lictor resume\" or \"lictor pause\" to correct it");
       return;
     }
     if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
@@ -283,7 +283,7 @@ class QueueCheck {
     if (listed->hidden) detail += "; some may be hidden from this token";
     if (total > kManyTasks || bytes > kManyBytes) {
       report_.warn(name("tasks"), detail,
-                   "each change of leader reads them all; a second queue shares the load");
+                   "each new leader reads them all; split them over several queues");
     } else {
       report_.ok(name("tasks"), detail);
     }
@@ -296,30 +296,29 @@ class QueueCheck {
       }
       report_.warn(name("tasks"),
                    counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
-                       " that nothing here runs: " + some(types),
-                   "give it one in the configuration, or one for \"*\"; nothing is wrong if the "
-                   "daemons are programs of your own that register it");
+                       " without an executor here: " + some(types),
+                   "configure an executor for it, or for \"*\"; ignore this if a program of your "
+                   "own registers the type");
     }
     if (!unstarted.empty()) {
       report_.warn(
           name("tasks"),
           "the leader's host could not start " + some(unstarted) + ": " + printable(why_unstarted),
-          "no attempt was counted, and it tries again; mend that host, or hand the lead "
-          "over (\"lictor leader --step-down\")");
+          "no attempt was counted, and it is tried again; repair that host, or move the lead "
+          "(\"lictor leader --step-down\")");
     }
     if (!folders.empty()) {
-      report_.warn(
-          name("tasks"),
-          "in keys that end in \"/\", which are folders, stands something: " + some(folders),
-          "it is never run; write it without the \"/\", or delete it");
+      report_.warn(name("tasks"),
+                   "keys that end in \"/\" are folders, and these hold a value: " + some(folders),
+                   "they are never run; write the tasks without the \"/\", or delete the keys");
     }
     if (!unnameable.empty()) {
       report_.warn(name("tasks"),
                    counted(unnameable.size(), "key") +
                        (unnameable.size() == 1 ? " that is" : " that are") +
                        " not UTF-8: " + some(unnameable),
-                   "they are never run, since Consul tells them in other bytes; delete them by the "
-                   "bytes they were written with; \"lictor show ID\" says how");
+                   "they are never run, since Consul lists them under other bytes; delete them by "
+                   "the bytes they were written with; \"lictor show ID\" says how");
     }
     if (!unreadable.empty()) {
       report_.warn(name("tasks"),

@@ -66,12 +66,10 @@ Error nobody(const Client& client, const Lock& lock) {
     text += " is free)";
     if (!last.empty()) text += "; last: " + printable(last);
     if (!released.empty()) {
-      text += ", which gave it up at " + printable(released) + "; a daemon that is up takes it";
+      text += ", which released it at " + printable(released) + "; a running daemon takes it";
     } else {
-      text +=
-          "; it was not given up in order: a daemon that is up takes it when its lock-delay has "
-          "passed" +
-          (delay.empty() ? "" : ", within " + printable(delay));
+      text += "; it was not released: a running daemon takes it when the lock-delay has passed" +
+              (delay.empty() ? "" : ", within " + printable(delay));
     }
   }
   return {ErrorCode::kNotFound, std::move(text)};

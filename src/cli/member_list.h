@@ -62,7 +62,7 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
 /// What becomes of a leader of whom there is doubt.
 inline constexpr std::string_view kIfDead =
-    "it may be dead, frozen or cut off; when its session has ended and the lock-delay is over, "
-    "another takes the lead";
+    "it may be dead, frozen or cut off; another daemon takes the lead after the session TTL and "
+    "the lock-delay";
 
 }  // namespace lictor::cli

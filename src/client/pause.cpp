@@ -67,8 +67,8 @@ Result<void> ask_to_step_down(const Queue& queue) {
       change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
         if (const std::string fault = wire::control_fault(control); !fault.empty()) {
           return fail(ErrorCode::kInvalid, fault +
-                                               "; the leader reads no request in it: \"lictor "
-                                               "resume\" or \"lictor pause\" puts it right");
+                                               "; the leader reads no request in it: run \"lictor "
+                                               "resume\" or \"lictor pause\" to correct it");
         }
         return with_step_down(control, id, who_asks(), wall_now());
       });

@@ -8,20 +8,20 @@
 
 namespace lictor::core {
 
-/// How many claims are held ahead of a free slot where the configuration leaves it open: as many as
-/// the slots take up within a short while, by how long jobs took of late. The shortest share their
-/// transactions so; a job of seconds is claimed when there is room for it, as without.
+/// How many tasks to claim ahead of a free slot when the configuration does not say: as many as the
+/// slots start within a short time, judged by recent job durations. Very short jobs thus share
+/// transactions; a job of seconds is claimed only when a slot is free.
 ///
-/// What is held and finds no slot all the same, since jobs take longer than those before, is to be
-/// given back after patience(): then give_up() forgets what was learnt.
+/// If jobs become slower, claimed tasks may find no slot. They are given back after patience(), and
+/// give_up() forgets the recent durations.
 class AdaptivePrefetch {
  public:
-  /// Beyond this the transactions under way are full anyway.
+  /// Beyond this, the transactions under way are full anyway.
   static constexpr std::size_t kMost = 512;
 
   explicit AdaptivePrefetch(const QueueOptions& options) : options_(options) {}
 
-  /// One slot is one task after the other, in order, also among those that are yet to come.
+  /// With one slot, tasks run strictly in order, also relative to tasks that arrive later.
   [[nodiscard]] bool enabled() const {
     return options_.prefetch == 0 && options_.prefetch_horizon > Duration::zero() &&
            options_.concurrency > 1;
@@ -39,7 +39,7 @@ class AdaptivePrefetch {
   }
   [[nodiscard]] Duration patience() const { return 50 * options_.prefetch_horizon; }
 
-  /// The most that it can come to; all that is claimed may end at once.
+  /// Upper bound of the number; all claimed tasks may end at the same time.
   [[nodiscard]] static std::size_t most(const QueueOptions& options) {
     const std::size_t unacked = options.max_unacked;
     return unacked > options.concurrency ? std::min(kMost, unacked - options.concurrency) : 0;

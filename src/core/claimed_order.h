@@ -5,7 +5,7 @@
 //   claiming, checking: in the order of their claims     claimed: in the order of starting
 //   running, stopping: by time-out                       claimed early: by due time
 //
-// An early one was claimed ahead of its time: until then it takes no slot and is not started.
+// An early task was claimed before its due time: until then it takes no slot and is not started.
 
 #include <cstddef>
 #include <map>
@@ -23,17 +23,17 @@ class ClaimedOrder {
   void leave(TaskEntry& entry);
   void clear();
 
-  /// What is due at `wall` is early no more.
+  /// Tasks that are due at `wall` are no longer early.
   void advance(WallTime wall);
   [[nodiscard]] std::size_t early_count() const { return early_count_; }
   [[nodiscard]] bool is_early(const TaskEntry& entry) const;
-  /// When the first of the early ones is due.
+  /// Due time of the first early task.
   [[nodiscard]] std::optional<WallTime> next_due() const;
-  /// The early one that is due last.
+  /// The early task with the latest due time.
   [[nodiscard]] TaskEntry* last_early() const;
 
-  /// The claimed task that is next to start; an early one never is, nor, `in_order`, one that was
-  /// claimed after another whose claim is not settled yet.
+  /// The claimed task to start next; never an early one. With `in_order` also none that was claimed
+  /// after a task whose claim is not settled yet.
   [[nodiscard]] TaskEntry* next_to_start(bool in_order) const;
   [[nodiscard]] const TaskEntry* first_claimed() const {
     return claimed_.empty() ? nullptr : *claimed_.begin();
@@ -41,7 +41,7 @@ class ClaimedOrder {
   /// Claimed, due, and not started yet.
   [[nodiscard]] std::size_t ready_count() const { return claimed_.size(); }
 
-  /// A job whose time is up.
+  /// A job whose timeout has passed.
   [[nodiscard]] TaskEntry* next_timed_out(Instant now) const;
   [[nodiscard]] Instant next_timeout() const;
 

@@ -22,7 +22,7 @@ const Claim* claim_of(const StoredRecord& stored) {
   return task != nullptr && task->stamp.claim ? &*task->stamp.claim : nullptr;
 }
 
-// Somebody wrote beside our claim: the write goes on from what is there now.
+// Another client wrote beside our claim: continue from the version that is there now.
 void expect(Write& write, const StoredRecord& stored) {
   Op op = *write.op;
   const auto& record = std::visit(
@@ -225,14 +225,14 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
       judge(now, std::move(node.mapped()), nullptr, result);
     }
   }
-  // A transaction that reads fails for what is missing, and tells nothing of the rest then.
+  // A reading transaction fails if one key is missing, and then says nothing of the others.
   if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
   resolve(out);
   return result;
 }
 
-// Keys that an answer neither shows nor calls missing, though it tells of no other, would be asked
-// for without end, while nothing is claimed.
+// Keys that an answer neither shows nor calls missing are set aside and read again later; asking
+// for them without end would stop all claims.
 void Commits::set_unanswered_aside(Instant now, Effects& out) {
   for (const std::string& key : reading_) {
     auto node = doubtful_.extract(key);
@@ -253,7 +253,7 @@ void Commits::set_unanswered_aside(Instant now, Effects& out) {
 // What a consistent read says of a write that was refused as stale or whose reply was lost.
 void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result& result) {
   if (stored == nullptr) {
-    // Gone: deleted by this very write, or by somebody who withdrew the task. Either way it ended.
+    // Gone: this write deleted it, or a client withdrew the task. Either way the task has ended.
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     return;
   }
@@ -267,13 +267,13 @@ void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result
     return;
   }
   const bool unchanged = index == expected_index(*write.op);
-  // Somebody wrote beside our claim, and so much that the task's end cannot be written any more.
+  // Another client wrote so much beside our claim that the task's end no longer fits.
   const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(*write.op) &&
                         std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
   if (unchanged || (!claim && ours && !too_long)) {
-    // Not carried out, or not yet: then this one is refused, and found to be done. A claim keeps
-    // its turn so, which those behind it wait for. If somebody touched the record beside our claim,
-    // the index moved on.
+    // Not applied, or not yet; if the first lands after all, this one is refused and found applied.
+    // A claim keeps its place in order this way. The index may have moved if another client wrote
+    // beside our claim.
     expect(write, *stored);
     std::vector<Write> again;
     again.push_back(std::move(write));
@@ -324,7 +324,7 @@ std::size_t Commits::writes() const {
 Instant Commits::next_deadline() const {
   Instant next = refused_.empty() ? Instant::max() : refused_until_;
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
-  // Also when nothing waits: has_room() keeps claims back until then.
+  // Needed even when nothing waits, since has_room() holds claims back until then.
   if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
   if (in_flight_.size() <= 1) {

@@ -12,9 +12,9 @@
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
 //
-// A transaction that is refused for what it holds as a whole (it is too large, or cannot be read)
-// goes again in halves, until it is known which write is the matter. Halves and dead letters whose
-// names may be taken go in transactions of their own, so that nothing else is refused with them.
+// A transaction that Consul refuses as a whole (too large, or not understood) is sent again in
+// halves until the write at fault is known. Halves, and dead letters whose names may be taken, get
+// transactions of their own, so that nothing else is refused with them.
 
 #include <deque>
 #include <map>
@@ -58,14 +58,14 @@ class Commits {
   void add(Instant now, Write write);
   /// Whether a transaction can hold `op` at all.
   [[nodiscard]] bool fits(const Op& op) const;
-  /// Why some write of the task's life does not fit into a transaction, so that it must not be
-  /// claimed: its size and the limit. Empty: each fits.
+  /// Why the task must not be claimed: some write of its life does not fit into a transaction.
+  /// Gives the size and the limit. Empty: every write fits.
   [[nodiscard]] std::string too_large(const Task& task) const;
   [[nodiscard]] std::string too_large(const BadRecord& record) const;
 
-  /// A transaction may be sent or gathered now, and there is room for more operations in those
-  /// that may be under way.
-  /// At Instant::min(): also with no pause after trouble.
+  /// Whether more operations may be added now: no pause after trouble, and the transactions that
+  /// may be under way are not full.
+  /// With Instant::min(): ignores a pause after trouble.
   [[nodiscard]] bool has_room(Instant now) const;
   /// Sends what waits.
   void send(Instant now, const std::string& session, Effects& out);
@@ -80,14 +80,14 @@ class Commits {
     return retry_after_ == Instant::min() ? std::nullopt : std::optional{retry_after_};
   }
 
-  /// Leadership is lost: whoever leads next decides. Forgets everything.
+  /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
 
   [[nodiscard]] bool idle() const {
     return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
            unanswered_.empty() && unnumbered_.empty() && numbering_.empty() && refused_.empty();
   }
-  /// How many writes are not settled; how many transactions are on their way.
+  /// Number of writes that are not settled; number of transactions under way.
   [[nodiscard]] std::size_t writes() const;
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
   [[nodiscard]] Instant next_deadline() const;
@@ -102,7 +102,7 @@ class Commits {
   };
 
   [[nodiscard]] std::string too_large(const std::string& key, std::size_t bytes) const;
-  /// What waits fills so many transactions.
+  /// Whether the waiting writes fill that many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
   void transmit(Instant now, const std::string& session, std::vector<Write> writes,
@@ -138,7 +138,7 @@ class Commits {
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;
   std::vector<std::string> reading_;  // the keys that it asks for
-  // Doubtful, and left out of the answer: read again later, so that they hold up nothing else.
+  // Doubtful keys that the answer left out: read again later, so that they block nothing else.
   std::map<std::string, Write> unanswered_;
   Instant unanswered_until_ = Instant::min();
   Instant retry_after_ = Instant::min();    // after trouble

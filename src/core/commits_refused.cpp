@@ -1,4 +1,4 @@
-// What becomes of writes that the store refused, one by one or a transaction as a whole.
+// Handles refused writes: single operations, and whole transactions.
 
 #include <algorithm>
 #include <iterator>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kDeniedRetry = 5s;
 
-// Takes out of a write what its task can do without. False: there is nothing of that kind in it.
+// Removes the optional parts of a write. False: it has none.
 bool lighten(Op& op) {
   constexpr std::size_t kShortError = 200;
   const auto shorten = [](std::string& error) {
@@ -41,7 +41,7 @@ bool lighten(Op& op) {
 
 }  // namespace
 
-// Takes out what failed; the rest was not carried out either and goes again.
+// Takes out the failed operations. The others were not applied either and are sent again.
 void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                             Result& result) {
   enum class Fate { kAgain, kDoubtful, kAside, kRefused, kApart, kUnnumbered };
@@ -132,7 +132,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
   requeue(now, std::move(again));
 }
 
-// Nobody says which operation is the matter: of ever smaller transactions the rest passes.
+// The answer does not name the operation at fault: halving isolates it, and the others pass.
 void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
                     Result& result) {
   if (batch.writes.size() == 1) {
@@ -156,10 +156,10 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
   apart_.push_front(std::move(batch.writes));
 }
 
-// Alone it is refused, too: it goes again with less in it, is given up, or waits.
+// Refused alone: sent again without its optional parts, given up, or retried later.
 void Commits::settle_refused(Instant now, const Committed::Failure& failure, Write write,
                              Effects& out, Result& result) {
-  // What is refused so may be all that there is, by something that is no Consul: no tight loop.
+  // Something other than Consul may refuse everything this way: pause, so as not to loop.
   if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetry;
   const auto* finish = std::get_if<FinishOp>(write.op.get());
   if (is_minor(write.purpose)) {
@@ -177,8 +177,8 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
   }
 }
 
-// The next name of a dead letter whose own is taken. False: nobody knows one, those that are there
-// must be read.
+// Picks the next name for a dead letter whose name is taken. False: unknown, the existing names
+// must be read first.
 bool Commits::rename(Write& write) const {
   BuryOp next = std::get<BuryOp>(*write.op);
   const auto known = copies_.find(next.key);
@@ -209,7 +209,7 @@ void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
     return;
   }
   BuryOp next = std::get<BuryOp>(*write.op);
-  // The one that was refused is there; who may not see it finds a free number by doubling.
+  // The refused name exists. A token that may not list names finds a free number by doubling.
   next.copy = reply.last >= next.copy ? reply.last + 1 : next.copy * 2;
   write.op = std::make_shared<const Op>(std::move(next));
   apart_.push_back({});
@@ -217,7 +217,7 @@ void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
   number(out);
 }
 
-// A task that fails again and again finds its next dead letter's name without a listing each time.
+// Remembers the number, so that a task that fails repeatedly needs no listing each time.
 void Commits::remember_copy(const Write& write) {
   constexpr std::size_t kMost = 1'000;
   const auto* bury = std::get_if<BuryOp>(write.op.get());

@@ -1,9 +1,8 @@
 #pragma once
 
 // The operator's switches: whether the queue is paused, and who asked for a step-down. The control
-// key is watched by a blocking query, which may be answered by a server that lags behind: what is
-// older than the answer before, or says that the key is gone, is read again by a quorum before
-// anything follows from it.
+// key is watched by a blocking query, which a lagging server may answer. An answer that is older
+// than the one before, or that shows no key, is checked by a quorum read before it counts.
 //
 //   watch --newer--> acted on --> watch            quorum read --> acted on --> watch
 //     |                                               ^    |
@@ -29,13 +28,13 @@ class Control {
   void on_time(Instant now, Effects& out);
   /// Returns who asked for a step-down, if that is new; empty: somebody who gave no name.
   std::optional<std::string> on(Instant now, const ControlRead& reply, Effects& out);
-  /// The key was made: it is watched from now on.
+  /// The key was created and is watched from now on.
   void on_marked(Instant now) {
     missing_ = false;
     read_at_ = now;
   }
 
-  /// Whether it is paused was read in this term.
+  /// Whether the pause state was read in this term.
   [[nodiscard]] bool known() const { return known_; }
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] const std::string& paused_by() const { return paused_by_; }

@@ -31,13 +31,13 @@ std::string_view Dispatcher::executor_of(const Task& task) const {
   return options_.types.contains(task.type) ? std::string_view{task.type} : "*";
 }
 
-// A task that may be what killed its owners runs alone, so that it takes no other along.
+// A task that may have killed its owners runs alone, so that it cannot harm other tasks.
 bool Dispatcher::is_last_chance(const Task& task) const {
   return task.stamp.taken && task.stamp.lost + 2 >= options_.max_losses;
 }
 
-// One at a time means one after the other: a task that is blocked only because the task before it
-// is not settled yet is not passed by a later one of another serialKey.
+// With concurrency 1, tasks run strictly in order: a task that only waits for the end of the task
+// before it is not overtaken by a later one of another serialKey.
 bool Dispatcher::would_overtake(const TaskEntry& entry) const {
   if (options_.concurrency != 1 || !table_.waiting_order().any_blocked()) return false;
   bool found = false;
@@ -47,7 +47,7 @@ bool Dispatcher::would_overtake(const TaskEntry& entry) const {
   return found;
 }
 
-// One at a time is in order: then nothing passes what cannot be started.
+// With concurrency 1, no task overtakes one that cannot be started.
 bool Dispatcher::blocks_all() const { return breaker_.any() && options_.concurrency == 1; }
 
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
@@ -55,8 +55,7 @@ const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
   return blocks_all() ? &breaker_.first() : breaker_.find(executor_of(task));
 }
 
-// What is early takes no slot: what is due is claimed beside it as if it were not there, and shares
-// the room ahead with it.
+// Early claims take no slot. Due tasks are claimed beside them, and share the prefetch with them.
 bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
   const std::size_t early = table_.claimed_order().early_count();
   const std::size_t busy = table_.busy();
@@ -69,12 +68,14 @@ bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
   return busy - early < options_.concurrency + ahead_of_slots(*entry.task);
 }
 
-// Claims ahead of a free slot lose an owner without having been started, when the daemon dies.
+// When the daemon dies, a task claimed ahead of a free slot counts a lost owner though it never
+// started.
 std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
   if (task.stamp.taken) return 0;
   const std::size_t early = table_.claimed_order().early_count();
   if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
-  // Nobody asked for it: not where that would end the task, nor where starts are counted.
+  // Adaptive prefetch is our own idea: never use it where a lost owner would end the task, or where
+  // starts are counted.
   const TypePolicy* policy = transitions_.policy_of(task);
   if (policy == nullptr || options_.rate_limit) return 0;
   const bool costs_it =
@@ -82,7 +83,7 @@ std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
   return costs_it ? 0 : adaptive_.size();
 }
 
-// When what nobody asked to hold goes back, since no slot has come free for it.
+// When tasks that adaptive prefetch claimed are given back, since no slot has come free.
 Instant Dispatcher::held_too_long_at() const {
   if (!adaptive_.enabled()) return Instant::max();
   const TaskEntry* first = table_.claimed_order().first_claimed();
@@ -103,9 +104,10 @@ TaskEntry* Dispatcher::next_ready() {
   return nullptr;
 }
 
-// The next task that may be claimed before it is due. In the order in which they are due: what may
-// not be claimed ahead is not overtaken by what may. A task of a serialKey would bar it for others
-// that are due earlier; one that expires first would not; and a rate is one of starts.
+// The next task that may be claimed before it is due, in order of due time: a task that must not be
+// claimed ahead is not overtaken. Not claimed ahead: a task with a serialKey, which it would block
+// for earlier ones; one that expires before it is due; and any under a rate limit, which counts
+// starts.
 TaskEntry* Dispatcher::next_ahead(Instant now) {
   if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
     return nullptr;
@@ -123,8 +125,7 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
   return nullptr;
 }
 
-// For want of room `entry` would wait for one that was claimed ahead and is due after it: that one
-// is given back.
+// If there is no room, a task that was claimed ahead and is due after `entry` is given back.
 bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& out) {
   TaskEntry* last = table_.claimed_order().last_early();
   if (last == nullptr || last->state != S::kClaimed || table_.any_last_chance() ||
@@ -163,7 +164,7 @@ void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
     }
   }
   if (!mode.trusted) return;
-  // A pause may come while a claim is on its way: what it brings is given back, too.
+  // A pause may come while a claim is under way: that task is given back as well.
   if (mode.paused || blocks_all()) give_back_claimed(now, out);
   give_back_too_early(now, out);
   if (mode.draining || mode.paused) return;
@@ -177,7 +178,8 @@ void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
 void Dispatcher::start_claimed(Instant now, Effects& out) {
   while (table_.running() < options_.concurrency &&
          table_.count(S::kEnding) < options_.max_unacked) {
-    // Side by side only those of one serialKey have an order, and of those one alone is claimed.
+    // With concurrency above 1, only tasks of one serialKey have an order, and only one of them is
+    // claimed.
     TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
     if (entry == nullptr) return;
     if (transitions_.is_expired(now, *entry->task)) {
@@ -234,8 +236,8 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
   transitions_.on_not_started(now, entry, exit.error, pause, out);
 }
 
-// What is claimed goes on under the policy that it was claimed under; what was claimed ahead for an
-// executor that is gone, or by the jobs' time where that is no longer asked for, goes back.
+// A claimed task keeps the policy that it was claimed with. Tasks claimed ahead are given back if
+// their executor is gone, or if adaptive prefetch was switched off.
 void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out) {
   rate_.set(options_.rate_limit);
   breaker_.clear();
@@ -264,7 +266,7 @@ Instant Dispatcher::next_deadline(const Mode& mode) const {
   if (!mode.trusted || mode.draining) return next;
   next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
   const TaskEntry* expiring = table_.waiting_order().first_expiring();
-  // With as many on their way as may be, their answer wakes us.
+  // With as many burials under way as allowed, their answer wakes us.
   if (expiring != nullptr && table_.count(S::kBurying) == 0) {
     next = std::min(next, clock_.when(*expiring->task->expire_at));
   }

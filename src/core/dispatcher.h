@@ -1,7 +1,7 @@
 #pragma once
 
-// Which task is claimed next, which claimed one is started, and when: in order, within the limits
-// of the configuration, and not while the queue is paused, drains, or cannot prove its lead.
+// Decides which task is claimed next and which claimed task is started: in order, within the
+// configured limits, and not while the queue is paused, drains, or cannot prove its leadership.
 
 #include <cstddef>
 #include <string>
@@ -36,9 +36,9 @@ class Dispatcher {
   Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
              Commits& commits, const WallClock& clock);
 
-  /// What became due is started; what may not be held any longer is given back.
+  /// Starts tasks that became due. Gives back tasks that may not stay claimed.
   void start_next(Instant now, const Mode& mode, Effects& out);
-  /// Claims what is next, as far as transactions have room.
+  /// Claims the next tasks, as far as transactions have room.
   void claim_next(Instant now, const Mode& mode, const std::string& session, Effects& out);
   void give_back_claimed(Instant now, Effects& out);
   void stop_timed_out(Instant now, Effects& out);
@@ -47,15 +47,15 @@ class Dispatcher {
   /// The term is over.
   void clear();
 
-  /// When it wants to be asked again, besides what the tasks' own times say.
+  /// When to call again, apart from the tasks' own times.
   [[nodiscard]] Instant next_deadline(const Mode& mode) const;
-  /// More is ready, or waits to be finished, than the next transaction takes.
+  /// More tasks are ready, or wait for their end to be written, than one transaction takes.
   [[nodiscard]] bool busy() const;
-  /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
+  /// Why this host cannot start the jobs of some executor now. Empty: it can, as far as we know.
   [[nodiscard]] std::string cannot_start() const {
     return breaker_.any() ? breaker_.first().error : std::string{};
   }
-  /// All that keeps the task from running now.
+  /// Every reason why the task does not run now.
   void why(Instant now, const TaskEntry& entry, const Mode& mode, const std::string& paused_by,
            std::vector<Reason>& reasons) const;
 

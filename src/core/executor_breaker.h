@@ -1,8 +1,8 @@
 #pragma once
 
-// Executors whose jobs this host could not even start: for want of memory, say, or of a directory
-// that somebody removed. That is no fault of the tasks, so it is no attempt; and the next task
-// would fare no better, so none is claimed for a while, which doubles until one starts.
+// Executors whose jobs this host could not start, for lack of memory or because a directory was
+// removed. That is not the task's fault, so it is not counted as an attempt. The next task would
+// fail the same way, so none is claimed during a pause, which doubles until a job starts.
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,7 @@ class ExecutorBreaker {
     std::string error;
   };
 
-  /// A job of `executor` could not be started. Nothing: it is held for that already.
+  /// A job of `executor` could not be started. Returns the new pause; nothing if one is running.
   const Pause* failed(Instant now, const std::string& executor, std::string error) {
     Pause& pause = pauses_[executor];
     if (pause.active) return nullptr;
@@ -61,7 +61,7 @@ class ExecutorBreaker {
     const auto it = pauses_.find(executor);
     return it == pauses_.end() || !it->second.active ? nullptr : &it->second;
   }
-  /// The one that is over first; there must be one.
+  /// The pause that ends first; there must be one.
   [[nodiscard]] const Pause& first() const {
     const Pause* first = nullptr;
     for (const auto& [executor, pause] : pauses_) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is asked of Consul for a daemon that is dead, once the last of its jobs is: its lock is
-// given back and its session ended, so that the next leader need not wait for TTL and lock-delay.
+// Requests to Consul for a dead daemon, once its last job is dead: release its lock and destroy its
+// session, so that the next leader need not wait for the TTL and the lock-delay.
 //
 //      +--------------- applied ----------------+
 //      |                                        v
@@ -9,10 +9,10 @@
 //      ^                            |  not ours
 //      +----- ours, at its index ---+
 //
-// Nothing that is asked can harm who leads next. An unlock is tied to the session and to the leader
-// key's ModifyIndex, so one that lands late finds another index, also where a restarted daemon took
-// the session up again. The session is destroyed only when it is known not to hold the lock any
-// more: to destroy it under the lock would bar the lock for the lock-delay.
+// No request can harm the next leader. The unlock is tied to the session and to the leader key's
+// ModifyIndex, so that one that lands late finds another index, even if a restarted daemon took the
+// session up again. The session is destroyed only when it no longer holds the lock: destroying it
+// earlier would start the lock-delay.
 
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 #pragma once
 
-// What is kept of finished tasks, and which of it is to go: the oldest, once there are more than
-// `keep`, and what is older than `max_age`. Read once at the beginning of a term; from then on the
-// leader knows what it adds, for nobody else does.
+// The entries of finished tasks, and which of them to delete: the oldest beyond `keep`, and those
+// older than `max_age`. Read once at the beginning of a term; afterwards only the leader adds to
+// them.
 
 #include <cstdint>
 #include <map>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Keys as they were answered, in one piece of memory: a hundred thousand of them come with each
-// listing by name, and fresh memory for copies would cost more than all that is done with them.
+// Keys of an answer in one block of memory: a listing by name holds a hundred thousand of them, and
+// allocating each would cost more than everything else that is done with them.
 
 #include <algorithm>
 #include <cstddef>

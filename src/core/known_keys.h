@@ -1,9 +1,9 @@
 #pragma once
 
-// The keys that the core knows, by hash: whether a listing shows one that is new, or lacks one. A
-// list of a hundred thousand names is compared each time that it changes, so the comparison looks
-// at the hashes alone and reads no key. The hash is keyed by the queue's seed, so that no producer
-// can craft two names that collide; two others do with a chance of 2^-64.
+// The keys that the core knows, by hash, to find which keys of a listing are new and which are
+// missing. A listing of a hundred thousand names is compared after every change, so only hashes are
+// compared, no keys. The hash is keyed by the queue's seed, so that no producer can craft colliding
+// names; two other names collide with a probability of 2^-64.
 
 #include <algorithm>
 #include <array>

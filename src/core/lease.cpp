@@ -48,7 +48,7 @@ Lease::Change Lease::on_session(Instant now, Session::Change change, Effects& ou
       lock_.campaign(now, session_.id(), out);
       break;
     case Session::Change::kGone:
-      // A server that lags behind can say so too of a session that lives; the lock tells.
+      // A lagging server can also say this of a live session; the lock decides.
       if (lock_.held()) {
         lock_.prove(now, out);
         session_.renew_soon(now);
@@ -148,7 +148,7 @@ void Lease::resume(Instant now, Effects& out) {
     static_cast<void>(session_.close(out));
     return;
   }
-  // The lock may be lost and the session alive: the leader key was deleted, or taken by force.
+  // The lock can be lost while the session lives: the leader key was deleted or taken by force.
   session_.check(now, out);
 }
 
@@ -173,7 +173,7 @@ Lease::Change Lease::close(Instant until, Effects& out) {
       return Change::kNone;
     case State::kFollowing:
     case State::kClosed:
-      // A lock that we acquire in this moment is released by the destruction of the session.
+      // Destroying the session also releases a lock that is being acquired at this moment.
       lock_.stop(out);
       return on_session(until, session_.close(out), out);
   }

@@ -2,14 +2,17 @@
 
 // The lease of a queue: session, lock and trust, put together.
 //
-//                  acquired            deadline             proof
-//   kFollowing ------------> kLeading ---------> kDoubtful -------> kLeading
-//      ^   ^                   |   ^                |
-//      |   |      clock jumped v   | proof          |  (in either, the lock may be lost or
-//      resigned) |   |                 kUnproven -- deadline -+ |   +--- resume ---- kLost <- lost
-//      ---+
-//      +------- released -- kResigning   <- resign -+
-//   kClosed: the session is gone too, or was left to its TTL
+//                 acquired             deadline
+//   kFollowing ------------> kLeading ----------> kDoubtful
+//     ^  ^  ^                 |  ^  ^    proof        |  ^
+//     |  |  |    clock jumped |  |  +-----------------+  | deadline
+//     |  |  |                 v  | proof                 |
+//     |  |  |              kUnproven --------------------+
+//     |  |  |
+//     |  |  +-- resume() -- kLost <------- the lock is lost, from any of the three above
+//     |  +----- released -- kResigning <-- resign(), from any of the three above
+//     |
+//     +- close() --> kClosed: the session is gone, too, or was left to its TTL
 //
 // Session (core/session.h) opens, renews and ends the session; Lock (core/lock.h) takes the leader
 // key with it and gives it back; Trust (core/trust.h) says until when that may be believed.
@@ -69,9 +72,9 @@ class Lease {
 
   /// A fenced write that was sent at `sent_at` was applied.
   Change proved(Instant now, Instant sent_at, Effects& out);
-  /// A fenced write was refused by its fence: the lock is not ours.
+  /// The fence refused a write: the lock is not ours.
   Change refused(Effects& out);
-  /// Asks for a proof now. It is there when last_proof() is not before now.
+  /// Requests a proof now. It has come when last_proof() is not before now.
   void ask_proof(Instant now, Effects& out);
   /// The wall clock stepped against the monotonic clock, which may have stood still.
   void clock_stepped(Instant now, Effects& out);

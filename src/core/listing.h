@@ -44,11 +44,10 @@ class Listing {
   void stop(Effects& out);
 
   enum class Use { kNone, kAll, kPart, kFirst };
-  /// What `reply` is good for: nothing; as a list of all that is there; as records, when it has
-  /// any; for what it says of the folder key alone. The pace of the next reading is set by it.
-  /// `emitted` is when it was asked for.
+  /// How to use `reply`: not at all; as a list of all keys; as records only; only for the folder
+  /// key. Sets the pace of the next reading. `emitted` is when it was requested.
   [[nodiscard]] Use accept(Instant now, const TasksListed& reply, Instant& emitted, Effects& out);
-  /// Whether `reply` answers one of ours; keys that it left unread are asked for again.
+  /// Whether `reply` answers one of our requests. Keys that it left unread are requested again.
   [[nodiscard]] bool accept(Instant now, const TasksFetched& reply, Effects& out);
 
   /// Something of ours was written below the prefix, with this ModifyIndex.
@@ -62,12 +61,11 @@ class Listing {
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
 
-  /// The names that were just accepted show one that we have deleted since they were asked for, or
-  /// are deleting: is it what we deleted, or written anew? The next names tell. When there are none
-  /// soon, since nothing has changed since, it is read.
+  /// The accepted names show a key that we deleted since they were requested, or are deleting: it
+  /// may be the old one, or written anew. The next names tell. If none come soon, the key is read.
   void doubt(Instant now, std::string_view key);
 
-  /// `busy`: more is ready than can be started, so that what is new can wait.
+  /// `busy`: more tasks are ready than can be started, so new ones can wait.
   void on_time(Instant now, bool busy, Effects& out);
   /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
   [[nodiscard]] Instant oldest_request() const;

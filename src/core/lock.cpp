@@ -8,11 +8,10 @@
 namespace lictor::core {
 namespace {
 
-// Answers to an attempt to acquire during Consul's lock-delay come from memory, without a raft
-// entry (CONSUL-FACTS.md 2.2), so asking ten times a second is cheap, and nothing else tells its
-// end.
+// During Consul's lock-delay, acquire attempts are refused from memory without a raft entry
+// (CONSUL-FACTS.md 2.2), so ten a second are cheap. Nothing else tells when the lock-delay ends.
 constexpr Duration kLockDelayPoll = 100ms;
-// One line of who writes to the leader key again and again.
+// At most one log line about a client that writes to the leader key repeatedly.
 constexpr Duration kTellAgain = 1min;
 
 }  // namespace
@@ -70,8 +69,8 @@ void Lock::request_lock(Instant now, Effects& out) {
   out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_});
 }
 
-// Whoever writes to the leader key leaves the lock ours, and nobody knows then who leads. Only
-// what is ours at this index is written: acquired anew it might have been another's in between.
+// A client that overwrites the leader key leaves us the lock but hides who leads. Restore the value
+// only at this index: at a later one the lock may have been another's in between.
 void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
   if (lock_) return;
   if (now < restore_from_) {
@@ -145,8 +144,8 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       retry_at_ = now + kLockDelayPoll;
       break;
     case Answer::kChanged:
-      // What was seen was old, or somebody wrote to it since. A pause, or a watch that goes on
-      // showing what was would be asked as fast as it answers.
+      // What the watch showed was stale, or the key was written since. Pause first: a watch that
+      // stays stale would otherwise be asked in a tight loop.
       free_index_ = 0;
       watch_after(now + kLockDelayPoll);
       break;
@@ -158,7 +157,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       watch_after(now + kRefusedRetry);
       break;
     case Answer::kUnknown:
-      // It may be ours by now: the watch tells.
+      // The lock may be ours by now; the watch tells.
       trouble_.tell("acquiring the lock", reply.error, out);
       watch_after(now + kRetry);
       break;
@@ -202,7 +201,7 @@ Lock::Verdict Lock::on(Instant now, const UnlockReplied& reply, Effects& out) {
   unlock_ = {};
   if (state_ != State::kReleasing) return {};
   if (reply.outcome != Outcome::kApplied) {
-    // Unknown, or somebody wrote the key meanwhile, which leaves the lock ours: a read tells.
+    // Unknown, or the key was written meanwhile, which leaves us the lock: read it.
     prove(now, out);
     retry_at_ = now + kRetry;
     return {};
@@ -229,8 +228,8 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
   return {};
 }
 
-// The watch is a default read, which may be stale: what it shows is a reason to look, no more.
-// What is not newer than our own acquisition is old news.
+// The watch is a default read and may be stale: it is only a reason to look.
+// Versions not newer than our own acquisition are stale.
 void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out) {
   const bool as_left = reply.session == session_ && reply.modify_index <= own_index_;
   if (!as_left && reply.consul_index >= own_index_) prove(now, out);
@@ -260,9 +259,9 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
 void Lock::on_seen_held(Instant now, const LeaderRead& reply, Effects& out) {
   static_cast<void>(now);
   held_index_ = std::max(held_index_, reply.modify_index);
-  // Held by another since we released it: it has been left to others.
+  // Another daemon has held it since our release: we have stood back long enough.
   if (reply.modify_index > own_index_) standoff_until_ = Instant::min();
-  // What is older than what we wait at may be stale; if it is not, the lock will not be acquired.
+  // An older version than the one we wait for may be stale; if not, acquire is refused.
   if (state_ != State::kWaiting || reply.modify_index > free_index_) {
     state_ = State::kWatching;
     acquire_at_ = Instant::max();
@@ -281,9 +280,9 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
     watch(reply.consul_index, out);
     return;
   }
-  // Another index may mean another holder, whom nobody saw: the count begins anew.
+  // Another index may mean a holder that we did not see: count the lock-delay anew.
   if (std::exchange(free_index_, reply.modify_index) != reply.modify_index) freed_seen_ = now;
-  // A release that is older than a holder whom we have seen is not the release of that one.
+  // A release older than the last holder that we saw is not the release by that holder.
   const bool in_order = reply.released && reply.modify_index > held_index_;
   const Duration lock_delay =
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);

@@ -27,7 +27,7 @@ void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   pump(now, out);
 }
 
-// What may have become possible through any event.
+// Does what has become possible, after any event.
 void Queue::pump(Instant now, Effects& out) {
   on_change(now, lease_.on_time(now, out), out);
   if (lease_.holding()) {
@@ -67,7 +67,7 @@ Dispatcher::Mode Queue::mode(bool trusted) const {
           .ready = source_.complete() && control_.known()};
 }
 
-// Keys that must always be there. Without the right to make one it is tried once a term.
+// Creates keys that must always exist; once a term, as the token may not have the right.
 void Queue::mark_missing(Instant now) {
   if (!source_.folder_missing()) {
     marking_folder_ = false;
@@ -96,7 +96,7 @@ Instant Queue::next_deadline() const {
                    transitions_.next_deadline(), dispatcher_.next_deadline(mode(leading)),
                    control_.next_deadline()});
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
-  // Without room, what makes room wakes us.
+  // While there is no room, the answer that makes room wakes us.
   if (leading && drain_ == Drain::kNone && commits_.has_room(Instant::min())) {
     next = std::min(next, history_.next_deadline());
   }
@@ -229,7 +229,7 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   table_.reconfigure([&] { options_.take_limits(*event.options); });
   dispatcher_.on_reconfigured(now, lease_.holding(), followed_jobs, out);
   if (!lease_.holding()) return;
-  // Whose executor is gone, distant tasks do not tell.
+  // Distant tasks do not keep their type, so they are read again.
   if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);

@@ -87,8 +87,8 @@ void Queue::finish_drain(Instant now, Effects& out) {
   drain_until_ = Instant::max();
   drain_give_up_ = Instant::max();
   if (lease_.holding() && running() != 0) {
-    // A job would not end. To release the lock now would let the next leader run beside it: keep
-    // the lead, or, if the daemon is to go, leave the lock to the session's TTL and the lock-delay.
+    // A job has not ended. Releasing the lock now would let the next leader run beside it: keep the
+    // lead, or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
     if (drain_ == Drain::kStop) {
       stopped_ = left_ = true;
       out.emplace_back(Stopped{});

@@ -49,8 +49,8 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
     folder_missing_ = !reply.marker;
     return;
   }
-  // What was asked after a delete was acknowledged cannot show the deleted task; what was asked
-  // before may still be on its way.
+  // A request that was sent after a delete was acknowledged cannot show the deleted task. Answers
+  // to earlier requests may still come.
   listener_.on_answered_before(std::min(asked, listing_.oldest_request()));
   for (const StoredRecord& record : reply.records) tell(now, record, out);
   if (reply.full) tell_folders(reply, use == Listing::Use::kAll, out);
@@ -66,10 +66,9 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   folder_missing_ = !reply.marker;
 }
 
-// A key that is known from before the listing and that the listing does not show is gone. One whose
-// version is above the listing's index is newer than the listing. A listing without the folder key
-// says nothing: it is what a token sees that may not read the tasks. If the folder key was deleted,
-// it is made again, and the next listing tells.
+// A known key that the listing does not show is gone, unless its version is newer than the
+// listing's index. A listing without the folder key proves nothing: a token without read rights
+// sees the same. If the folder key was deleted, it is created again, and the next listing tells.
 void TaskSource::compare(Instant now, const std::vector<std::string_view>& names,
                          const TasksListed& reply, Effects& out) {
   const KnownKeys::Match match = keys_.match(names);
@@ -109,7 +108,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   }
 }
 
-// A folder is left alone; who meant it for a task is to learn of it, once.
+// A folder is never run. Tell its producer once, who may have meant a task.
 void TaskSource::tell_folders(const TasksListed& reply, bool all, Effects& out) {
   std::set<std::string> folders{reply.folders.begin(), reply.folders.end()};
   for (const std::string& key : folders) {

@@ -91,7 +91,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, Effects& ou
     case S::kEnding:
     case S::kBurying:
     case S::kLeftover:
-      // What of ours is under way settles what the task is, and looks again if this was newer.
+      // Our own write is under way. When it settles, this newer version is read.
       entry.newer_index = std::max(entry.newer_index, index);
       return;
     case S::kChecking:
@@ -231,7 +231,8 @@ void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
   tell(kind, entry, why, out);
 }
 
-// Producers name the types, without end if they like: rather tell one twice than keep them all.
+// Producers choose the type names, so their number has no bound: rather tell one twice than keep
+// all of them.
 void Transitions::tell_no_executor(const Task& task, Effects& out) {
   if (told_no_executor_.contains(task.type)) return;
   if (told_no_executor_.size() >= kMostTypesTold) told_no_executor_.clear();
@@ -239,8 +240,8 @@ void Transitions::tell_no_executor(const Task& task, Effects& out) {
   out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
 }
 
-// A retry further ahead than any that lictor sets was set by a clock that went wrong, and has been
-// put right since: it is due.
+// lictor never sets a retry this far ahead: a wrong clock did, and was corrected since. The task is
+// due.
 WallTime Transitions::due_at(Instant now, const Task& task) const {
   const WallTime due = due_of(task).value_or(WallTime::min());
   if (!task.stamp.retry_at || *task.stamp.retry_at < due) return due;
@@ -252,7 +253,7 @@ WallTime Transitions::due_at(Instant now, const Task& task) const {
   return *task.stamp.retry_at <= limit ? due : task.execute_at.value_or(WallTime::min());
 }
 
-// Of a hundred thousand tasks for tomorrow each would take a kilobyte.
+// Dropping the record saves a kilobyte for each of a hundred thousand tasks for tomorrow.
 bool Transitions::is_distant(Instant now, const Task& task, WallTime due) const {
   if (!source_->by_name() || due <= clock_.at(now) + distance(2)) return false;
   const bool expires_first = task.expire_at && *task.expire_at < due;
@@ -272,7 +273,7 @@ void Transitions::advance(Instant now) {
     if (entry->due > wall) break;
     table_.move(*entry, S::kReady);
   }
-  // Many at once: each reading of one alone would cost a request.
+  // Read many in one request.
   const TaskEntry* near = waiting.first_distant();
   const bool any_near = near != nullptr && near->due <= wall + distance(1);
   while (TaskEntry* entry = any_near ? waiting.first_distant() : nullptr) {
@@ -332,7 +333,7 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
                         Effects& out) {
   const std::shared_ptr<const Task> task = entry.task;
   const TypePolicy& policy = *policy_of(*task);
-  // A task that is taken and not ours has lost its owner: we lead, so nobody else works.
+  // The task is claimed, and not by us. We lead, so its owner is lost.
   const bool orphan = task->stamp.taken;
   const bool not_started = orphan && entry.notes && task->stamp.claim &&
                            entry.notes->not_started.contains(task->stamp.claim->nonce);
@@ -361,7 +362,7 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   }
   stamp.taken = true;
   if (!not_started) ++stamp.attempt;  // else its claim has counted it
-  // Claimed ahead, taskRetryAt stays, for whoever would have to take the task over before that.
+  // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
@@ -396,7 +397,7 @@ void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effec
 void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
                                    Effects& out) {
   if (settled.verdict == Verdict::kRefused) {
-    // It was sent before, perhaps, and nobody knows of that one; it may land yet.
+    // This claim may have been sent before, and that one may still land.
     remember_not_started(entry, settled.write.claim->nonce);
     if (policy_of(*entry.task) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
@@ -413,7 +414,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   auto claimed = std::make_shared<Task>(before);
   claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   claimed->modify_index = settled.modify_index;
-  // The task was deleted or rewritten since: the claim's answer came after the news of that.
+  // A newer version was seen before the claim's answer came: read it before the job starts.
   const bool check = entry.newer_index > settled.modify_index;
   table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
     e.index = settled.modify_index;
@@ -442,7 +443,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const Commits::Settled&
   }
   if (settled.stored) return place(now, entry, *settled.stored, out);
   table_.bury(entry, entry.index, now);
-  source_->fetch(entry.key);  // what was written anew meanwhile was passed over
+  source_->fetch(entry.key);  // versions that were written meanwhile were ignored until now
 }
 
 // ---- The job ----
@@ -467,7 +468,7 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
 
 void Transitions::stop(Instant now, TaskEntry& entry, StopReason why, Effects& out) {
   const auto change = [&](TaskEntry& e) {
-    // The first reason counts, but for a withdrawal: then nothing is to be written.
+    // The first reason counts. A withdrawal overrides it: then nothing must be written.
     if (e.attempt->stop == StopReason::kNone || why == StopReason::kWithdrawn) {
       e.attempt->stop = why;
     }
@@ -509,7 +510,7 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   fail(now, entry, exit.error, exit.output_tail, exit.retry_after, out);
 }
 
-// It goes back also where it may run at most once, and comes first again.
+// Nothing ran, so the task goes back even if it may run at most once. It keeps its place in order.
 void Transitions::on_not_started(Instant now, TaskEntry& entry, const std::string& error,
                                  std::optional<Duration> pause, Effects& out) {
   if (entry.attempt->stop == StopReason::kWithdrawn) return on_exit(now, entry, {}, out);
@@ -539,7 +540,7 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
     done.lost = task.stamp.lost;
     done.started = clock_.at(entry.attempt->started_at);
     done.at = clock_.at(now);
-    // What counts is that the task is finished; then the result; then the record.
+    // If not everything fits, the record goes first, then the result, then the entry itself.
     const auto fits = [&] {
       op.done = std::make_shared<const DoneRecord>(done);
       return commits_.fits(op);
@@ -602,7 +603,7 @@ void Transitions::give_back(Instant now, TaskEntry& entry, Effects& out) {
   rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
 }
 
-// drain_timeout is over: not the task's fault, so it counts as never begun.
+// drain_timeout is over. That is not the task's fault, so the attempt is not counted.
 void Transitions::interrupt(Instant now, TaskEntry& entry, Effects& out) {
   if (entry.attempt->policy.delivery == Delivery::kAtMostOnce) {
     return make_dead(now, entry, "stopped", "it was stopped while it ran, and may run at most once",
@@ -632,7 +633,7 @@ void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, s
   tell(Fact::Kind::kDead, entry, reason + ": " + error, out);
   BuryOp op = dead_letter(task, std::move(reason), std::move(error), clock_.at(now));
   op.output_tail = std::move(tail);
-  // What counts in a dead letter is the record.
+  // If not everything fits, the output goes: the record matters more.
   if (!op.output_tail.empty() && !commits_.fits(op)) op.output_tail.clear();
   commits_.add(now, {Purpose::kBury, std::move(op), task.stamp.claim});
   table_.move(entry, S::kEnding);
@@ -653,8 +654,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
   const Purpose purpose = settled.write.purpose;
   switch (settled.verdict) {
     case Verdict::kRefused:
-      // A condition of its job's writes does not hold, or they may not be made: nothing was
-      // written.
+      // A cas of the job's writes failed, or the token may not make them. Nothing was written.
       return fail(now, entry, "its writes were refused: " + settled.error, {}, {}, out);
     case Verdict::kVoid:
       return on_void(now, entry, settled, out);
@@ -665,7 +665,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
   if (purpose == Purpose::kRetry || purpose == Purpose::kGiveBack) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
-    // The version that was deleted: of what somebody wrote beside our claim, if so, not ours.
+    // Another client may have written beside our claim: then that version was deleted.
     table_.bury(entry, expected_index(*settled.write.op), now);
   }
   if (newer) source_->fetch(entry.key);

@@ -19,7 +19,7 @@ class HangWatch {
   /// Zero: never.
   explicit HangWatch(Duration timeout)
       : timeout_(timeout),
-        period_(std::min<Duration>(timeout / 16, std::chrono::milliseconds{250})) {}
+        period_(std::min<Duration>(timeout / 8, std::chrono::milliseconds{500})) {}
 
   [[nodiscard]] bool enabled() const { return timeout_ > Duration::zero(); }
   [[nodiscard]] Duration timeout() const { return timeout_; }

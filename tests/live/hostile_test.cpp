@@ -260,7 +260,7 @@ TEST_CASE(
     REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
   }
   REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
-  REQUIRE(eventually([&] { return lines_with(*daemon, "not UTF-8") >= 3; }));
+  REQUIRE(eventually([&] { return lines_with(*daemon, "not valid UTF-8") >= 3; }));
   for (int i = 5; i < 10; ++i) {
     const std::string id = "good-" + std::to_string(i);
     world.submit(id, 1);
@@ -270,7 +270,7 @@ TEST_CASE(
   world.submit("new-50", 1);
   REQUIRE(eventually([&] { return world.journal.run("new-50").has_value(); }));
   REQUIRE(eventually([&] { return world.waiting() == later + 3; }));
-  CHECK(lines_with(*daemon, "not UTF-8") == 3);
+  CHECK(lines_with(*daemon, "not valid UTF-8") == 3);
   // Of a long list only when the part that it is in is read; "lictor check" tells of folders.
   const auto folders = lines_with(*daemon, "is a folder");
   CHECK((folders == 1 || (later != 0 && folders == 0)));

@@ -22,7 +22,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
 
   const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "anew", "none"});
   daemon->reload({{"concurrency", 2}, {"executors", {{"*", {{"exec", recorder}}}}}});
-  REQUIRE(eventually([&] { return daemon->logged("the new configuration is taken"); }));
+  REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
   // Two at a time now, and the second by the new executor.
   REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
   CHECK(world.journal.run("second")->host == "anew");
@@ -46,10 +46,10 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   const auto daemon = world.daemon("a");
   REQUIRE(eventually([&] { return world.leads(*daemon); }));
   daemon->reload_text("{\"queues\": [");
-  REQUIRE(eventually([&] { return daemon->logged("going on with the old one"); }));
+  REQUIRE(eventually([&] { return daemon->logged("keeping the old one"); }));
   daemon->reload({{"session_ttl", "20s"}});
   REQUIRE(
-      eventually([&] { return daemon->logged("it takes a restart: queue default: session_ttl"); }));
+      eventually([&] { return daemon->logged("needs a restart: queue default: session_ttl"); }));
   daemon->reload({{"session_ttl", "10s"}, {"concurency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("unknown key; did you mean"); }));
   world.submit("1", 1000);

@@ -85,7 +85,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
 
   world.submit("1", 1000);
   world.submit("2", 1001);
-  REQUIRE(eventually([&] { return daemon->logged("this host cannot start its job"); }));
+  REQUIRE(eventually([&] { return daemon->logged("this host cannot start the job"); }));
   REQUIRE(eventually([&] {
     const json record = world.kv.get_json(world.task_key("1"));
     return record.value("taskError", "").find("cannot make the directory") != std::string::npos &&

@@ -251,11 +251,11 @@ EDITS = [
         """  requeue(now, std::move(again));
 }
 
-// Nobody""",
+// The answer""",
         """  if (!FAULT(LoseRequeued)) requeue(now, std::move(again));
 }
 
-// Nobody""",
+// The answer""",
     ),
     (
         "core/lease.cpp",

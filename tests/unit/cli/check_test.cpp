@@ -118,7 +118,7 @@ TEST_CASE("where nobody leads it is told who is up, and of switches that nothing
   CHECK(contains(text, "nobody leads now; up and waiting for the lead: a"));
   CHECK(contains(text, R"("pause" is no switch; did you mean "paused"?)"));
   const std::string long_ago = text_of(queue(), false, {member("2020-01-01T00:00:00Z")});
-  CHECK(contains(long_ago, "nobody leads: no task is carried out"));
+  CHECK(contains(long_ago, "nobody leads: no tasks are run"));
 }
 
 TEST_CASE("tasks that nothing runs, due or not, are told by their types") {
@@ -130,7 +130,7 @@ TEST_CASE("tasks that nothing runs, due or not, are told by their types") {
   CheckOptions::Queue checked = queue();
   checked.options.types.emplace("T", core::TypePolicy{});
   CHECK(contains(text_of(checked, true, held),
-                 R"(1 task of a type that nothing here runs: "Odd" (1))"));
+                 R"(1 task of a type without an executor here: "Odd" (1))"));
   CHECK_FALSE(
       contains(text_of(checked, false, held), "nothing here runs"));  // no daemon's configuration
   checked.options.any_type = core::TypePolicy{};

@@ -69,7 +69,7 @@ TEST_CASE("of a leader whose admin face refuses it is said so") {
                 as_json};
     CHECK(leader(scene.client, {}) == 0);
     CHECK(contains(scene.err(), "a leads, but its daemon does not answer: "));
-    CHECK(contains(scene.err(), "another takes the lead"));
+    CHECK(contains(scene.err(), "another daemon takes the lead"));
     if (as_json) {
       CHECK(json::parse(scene.out())["answers"] == false);
     } else {

@@ -50,7 +50,7 @@ TEST_CASE("what is claimed ahead starts at the instant at which it is due, witho
   a.cluster.run_for(200ms);
   CHECK(a.taken("1"));
   CHECK(a.cluster.started.empty());
-  CHECK(a.daemon.queue->drained());  // nothing that is due is left
+  CHECK(a.daemon.queue->drained());  // no due tasks are left
   a.cluster.run_for(1s);
   CHECK(a.started_at("tasks/1") == due);
 }
