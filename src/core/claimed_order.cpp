@@ -3,6 +3,8 @@
 namespace lictor::core {
 namespace {
 
+constexpr std::size_t kMany = 64;
+
 bool is_being_claimed(const TaskEntry& entry) {
   return entry.state == TaskState::kClaiming || entry.state == TaskState::kChecking;
 }
@@ -50,6 +52,10 @@ void ClaimedOrder::leave(TaskEntry& entry) {
     early_count_ -= group.claiming.erase(&entry) + group.claimed.erase(&entry);
     if (group.claiming.empty() && group.claimed.empty()) early_.erase(it);
   }
+  if (const auto it = many_due_.find(*entry.attempt->early_until); it != many_due_.end()) {
+    many_due_count_ -= it->second.erase(&entry);
+    if (it->second.empty()) many_due_.erase(it);
+  }
 }
 
 void ClaimedOrder::clear() { *this = {}; }
@@ -68,8 +74,16 @@ void ClaimedOrder::advance(WallTime wall) {
     Early& group = node.mapped();
     early_count_ -= group.claiming.size() + group.claimed.size();
     for (TaskEntry* entry : group.claiming) entry->attempt->early_until.reset();
-    for (TaskEntry* entry : group.claimed) entry->attempt->early_until.reset();
-    claimed_.merge(group.claimed);
+    if (group.claimed.size() > kMany) {
+      many_due_count_ += group.claimed.size();
+      InOrder& due = many_due_[node.key()];
+      due.empty() ? due.swap(group.claimed) : due.merge(group.claimed);
+      continue;
+    }
+    for (TaskEntry* entry : group.claimed) {
+      entry->attempt->early_until.reset();
+      claimed_.insert(entry);
+    }
   }
 }
 
@@ -85,6 +99,9 @@ TaskEntry* ClaimedOrder::last_early() const {
 
 TaskEntry* ClaimedOrder::next_to_start(bool in_order) const {
   TaskEntry* first = claimed_.empty() ? nullptr : *claimed_.begin();
+  for (const auto& [due, group] : many_due_) {
+    if (first == nullptr || ByStart{}(*group.begin(), first)) first = *group.begin();
+  }
   if (first == nullptr || !in_order || claiming_.empty()) return first;
   return (*claiming_.begin())->attempt->id < first->attempt->id ? nullptr : first;
 }

@@ -105,12 +105,12 @@ bool Commits::has_room(Instant now) const {
 bool Commits::may_send(Instant now) const {
   const std::size_t taken = in_flight_.size() + apart_.size();
   if (waiting_.empty() || taken >= options_.transactions_in_flight) return false;
-  return is_full(1) || in_flight_.empty() ||
-         (in_flight_.size() == 1 && now >= waiting_since_ + kPatience);
+  if (is_full(1) || (in_flight_.empty() && !patient_)) return true;
+  return in_flight_.size() <= 1 && now >= waiting_since_ + kPatience;
 }
 
 void Commits::send(Instant now, const std::string& session, Effects& out) {
-  if (now < retry_after_) return;
+  if (now < retry_after_ || now < deferred_until_) return;
   while (may_send(now)) {
     std::vector<Write> writes;
     writes.reserve(std::min(waiting_.size(), options_.max_operations));
@@ -288,6 +288,7 @@ void Commits::on_time(Instant now, Effects& out) {
   if (!unanswered_.empty() && now >= unanswered_until_) {
     doubtful_.merge(std::exchange(unanswered_, {}));
   }
+  if (now >= deferred_until_) deferred_until_ = Instant::min();
   if (now < retry_after_) return;
   retry_after_ = Instant::min();
   number(out);
@@ -310,7 +311,8 @@ void Commits::clear(Effects& out) {
   unanswered_.clear();
   reading_.clear();
   refused_.clear();
-  retry_after_ = Instant::min();
+  retry_after_ = deferred_until_ = Instant::min();
+  patient_ = false;
 }
 
 std::size_t Commits::writes() const {
@@ -326,6 +328,7 @@ Instant Commits::next_deadline() const {
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Needed even when nothing waits, since has_room() holds claims back until then.
   if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
+  if (deferred_until_ != Instant::min()) return std::min(next, deferred_until_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
   if (in_flight_.size() <= 1) {
     next = std::min(next, std::max(retry_after_, waiting_since_ + kPatience));

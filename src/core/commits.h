@@ -1,9 +1,9 @@
 #pragma once
 
-// Group commit: what the queue wants written waits here, goes out in fenced transactions, and comes
-// back settled. A transaction goes when it is full, when none is under way, or when its oldest
-// write has waited for 20 ms beside one other: what comes alone does not cost a transaction of its
-// own each time, since Consul's work is counted in transactions.
+// Group commit: writes wait here, go out in fenced transactions, and come back settled. A
+// transaction is sent when it is full, when its oldest write has waited for 20 ms, or when none is
+// under way and nothing else is to be done meanwhile. Consul's work is counted in transactions, so a
+// few writes wait for more rather than pay for one of their own.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
@@ -75,6 +75,11 @@ class Commits {
   void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
+  /// Whether there is enough to do until what waits has waited for 20 ms.
+  void set_patient(bool patient) { patient_ = patient; }
+  /// Sends nothing before `until`: many tasks that are due at once are started first.
+  void defer_until(Instant until) { deferred_until_ = until; }
+
   /// The end of the pause after trouble, if there is one.
   [[nodiscard]] std::optional<Instant> retry_after() const {
     return retry_after_ == Instant::min() ? std::nullopt : std::optional{retry_after_};
@@ -141,7 +146,9 @@ class Commits {
   // Doubtful keys that the answer left out: read again later, so that they block nothing else.
   std::map<std::string, Write> unanswered_;
   Instant unanswered_until_ = Instant::min();
-  Instant retry_after_ = Instant::min();    // after trouble
+  Instant retry_after_ = Instant::min();  // after trouble
+  Instant deferred_until_ = Instant::min();
+  bool patient_ = false;
   Instant waiting_since_ = Instant::min();  // the oldest of waiting_
 
   std::vector<Write> refused_;  // refused for a reason of their own; they must not hold up the rest

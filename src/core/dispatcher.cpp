@@ -8,6 +8,8 @@ namespace {
 
 using S = TaskState;
 
+constexpr Duration kBurst = 100ms;
+
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
@@ -156,7 +158,9 @@ void Dispatcher::give_back_claimed(Instant now, Effects& out) {
 }
 
 void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
+  const bool was_burst = table_.claimed_order().many_due_count() > 0;
   transitions_.advance(now);
+  defer_writes(now, was_burst);
   if (mode.trusted && !mode.draining) transitions_.bury_some(now, out);
   if (breaker_.release(now)) {
     while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
@@ -172,6 +176,17 @@ void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
     give_back_claimed(now, out);
+  }
+}
+
+// Writing an end takes Consul more processor time than starting a job takes us. So when many tasks
+// are due at once, all of them start before ends are written; but for 100 ms at most, since a job
+// that ended and is not written would run again if we died.
+void Dispatcher::defer_writes(Instant now, bool was_burst) {
+  const bool is_burst = table_.claimed_order().many_due_count() > 0;
+  if (is_burst && !was_burst) commits_.defer_until(now + kBurst);
+  if (!is_burst || table_.count(S::kEnding) >= options_.max_unacked) {
+    commits_.defer_until(Instant::min());
   }
 }
 
@@ -253,6 +268,12 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
       transitions_.give_back(now, entry, out);
     }
   });
+}
+
+bool Dispatcher::is_stocked(const Mode& mode) const {
+  constexpr std::size_t kStock = 8;
+  return !mode.draining && table_.claimed_order().ready_count() >=
+                               std::max<std::size_t>(kStock, 2 * options_.concurrency);
 }
 
 bool Dispatcher::busy() const {

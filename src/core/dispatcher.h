@@ -49,6 +49,8 @@ class Dispatcher {
 
   /// When to call again, apart from the tasks' own times.
   [[nodiscard]] Instant next_deadline(const Mode& mode) const;
+  /// So many claimed tasks are ready that writes can wait for more.
+  [[nodiscard]] bool is_stocked(const Mode& mode) const;
   /// More tasks are ready, or wait for their end to be written, than one transaction takes.
   [[nodiscard]] bool busy() const;
   /// Why this host cannot start the jobs of some executor now. Empty: it can, as far as we know.
@@ -60,6 +62,7 @@ class Dispatcher {
            std::vector<Reason>& reasons) const;
 
  private:
+  void defer_writes(Instant now, bool was_burst);
   void start_claimed(Instant now, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
   [[nodiscard]] TaskEntry* next_ready();

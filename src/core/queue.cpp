@@ -49,6 +49,7 @@ void Queue::pump(Instant now, Effects& out) {
 void Queue::work(Instant now, Effects& out) {
   const Dispatcher::Mode mode = this->mode(lease_.trusted(now));
   dispatcher_.start_next(now, mode, out);
+  commits_.set_patient(dispatcher_.is_stocked(mode));
   mark_missing(now);
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed

@@ -190,6 +190,21 @@ TEST_CASE("a little waits beside a transaction under way, but not for long") {
   CHECK(f.commits.next_deadline() == Instant::max());
 }
 
+TEST_CASE("while there is enough to do a little waits for more, and not for long") {
+  Fixture f;
+  f.commits.set_patient(true);
+  f.commits.add(kNow, finish("a"));
+  CHECK(f.send().empty());
+  const Instant later = f.commits.next_deadline();
+  CHECK(later == kNow + 20ms);
+  f.commits.add(kNow + 1ms, finish("b"));
+  CHECK(f.send(later - 1ms).empty());
+  REQUIRE(f.send(later).size() == 1);
+  f.commits.add(later, finish("c"));
+  f.commits.set_patient(false);
+  CHECK(f.send(later).empty());  // beside the first
+}
+
 TEST_CASE("a transaction holds no more operations and bytes than Consul takes") {
   QueueOptions options;
   options.max_operations = 8;
