@@ -62,7 +62,8 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
 /// What becomes of a leader of whom there is doubt.
 inline constexpr std::string_view kIfDead =
-    "it may be dead, frozen or cut off; another daemon takes the lead after the session TTL and "
-    "the lock-delay";
+    "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
+    "died, "
+    "within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is gone";
 
 }  // namespace lictor::cli

@@ -63,7 +63,7 @@ Wording wording_of(Kind kind) {
               "this host cannot start the job; the task goes back to the queue, and no attempt is "
               "counted"};
     case Kind::kDead:
-      return {Level::kError, "failed for good; moving it to the dead letters"};
+      return {Level::kError, "becomes a dead letter"};
     case Kind::kGivenBack:
       return {Level::kInfo, "given back to the queue"};
     case Kind::kLost:

@@ -11,6 +11,8 @@
 namespace lictor::bench {
 namespace {
 
+constexpr double kEmptyMb = 20;
+constexpr double kDistantBytes = 150;  // of a task that waits for tomorrow: its key, version, time
 constexpr std::size_t kValueBytes = 300;
 constexpr std::size_t kReadings = 3;
 
@@ -96,7 +98,7 @@ double resident_bytes(const Worker& worker) {
 }
 
 void measure_idle(Bench& bench, const Worker& leader, const Worker& follower,
-                  const std::string& waiting) {
+                  const std::string& waiting, double leader_mb) {
   const auto span = bench.sizes().idle;
   const std::int64_t leader_before = cpu_ns(leader.pid());
   const std::int64_t follower_before = cpu_ns(follower.pid());
@@ -122,7 +124,7 @@ void measure_idle(Bench& bench, const Worker& leader, const Worker& follower,
              {},
              "",
              Row::Wanted::kAtMost,
-             20});
+             leader_mb});
   bench.add({"idle follower, " + waiting + ", memory",
              "MB",
              megabytes(follower),
@@ -166,7 +168,7 @@ void measure_backlog(Bench& bench) {
     Worker leader{*consul};
     Worker follower{*consul, "{}", "bench-2", false};
     std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
-    measure_idle(bench, leader, follower, "0 waiting");
+    measure_idle(bench, leader, follower, "0 waiting", kEmptyMb);
     base_bytes = resident_bytes(leader);
     follower.stop();
     leader.stop();
@@ -199,7 +201,8 @@ void measure_backlog(Bench& bench) {
   bench.tell("backlog: doing nothing");
   Worker follower{*consul, "{}", "bench-2", false};
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
-  measure_idle(bench, leader, follower, waiting);
+  measure_idle(bench, leader, follower, waiting,
+               kEmptyMb + kDistantBytes * static_cast<double>(count) / 1e6);
   bench.add({"memory a task that waits for tomorrow", "bytes",
              (resident_bytes(leader) - base_bytes) / static_cast<double>(count)});
   follower.stop();
