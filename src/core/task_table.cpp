@@ -59,8 +59,11 @@ void TaskTable::enter(TaskEntry& entry) {
 
 // Only the first of those that are blocked comes back: to offer ten thousand in order to block all
 // but one of them again would be done for each task that ends.
-void TaskTable::settle_lane(const std::string& lane, const TaskEntry& entry) {
-  if (lane.empty() || (waiting_.holds_lane(entry) && entry.task->serial_key == lane)) return;
+//
+// Also when the entry that changed still holds the serialKey: it may stand behind another holder
+// now, which would stay blocked for ever.
+void TaskTable::settle_lane(const std::string& lane) {
+  if (lane.empty()) return;
   if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);
 }
 

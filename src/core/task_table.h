@@ -45,7 +45,7 @@ class TaskTable {
     change(entry);
     entry.state = to;
     enter(entry);
-    settle_lane(lane, entry);
+    settle_lane(lane);
     walked_[static_cast<std::size_t>(from)] |= 1U << static_cast<unsigned>(to);
   }
   void move(TaskEntry& entry, TaskState to) {
@@ -130,7 +130,7 @@ class TaskTable {
   static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
   [[nodiscard]] std::string leave(TaskEntry& entry);
   void enter(TaskEntry& entry);
-  void settle_lane(const std::string& lane, const TaskEntry& entry);
+  void settle_lane(const std::string& lane);
   void erase(TaskEntry& entry);
 
   KnownKeys keys_;  // of entries that are the table's own
