@@ -77,7 +77,11 @@ void ClaimedOrder::advance(WallTime wall) {
     if (group.claimed.size() > kMany) {
       many_due_count_ += group.claimed.size();
       InOrder& due = many_due_[node.key()];
-      due.empty() ? due.swap(group.claimed) : due.merge(group.claimed);
+      if (due.empty()) {
+        due.swap(group.claimed);
+      } else {
+        due.merge(group.claimed);  // the clock was set back in between
+      }
       continue;
     }
     for (TaskEntry* entry : group.claimed) {

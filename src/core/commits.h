@@ -75,7 +75,7 @@ class Commits {
   void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
-  /// Whether there is enough to do until what waits has waited for 20 ms.
+  /// While `patient`, few writes wait up to 20 ms for more: enough claimed tasks are ready meanwhile.
   void set_patient(bool patient) { patient_ = patient; }
   /// Sends nothing before `until`: many tasks that are due at once are started first.
   void defer_until(Instant until) { deferred_until_ = until; }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Distant tasks, the nearest first: 8 bytes each, where the nodes of a std::set take 48. Each entry
-// tells where it stands, so that it can be taken out of the middle.
+// stores its position, so that it can be removed from the middle.
 
 #include <cstddef>
 #include <cstdint>

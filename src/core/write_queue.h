@@ -43,7 +43,6 @@ class WriteQueue {
   void clear() { *this = {}; }
 
   [[nodiscard]] bool empty() const { return size() == 0; }
-  [[nodiscard]] bool has_claims() const { return !claims_.empty(); }
   [[nodiscard]] std::size_t size() const { return claims_.size() + ends_.size(); }
   /// Of all of them together.
   [[nodiscard]] const Cost& cost() const { return cost_; }

@@ -16,6 +16,7 @@
 #include "dev/headers.h"
 #include "dev/model.h"
 #include "net/transport.h"
+#include "same_answers.h"
 #include "support.h"
 
 namespace lictor::live {
@@ -24,15 +25,6 @@ namespace {
 using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
-
-http::Request request_of(std::string method, std::string target, std::string body = {}) {
-  http::Request request;
-  request.method = std::move(method);
-  request.target = std::move(target);
-  request.body = std::move(body);
-  request.timeout = patience();
-  return request;
-}
 
 // What is the agent's own, or grows with the version.
 void forget_what_differs(json& value) {

@@ -29,15 +29,6 @@ using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
-http::Request request_of(std::string method, std::string target, std::string body = {}) {
-  http::Request request;
-  request.method = std::move(method);
-  request.target = std::move(target);
-  request.body = std::move(body);
-  request.timeout = patience();
-  return request;
-}
-
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);

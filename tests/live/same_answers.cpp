@@ -2,8 +2,20 @@
 
 #include <iterator>
 #include <regex>
+#include <utility>
+
+#include "support.h"
 
 namespace lictor::live {
+
+http::Request request_of(std::string method, std::string target, std::string body) {
+  http::Request request;
+  request.method = std::move(method);
+  request.target = std::move(target);
+  request.body = std::move(body);
+  request.timeout = patience();
+  return request;
+}
 
 using nlohmann::json;
 

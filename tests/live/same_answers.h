@@ -9,7 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/http.h"
+
 namespace lictor::live {
+
+/// With the tests' patience as its time-out.
+[[nodiscard]] http::Request request_of(std::string method, std::string target,
+                                       std::string body = {});
 
 /// What the one server calls a thing and what the other does. An index of the one must be equal to,
 /// less or greater than another just when it is so with the other.

@@ -11,7 +11,9 @@ void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
   if (by == std::chrono::milliseconds::zero()) return;
   daemon.clock_stepped = true;
   daemon.wall_offset += by;
-  if (by >= 10ms || by <= -10ms) daemon.stepped_at = now;
+  // The clock is read to the millisecond, so that a step of 10 ms may look like one of 9, which is
+  // taken for drift.
+  if (by > 10ms || by < -10ms) daemon.stepped_at = now;
   if (daemon.queue && !daemon.is_standing) tell(daemon, WallClockRead{wall_of(daemon, now)});
 }
 

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/random.h"
+
 using namespace lictor;
 using namespace lictor::core;
 
@@ -162,6 +164,44 @@ TEST_CASE("the one that was offered for a serialKey makes way for the next when 
   REQUIRE(second.state == S::kReady);
   t.table.bury(second, 9, Instant{});
   CHECK(t.take() == "3");
+}
+
+TEST_CASE("a begun task that falls behind another begun one of its serialKey lets that one go") {
+  Table t;
+  TaskEntry& later = t.put({.key = "2", .created = 2, .serial_key = "db", .attempt = 1});
+  CHECK(t.take() == "2");
+  t.put({.key = "1", .created = 1, .serial_key = "db", .attempt = 1});
+  CHECK(t.take().empty());
+  for (const S state : {S::kClaimed, S::kRunning, S::kEnding, S::kRetrying}) {
+    t.table.move(later, state);
+  }
+  CHECK(t.take() == "1");
+}
+
+TEST_CASE("distant tasks come in order of their due times, whatever leaves in between") {
+  Table t;
+  Random random{1};
+  std::vector<TaskEntry*> entries;
+  for (int i = 0; i < 300; ++i) {
+    const auto due = at(static_cast<std::int64_t>(random.next() % 100));
+    entries.push_back(&t.put({.key = std::to_string(i), .execute_at = due}, S::kDistant));
+  }
+  std::size_t left = entries.size();
+  for (TaskEntry* entry : entries) {
+    if (random.next() % 3 != 0) continue;
+    t.table.bury(*entry, entry->index, Instant{});
+    --left;
+  }
+  std::pair<WallTime, std::string> last{WallTime::min(), ""};
+  for (; left != 0; --left) {
+    TaskEntry* first = t.table.waiting_order().first_distant();
+    REQUIRE(first != nullptr);
+    const std::pair next{first->due, first->key};
+    CHECK(last < next);
+    last = next;
+    t.table.bury(*first, first->index, Instant{});
+  }
+  CHECK(t.table.waiting_order().first_distant() == nullptr);
 }
 
 TEST_CASE("what expires is offered until it was begun") {
