@@ -63,7 +63,7 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 /// What becomes of a leader of whom there is doubt.
 inline constexpr std::string_view kIfDead =
     "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
-    "died, "
-    "within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is gone";
+    "died, within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is "
+    "gone";
 
 }  // namespace lictor::cli

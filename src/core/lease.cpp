@@ -131,10 +131,6 @@ Lease::Change Lease::refused(Effects& out) {
   return lose();
 }
 
-void Lease::ask_proof(Instant now, Effects& out) {
-  if (lock_.held()) lock_.prove(now, out);
-}
-
 void Lease::clock_stepped(Instant now, Effects& out) {
   trust_.clock_stepped(now);
   if (lock_.held()) lock_.prove_anew(now, out);

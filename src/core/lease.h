@@ -74,8 +74,6 @@ class Lease {
   Change proved(Instant now, Instant sent_at, Effects& out);
   /// The fence refused a write: the lock is not ours.
   Change refused(Effects& out);
-  /// Requests a proof now. It has come when last_proof() is not before now.
-  void ask_proof(Instant now, Effects& out);
   /// The wall clock stepped against the monotonic clock, which may have stood still.
   void clock_stepped(Instant now, Effects& out);
 
@@ -97,7 +95,6 @@ class Lease {
   [[nodiscard]] bool holding() const { return lock_.held(); }
   [[nodiscard]] State state() const;
   [[nodiscard]] Instant trusted_until() const { return trust_.until(); }
-  [[nodiscard]] Instant last_proof() const { return trust_.last_proof(); }
   [[nodiscard]] const std::string& session() const { return session_.id(); }
   [[nodiscard]] const std::string& other_holder() const { return lock_.other_holder(); }
   [[nodiscard]] Instant next_deadline() const;

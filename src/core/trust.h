@@ -72,7 +72,6 @@ class Trust {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool holds(Instant now) const { return state_ == State::kTrusted && now < until_; }
   [[nodiscard]] Instant until() const { return until_; }
-  [[nodiscard]] Instant last_proof() const { return last_proof_; }
   [[nodiscard]] Instant proof_due() const { return proof_due_; }
   [[nodiscard]] Instant next_deadline() const {
     const bool runs = state_ == State::kTrusted || state_ == State::kUnproven;

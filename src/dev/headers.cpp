@@ -57,9 +57,8 @@ std::string missing_here(std::string_view path) {
   for (const std::string_view prefix : kMissing) {
     if (!path.starts_with(prefix)) continue;
     return "lictor dev has no " + std::string{path} +
-           ": it is a model of Consul in memory, with keys, sessions and transactions; to try "
-           "this, "
-           "run a real agent: consul agent -dev";
+           ": it models keys, sessions and transactions in memory; for this, run a real agent: "
+           "consul agent -dev";
   }
   return {};
 }
