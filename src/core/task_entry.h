@@ -39,12 +39,13 @@ struct TaskEntry : KnownKey {
   WallTime due = WallTime::min();     // not before this
   std::shared_ptr<const Task> task;   // while it waits or is ours
   std::unique_ptr<Attempt> attempt;   // while it is ours, and of a leftover
-  /// While it is ours: the index of a listing or record that showed a newer version than ours.
-  std::uint64_t newer_index = 0;
   struct Notes {
     std::shared_ptr<const BadRecord> bad;  // of an unreadable record
     std::string text;                      // why Consul refused its claim, or why it is too large
     std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
+    /// While a write of ours is under way: the index of a listing or record that is newer than what
+    /// was written over.
+    std::uint64_t newer_index = 0;
   };
   std::unique_ptr<Notes> notes;  // what few entries need
 
@@ -52,8 +53,9 @@ struct TaskEntry : KnownKey {
     if (!notes) notes = std::make_unique<Notes>();
     return *notes;
   }
+  [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
 };
 
-static_assert(sizeof(TaskEntry) <= 96);  // a hundred thousand of them may wait for tomorrow
+static_assert(sizeof(TaskEntry) <= 88);  // a hundred thousand of them may wait for tomorrow
 
 }  // namespace lictor::core

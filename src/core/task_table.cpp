@@ -50,7 +50,7 @@ void TaskTable::enter(TaskEntry& entry) {
     if (entry.attempt->last_chance) ++last_chances_;
   } else {
     entry.attempt.reset();
-    entry.newer_index = 0;
+    if (entry.notes) entry.notes->newer_index = 0;
   }
   waiting_.enter(entry);
   claimed_.enter(entry);
@@ -120,7 +120,8 @@ void TaskTable::clear() {
   last_chances_ = 0;
   for (TaskEntry* entry : leftovers) {
     entry->tombstones = 0;
-    entry->newer_index = entry->index = 0;
+    entry->index = 0;
+    if (entry->notes) entry->notes->newer_index = 0;
     keys_.insert(*entry);
     enter(*entry);
   }

@@ -92,7 +92,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, Effects& ou
     case S::kBurying:
     case S::kLeftover:
       // Our own write is under way. When it settles, this newer version is read.
-      entry.newer_index = std::max(entry.newer_index, index);
+      entry.note().newer_index = std::max(entry.newer_index(), index);
       return;
     case S::kChecking:
       if (index == entry.index) return table_.move(entry, S::kClaimed);
@@ -117,7 +117,7 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
     case S::kClaiming:
     case S::kEnding:
     case S::kBurying:
-      entry.newer_index = std::max(entry.newer_index, index);
+      entry.note().newer_index = std::max(entry.newer_index(), index);
       return;
     case S::kRunning:
     case S::kStopping:
@@ -193,7 +193,6 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
   table_.update(entry, state, [&](TaskEntry& e) {
     e.index = task->modify_index;
     e.due = due;
-    e.newer_index = 0;
     e.task = state == S::kDistant ? nullptr : std::move(task);
     if (!e.notes) return;
     // An earlier claim of ours can land on the version that it was made for alone.
@@ -213,7 +212,6 @@ void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& 
     e.index = record.modify_index;
     e.task.reset();
     e.notes.reset();
-    e.newer_index = 0;
     e.note().bad = std::make_shared<const BadRecord>(record);
   });
 }
@@ -224,7 +222,6 @@ void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
     e.index = index;
     e.task.reset();
     e.notes.reset();
-    e.newer_index = 0;
     if (!why.empty()) e.note().text = why;
   });
   const auto kind = state == S::kTooLarge ? Fact::Kind::kTooLarge : Fact::Kind::kUnnameable;
@@ -367,7 +364,6 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
   table_.update(entry, S::kClaiming, [&](TaskEntry& e) {
-    e.newer_index = 0;
     e.attempt = std::make_unique<Attempt>();
     e.attempt->id = AttemptId{++last_attempt_};
     e.attempt->policy = policy;
@@ -415,7 +411,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   claimed->modify_index = settled.modify_index;
   // A newer version was seen before the claim's answer came: read it before the job starts.
-  const bool check = entry.newer_index > settled.modify_index;
+  const bool check = entry.newer_index() > settled.modify_index;
   table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
     e.index = settled.modify_index;
     e.task = std::move(claimed);
@@ -661,7 +657,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
     case Verdict::kApplied:
       break;
   }
-  const bool newer = entry.newer_index > entry.index;
+  const bool newer = entry.newer_index() > entry.index;
   if (purpose == Purpose::kRetry || purpose == Purpose::kGiveBack) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
@@ -678,7 +674,6 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry, const Commit
     table_.update(entry, S::kUnread, [](TaskEntry& e) {
       e.index = 0;
       e.task.reset();
-      e.newer_index = 0;
     });
     return source_->fetch(entry.key);
   }
@@ -693,7 +688,7 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry, const Commits
   const auto& op = std::get<BuryOp>(*settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
   if (!op.readable) tell(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
-  const bool newer = entry.newer_index > op.index;
+  const bool newer = entry.newer_index() > op.index;
   table_.bury(entry, op.index, now);
   if (newer) source_->fetch(entry.key);
 }

@@ -158,16 +158,16 @@ EDITS = [
     ),
     (
         "core/transitions.cpp",
-        """  const bool newer = entry.newer_index > entry.index;
+        """  const bool newer = entry.newer_index() > entry.index;
 """,
-        """  const bool newer = entry.newer_index > entry.index && !FAULT(NoLookAgain);
+        """  const bool newer = entry.newer_index() > entry.index && !FAULT(NoLookAgain);
 """,
     ),
     (
         "core/transitions.cpp",
-        """  const bool newer = entry.newer_index > op.index;
+        """  const bool newer = entry.newer_index() > op.index;
 """,
-        """  const bool newer = entry.newer_index > op.index && !FAULT(NoLookAgain);
+        """  const bool newer = entry.newer_index() > op.index && !FAULT(NoLookAgain);
 """,
     ),
     (
