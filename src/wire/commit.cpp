@@ -30,7 +30,7 @@ std::string owner_in(std::string_view key, const Layout& layout) {
   return {};
 }
 
-// Whose key it is, if it is not for jobs to write.
+// Why jobs may not write this key; empty: they may.
 std::string owner_of(std::string_view key, const Reserved& reserved, std::string_view task_key) {
   if (key == task_key) return "the task itself";
   for (const Layout& layout : reserved.queues) {
@@ -85,7 +85,7 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
   return write;
 }
 
-// A file that a full disk left empty is to be told from one that says nothing of use.
+// A full disk leaves an empty file: tell it apart from a file without writes.
 std::string found(std::string_view text) { return text.empty() ? "an empty file" : excerpt(text); }
 
 }  // namespace
@@ -112,7 +112,7 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Rese
 }
 
 Result<void> check_result(std::string_view text) {
-  // It is kept as it is, within an object: there a byte order mark is no part of JSON.
+  // The result is stored inside an object, where JSON allows no byte order mark.
   if (is_utf8(text) && !text.starts_with("\xef")) {
     if (const auto value = parse_json(text, kAnyDepth)) return check_depth(*value);
   }

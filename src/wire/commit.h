@@ -1,7 +1,7 @@
 #pragma once
 
-// What a job wants committed with its finish (LICTOR_COMMIT, DESIGN section 5). Pure; takes any
-// bytes.
+// The KV writes that a job wants committed with its finish (LICTOR_COMMIT, DESIGN section 5). Pure;
+// accepts any bytes.
 
 #include <string>
 #include <string_view>
@@ -13,8 +13,8 @@
 
 namespace lictor::wire {
 
-/// What lictor alone writes: in each of `queues` all but the tasks, and so in every queue that lies
-/// below `root` as is the default, whoever serves it.
+/// Keys that only lictor writes: in each of `queues`, and in every queue at its default place below
+/// `root`, everything except the tasks.
 struct Reserved {
   std::vector<Layout> queues;
   std::string root;  ///< ends in '/', or empty
@@ -22,13 +22,13 @@ struct Reserved {
 
 /// `text` is a JSON array such as
 ///   [{"key": "app/x", "value": "text"}, {"key": "app/y", "delete": true, "cas": 7}]
-/// with "value_base64" in place of "value" where the bytes are no text. Refused are `task_key` and
-/// what is reserved. Errors: kInvalid; they name entry, field, expectation and finding.
+/// with "value_base64" in place of "value" for bytes that are not text. `task_key` and reserved
+/// keys are refused. Errors: kInvalid, with entry, field, what was expected and what was found.
 [[nodiscard]] Result<std::vector<core::KvWrite>> read_commit(std::string_view text,
                                                              const Reserved& reserved,
                                                              std::string_view task_key);
 
-/// Whether a job's result is a JSON value that a history can hold. Errors: kInvalid.
+/// Errors: kInvalid, why a job's result cannot be stored in the history.
 [[nodiscard]] Result<void> check_result(std::string_view text);
 
 }  // namespace lictor::wire

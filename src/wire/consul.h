@@ -1,7 +1,7 @@
 #pragma once
 
-// The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure: bytes
-// in, bytes out. How Consul answers is by experiment (CONSUL-FACTS.md), by section in the code.
+// The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure.
+// Numbers in parentheses are sections of CONSUL-FACTS.md, which holds the experiments.
 
 #include <chrono>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace lictor::wire {
 
-/// What a queue's requests need to know beside the effect.
+/// What a queue's requests need besides the effect.
 struct Binding {
   Layout layout;
   Reserved reserved;  ///< not for jobs to write
@@ -26,23 +26,22 @@ struct Binding {
   Duration lock_delay{};
   std::vector<std::string> session_checks{"serfHealth"};
   std::chrono::milliseconds request_timeout{3000};
-  /// How long a blocking query waits. Consul adds up to a sixteenth; below 60 s an index that went
-  /// astray costs no more than that (CONSUL-FACTS.md 4.4).
+  /// How long a blocking query waits. Consul adds up to a sixteenth. It bounds how long a wrong
+  /// index goes unnoticed (4.4).
   std::chrono::seconds wait{55};
 };
 
-/// What the leader key holds while it is locked, and after it was released in order: the leader's
-/// value with its lock_delay. A key that is free and says nothing of a release was lost by its
-/// holder.
+/// The leader key's value while it is locked and after an orderly release: the leader's value with
+/// its lock_delay. If the key is free and has no `released`, its holder was lost.
 [[nodiscard]] std::string held_value(const Binding&, WallTime since);
 [[nodiscard]] std::string released_value(const Binding&, WallTime at);
 
 [[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::DestroySession&);
-/// `at`: when it was asked for first; the value tells it as "since".
+/// `at`: when the lock was first requested; written as "since".
 [[nodiscard]] http::Request encode(const Binding&, const core::AcquireLock&, WallTime at);
-/// `at`: now; the value tells it as "released".
+/// `at`: now; written as "released".
 [[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
@@ -58,11 +57,11 @@ struct Binding {
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
-/// A value that cannot be read pauses the queue, by unreadable_control().
+/// A value that cannot be read pauses the queue; `by` is then unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
-/// What keeps the switches in the control key's value from being read; empty: nothing.
+/// Why the control key's value cannot be read; empty: it can.
 [[nodiscard]] std::string control_fault(std::string_view value);
-/// By whom the queue is paused, then, in words.
+/// What `paused by` shows for a control key that cannot be read.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
@@ -73,7 +72,7 @@ struct Binding {
                                          const http::Response&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
-/// What happened to a request, in words for a person.
+/// The outcome of a request, in words.
 [[nodiscard]] std::string describe(const http::Response& response);
 
 }  // namespace lictor::wire

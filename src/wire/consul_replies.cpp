@@ -22,7 +22,7 @@ using core::Outcome;
 using http::Delivery;
 using nlohmann::json;
 
-// Newer versions go on with who lacks what; a key's name comes never first.
+// Newer versions append which token lacks which right; the text never begins with a key.
 constexpr std::string_view kDenied = "Permission denied";
 
 bool contains(std::string_view text, std::string_view part) {
@@ -33,8 +33,8 @@ bool replied(const http::Response& response, int status) {
   return response.delivery == Delivery::kReplied && response.status == status;
 }
 
-// What a write's failure says of the write. Only what Consul answers before it does anything, and
-// what never left this host, is a refusal; a 500 may be applied yet (6.5).
+// Rejected: Consul refused before it did anything, or the request never left this host. Everything
+// else is unknown: even after a 500 the write may be applied (6.5).
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
@@ -78,7 +78,7 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
   failure.op = place.op;
   failure.part = place.part;
   failure.text = error.what;
-  // A key may hold any words: only what stands before or after it counts.
+  // A key may contain any words: look only before and after it.
   const std::string_view what = error.what;
   if (what.starts_with(kDenied)) {
     failure.why = core::OpFailure::kDenied;
@@ -93,7 +93,8 @@ core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::
   return failure;
 }
 
-// The key that was asked for. Without one `event` is ok if there is none, and else says why.
+// The entry of the requested key. Nothing: `event` is ok if the key does not exist, else has the
+// error.
 template <class Effect, class Event>
 std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& response,
                                   Event& event) {
@@ -119,7 +120,7 @@ std::string describe(const http::Response& response) {
   std::string text = response.endpoint.empty() ? "Consul" : response.endpoint;
   text += " answered " + std::to_string(response.status);
   if (!response.body.empty()) text += " (" + excerpt(response.body, 200) + ")";
-  // Consul says so of a key that is not there, with its index.
+  // A missing key is a 404 with an index.
   if (response.status == 404 && response.consul_index == 0) text += "; is this a Consul agent?";
   return text;
 }
@@ -203,7 +204,7 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
 }
 
 core::UnlockReplied decode(const core::ReleaseLock& effect, const http::Response& response) {
-  // 409: it is not ours any more, which is as good.
+  // 409: the lock is no longer ours, which is as good as released.
   if (replied(response, 409)) return {effect.request, Outcome::kRejected};
   return {effect.request, replied(response, 200) ? Outcome::kApplied : Outcome::kUnknown};
 }
@@ -218,7 +219,7 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   const auto value = parse_json(entry->value);
   event.holder = field(value, "node");
   event.holder_lock_delay = parse_duration(field(value, "lock_delay"));
-  // An empty value is what versions that wrote no `released` left.
+  // Versions that wrote no `released` left an empty value.
   event.released =
       entry->session.empty() && (entry->value.empty() || !field(value, "released").empty());
   if (event.holder.empty() && !entry->session.empty()) event.holder = "session " + entry->session;
@@ -335,7 +336,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
     if (!event.ok) event.error = describe(response);
     return event;
   }
-  // A get without the right to read is left out of a 200 (7.2): that is not "missing".
+  // A 200 leaves out keys that the token may not read (7.2): they are not missing.
   if (reply->results.size() < effect.keys.size()) {
     event.error = "the token may not read all of the tasks";
     return event;
@@ -353,8 +354,8 @@ core::CopiesListed decode(const Layout& layout, const core::ListCopies& effect,
   event.request = effect.request;
   const bool refused = response.delivery == Delivery::kReplied && response.status >= 300 &&
                        response.status < 500 && response.status != 429;
-  // There are none, the token may not see them, or the path cannot name the key (9.2): whoever
-  // asks knows of one, and finds another name by trying.
+  // There are none, the token may not list them, or no path can name the key (9.2). The core then
+  // tries further numbers.
   event.ok = refused;
   if (refused) return event;
   const auto names =
@@ -393,7 +394,7 @@ core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect
   }
   for (KvEntry& entry : *entries) {
     if (!entry.key.starts_with(layout.done_prefix) || entry.key == layout.done_prefix) continue;
-    // What tells no time is as old as can be.
+    // An entry without a time counts as the oldest.
     const WallTime at = done_at(entry.value).value_or(WallTime{});
     event.entries.push_back({layout.tasks_prefix + entry.key.substr(layout.done_prefix.size()),
                              entry.modify_index, at});
@@ -440,7 +441,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   for (const TxnReply::OpError& error : reply->errors) {
     event.failures.push_back(failure_of(commit, error));
   }
-  // The parts of an operation fail together when its task is gone; then that is all that is wrong.
+  // When the task is gone, all parts of its operation fail: report the task alone.
   std::set<std::size_t> gone;
   for (const auto& failure : event.failures) {
     if (failure.why == core::OpFailure::kStale && failure.part == core::Committed::Part::kTask) {

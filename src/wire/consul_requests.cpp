@@ -42,7 +42,7 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
   return r;
 }
 
-// The leader's value, whose lock_delay and `member` a candidate goes by.
+// The leader key's value. Candidates read lock_delay and `member` from it.
 std::string leader_value(const Binding& binding, std::string_view member, WallTime at) {
   std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
   value += R"(,"lock_delay":")" + format_duration(binding.lock_delay) + "\",\"";
@@ -82,8 +82,8 @@ http::Request encode(const Binding& binding, const core::DestroySession& effect)
 }
 
 http::Request encode(const Binding& binding, const core::AcquireLock& effect, WallTime at) {
-  // As a transaction: ?acquire= answers a bare false both for a held lock and for the lock-delay,
-  // and tells no ModifyIndex (2.2).
+  // A transaction, because ?acquire= answers false both for a held lock and for the lock-delay, and
+  // returns no ModifyIndex (2.2).
   Txn txn;
   const std::string& key = binding.layout.leader_key;
   if (effect.held_at != 0) {
@@ -112,7 +112,7 @@ http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {
-  // The first is to miss no pause: a server that was deposed, or starts, may tell of an older one.
+  // The first read is consistent: a deposed or starting server may not know of a pause yet.
   return read(binding, kv_path(binding.layout.control_key), effect.index == 0, effect.index);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// JSON as text: what must survive a rewrite unchanged is copied, never parsed and printed again,
-// since a number beyond 64 bits or a repeated name would not come back as it was.
+// JSON as text. A rewrite of a record copies the text of what it keeps: parsed and printed again, a
+// number beyond 64 bits or a repeated name would change.
 
 #include <cstddef>
 #include <limits>
@@ -26,20 +26,20 @@ struct Member {
 /// The members of the JSON object in `text`, in order, repeated names included. They refer to
 /// `text`. Errors: kInvalid with what was found at which byte.
 [[nodiscard]] Result<std::vector<Member>> split_object(std::string_view text);
-/// Whether split_object() takes `text`, and else why not.
+/// Errors: kInvalid, why split_object() refuses `text`.
 [[nodiscard]] Result<void> check_object(std::string_view text);
 
-/// Walks over the members of an object that check_object() has taken, without copying any; to be
-/// followed as far as the text and the walk itself exist.
+/// Iterates over the members of an object that check_object() has accepted. Copies nothing: the
+/// views are valid as long as the text and the walk exist.
 ///
 ///   for (MemberWalk member{text}; member.next();) ... member.name() ...
 class MemberWalk {
  public:
   explicit MemberWalk(std::string_view object);
 
-  /// Goes on to the first member, or to the one after this. False: there is none.
+  /// Moves to the first or the next member. False: there is none.
   bool next();
-  /// Decoded; good until next().
+  /// Decoded; valid until next().
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] std::string_view name_text() const { return name_text_; }
   [[nodiscard]] std::string_view value_text() const { return value_text_; }
@@ -55,25 +55,24 @@ class MemberWalk {
   std::string decoded_;
 };
 
-/// nlohmann copies, compares and prints a value by recursion: half a megabyte of '[' exhausts the
-/// stack.
+/// nlohmann copies, compares and prints values recursively: half a megabyte of '[' would exhaust
+/// the stack.
 inline constexpr std::size_t kMaxJsonDepth = 512;
-/// For who only looks a value up, which takes no recursion.
+/// For callers that only look a value up, which needs no recursion.
 inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max();
 
 /// Parses without throwing; nothing when `text` is not JSON, or is nested deeper than `max_depth`.
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 
-/// Of a value that was not parsed with a `max_depth`. Errors: kInvalid, more than kMaxJsonDepth
-/// arrays and objects within one another.
+/// Errors: kInvalid, `value` nests more than kMaxJsonDepth arrays and objects.
 [[nodiscard]] Result<void> check_depth(const nlohmann::json& value);
 
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);
 /// The same, added to `to`.
 void append_quoted(std::string& to, std::string_view text);
-/// How long that is, in bytes; of what is not UTF-8, at most.
+/// Its length in bytes; an upper bound where `text` is not UTF-8.
 [[nodiscard]] std::size_t quoted_size(std::string_view text);
 
 }  // namespace lictor::wire

@@ -13,7 +13,7 @@
 namespace lictor::wire {
 
 /// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
-/// A long `body` is better moved in than copied: it is read where it lies.
+/// Move a long `body` in: it is parsed in place.
 [[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string body);
 
 /// The names of the array that a `?keys` read answers.
@@ -31,8 +31,8 @@ struct TxnReply {
 };
 [[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);
 
-/// The greatest ModifyIndex among the results of a 200, which is that of all that it wrote.
-/// Nothing: it has no results, or is to be read as a whole to tell what it is.
+/// The greatest ModifyIndex among the results of a 200: that of everything it wrote. Nothing: it
+/// has no results, or it is not complete; then use read_txn_reply().
 [[nodiscard]] std::optional<std::uint64_t> read_txn_index(std::string_view body);
 
 }  // namespace lictor::wire

@@ -7,8 +7,7 @@
 
 namespace lictor::wire {
 
-/// Where a queue's keys lie (DESIGN section 2), and what they are to be read by. Prefixes end in
-/// '/'.
+/// A queue's keys (DESIGN section 2). Prefixes end in '/'.
 struct Layout {
   std::string tasks_prefix;
   std::string leader_key;
@@ -17,8 +16,8 @@ struct Layout {
   std::string control_key;
   std::string members_prefix;
 
-  /// A JSON pointer (RFC 6901) into the record to what serves as serialKey where a task has none;
-  /// empty: nothing does.
+  /// A JSON pointer (RFC 6901) to the value in the record that serves as serialKey where a task has
+  /// none; empty: such tasks have no serialKey.
   std::string serialize_by{};
 
   /// The default: everything under `<root><queue>/`.
@@ -28,14 +27,14 @@ struct Layout {
   [[nodiscard]] bool is_task(std::string_view key) const {
     return key.starts_with(tasks_prefix) && !key.ends_with('/');
   }
-  /// The key's part after the tasks' prefix; nothing when it is no task's.
+  /// The part of the key after the tasks' prefix; nothing when the key is not a task's.
   [[nodiscard]] std::optional<std::string> task_id(std::string_view key) const;
   [[nodiscard]] std::string task_key(std::string_view id) const {
     return tasks_prefix + std::string{id};
   }
   /// "dead/<id>", then "dead/<id>~2", "dead/<id>~3", ...
   [[nodiscard]] std::string dead_key(std::string_view task_key, std::uint32_t copy) const;
-  /// What all of these but the first begin with.
+  /// The prefix of all of these except the first.
   [[nodiscard]] std::string dead_copies_prefix(std::string_view task_key) const {
     return dead_key(task_key, 1) + '~';
   }

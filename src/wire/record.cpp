@@ -33,7 +33,7 @@ tl::unexpected<Error> expected(std::string_view what, std::string_view got) {
   return fail(ErrorCode::kInvalid, "expected " + std::string{what} + ", got " + excerpt(got));
 }
 
-// The inside of a JSON string, or the text itself.
+// The text between the quotes of a JSON string; other text unchanged.
 std::string_view unquoted(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"') return text.substr(1, text.size() - 2);
   return text;
@@ -97,7 +97,7 @@ Result<core::Backoff> read_backoff(std::string_view text) {
   return backoff;
 }
 
-// Only for showing and for telling our own claims; a claim in another form is somebody else's.
+// Used to show claims and to recognise our own; a claim in another form is not ours.
 std::optional<core::Claim> read_claim(std::string_view text) {
   const auto value = parse_json(text, kAnyDepth);
   if (!value || !value->is_object()) return std::nullopt;
@@ -213,7 +213,7 @@ void append_taken(std::string& text, std::string_view before, bool taken) {
   text += quote;
 }
 
-// What stays is copied in as few pieces as there are, with what its producer wrote between.
+// Copies what stays in as few pieces as possible, with the producer's own spacing.
 std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
   std::string text;
   text.reserve(object.size() + kStampBytes);
@@ -255,7 +255,7 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
   return text;
 }
 
-// The same, of a record whose producer wrote no other field of ours than taskTaken.
+// The same for a record that has no field of ours except taskTaken.
 std::string rewrite_at(const core::RecordPlaces& places, std::string_view object,
                        const core::Stamp& stamp) {
   std::string text;
@@ -301,7 +301,7 @@ Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
 
 namespace {
 
-// What the queue's JSON pointer shows of the record, as text; empty when it shows nothing scalar.
+// The value at the queue's JSON pointer as text; empty when there is no scalar.
 std::string serial_key_by(const std::string& pointer, std::string_view record) {
   const auto parsed = parse_json(record, kAnyDepth);
   if (!parsed) return {};
@@ -382,8 +382,9 @@ namespace {
 
 std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
 
-// Of a record that cannot be read and stands in its dead letter as text. Escapes can make text six
-// times as long; base64 never adds more than a third. What is short stays text, for people to read.
+// The size of an unreadable record as text in its dead letter; nothing: use base64. Escapes can
+// make text six times as long; base64 adds a third. Short records stay text, so that people can
+// read them.
 std::optional<std::size_t> text_size(std::string_view record) {
   constexpr std::size_t kShort = 64 * 1024;
   if (!is_utf8(record)) return std::nullopt;

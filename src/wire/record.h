@@ -1,7 +1,7 @@
 #pragma once
 
-// Task records (DESIGN section 3): bytes of a KV value to a core::Task and back. Pure; never
-// throws; takes any bytes.
+// Task records (DESIGN section 3): a KV value to a core::Task and back. Pure; never throws; accepts
+// any bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,39 +29,38 @@ struct KvEntry {
   std::uint64_t modify_index = 0;
 };
 
-/// What `entry` says of a task. What cannot be read as one comes back as a BadRecord whose error
-/// names field, expectation and finding. `entry.key` must lie under the layout's tasks prefix.
+/// Reads a task. A record that cannot be read becomes a BadRecord whose error names the field, what
+/// was expected and what was found. `entry.key` must be under the layout's tasks prefix.
 [[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
-/// The record with lictor's fields as in `stamp` and everything else as its producer wrote it, but
-/// for space where something was put in or taken out; taskTaken keeps its place and its form (a
-/// string stays a string). `record` is one that read_record() took, `places` what it then said.
+/// The record with lictor's fields set to `stamp` and everything else as its producer wrote it,
+/// except for spaces beside changed fields. taskTaken keeps its place and its form (a string stays
+/// a string). read_record() has accepted `record` and returned `places`.
 [[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp,
                                          const core::RecordPlaces& places = {});
 
-/// The record as its producer wrote it: taskTaken false, lictor's other fields gone.
+/// The record as its producer wrote it: taskTaken is false, lictor's other fields are removed.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
-/// The same, member by member. False: it was written so.
+/// The same for split members. False: nothing changed.
 bool unstamp(std::vector<Member>& members);
-/// What a job is given of a task that read_record() has read: the same, also where another daemon
-/// has begun it before.
+/// The record that a job gets: unstamped, so that it is the same for each attempt.
 [[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
-/// Whether read_record() takes such a value for a task, and else why not: what its place in the
-/// order goes by first (core::Order).
+/// The time by which the task is ordered first (core::Order). Errors: kInvalid, why read_record()
+/// would not accept the value.
 [[nodiscard]] Result<WallTime> check_record(std::string_view record);
-/// The same of a record that split_object() has taken, whose members these are.
+/// The same for the members that split_object() returned.
 [[nodiscard]] Result<WallTime> check_record(const std::vector<Member>& members);
 
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);
 
-/// Seconds or milliseconds since the epoch, or RFC 3339, as producers write times. `text` is JSON.
+/// A producer's time: seconds or milliseconds since the epoch, or RFC 3339. `text` is JSON.
 [[nodiscard]] Result<WallTime> read_time(std::string_view json_text, bool rfc3339);
 
-/// What a failure's text is cut to in records and dead letters, before it is escaped.
+/// The longest error text in records and dead letters, in bytes before escaping.
 inline constexpr std::size_t kMaxErrorBytes = 2'000;
 
-/// How many bytes a record that cannot be read takes in its dead letter, as text or in base64.
+/// The size of an unreadable record in its dead letter, as text or in base64.
 [[nodiscard]] std::size_t raw_size(std::string_view record);
 
 /// The value of dead/<id> for a task that is given up.
@@ -70,7 +69,7 @@ inline constexpr std::size_t kMaxErrorBytes = 2'000;
 /// The value of done/<id> for a task that is finished.
 [[nodiscard]] std::string done_record(const core::DoneRecord& done, std::string_view node);
 
-/// When the task of a done/<id> value was finished; nothing when it does not say.
+/// When the task of a done/<id> value finished; nothing when the value has no time.
 [[nodiscard]] std::optional<WallTime> done_at(std::string_view value);
 
 }  // namespace lictor::wire

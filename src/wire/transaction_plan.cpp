@@ -17,7 +17,7 @@ using Part = core::Committed::Part;
 using Value = std::variant<std::monostate, std::string_view, const core::RestampOp*,
                            const core::DoneRecord*, const core::BuryOp*>;
 
-// A key of the queue that belongs to a task, without making a string of it where none is needed.
+// A key that belongs to a task, in parts, so that computing a size builds no string.
 struct Key {
   std::string_view prefix;
   std::string_view rest;
@@ -50,8 +50,8 @@ void each_step(const Layout&, const core::RestampOp& op, Take&& take) {
 
 template <class Take>
 void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
-  // delete-cas also succeeds on a key that is gone (CONSUL-FACTS.md 3.3): then nothing is to be
-  // written with it.
+  // delete-cas also succeeds on a key that is gone (CONSUL-FACTS.md 3.3); check-index makes the
+  // transaction fail then.
   if (!op.writes.empty() || op.done) {
     take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
   }
@@ -119,7 +119,7 @@ void append_value(Txn& txn, const Value& value, std::string_view node) {
       value);
 }
 
-// Sizes. Names and punctuation are counted as they stand, numbers and times as their longest.
+// Sizes. Names and punctuation count as they are, numbers and times as their longest form.
 
 constexpr std::size_t kNumber = 20;
 constexpr std::size_t kTime = 32;  // RFC 3339, quoted
@@ -203,16 +203,16 @@ core::Cost fence_cost(const Layout& layout) {
                  quoted_size(layout.leader_key) + kSession};
 }
 
-// What a claim, a retry or a dead letter adds to a record, at most: the error, every byte of which
-// may be escaped, the counters and times, and a node and a nonce of 200 bytes each.
+// An upper bound of what a claim, a retry or a dead letter adds to a record: the error with every
+// byte escaped, the counters and times, and a node and a nonce of 200 bytes each.
 constexpr std::size_t kMostAdded = 2 * kMaxErrorBytes + 800;
 
 }  // namespace
 
 std::size_t record_limit(const Layout& layout, std::string_view key,
                          std::size_t transaction_bytes) {
-  // A dead letter takes the most beside the record: its steps, with an empty one in it. One for
-  // each thread, since this is asked of every record that is read.
+  // A dead letter adds the most bytes to a record. Computed once for each thread, since this is
+  // called for every record that is read.
   thread_local core::Op op = [] {
     core::BuryOp bury;
     bury.index = 1;

@@ -23,14 +23,14 @@ inline constexpr std::size_t kMaxTransactionBytes = 524'288;
 /// letter without output each fit into one of `transaction_bytes`.
 [[nodiscard]] std::size_t record_limit(const Layout& layout, std::string_view key,
                                        std::size_t transaction_bytes = kMaxTransactionBytes);
-/// What `record` takes of that limit. An unreadable record stands in its dead letter in another
-/// form.
+/// How many of these bytes `record` needs. An unreadable record is stored in another form in its
+/// dead letter.
 [[nodiscard]] std::size_t record_size(const core::StoredRecord& record);
 
-/// The costs by a queue's key layout.
+/// The costs of writes with a queue's key layout.
 class TransactionPlan final : public core::CostModel {
  public:
-  /// `node` as it stands in dead letters and history entries.
+  /// `node`: the name that dead letters and history entries give to this host.
   TransactionPlan(Layout layout, std::string node)
       : layout_(std::move(layout)), node_(std::move(node)) {}
 

@@ -6,23 +6,23 @@
 
 namespace lictor::wire {
 
-/// Builds the body of /v1/txn: verb() begins an operation, what follows belongs to it. Unknown
-/// fields are errors there (CONSUL-FACTS.md 3.4), so only what a verb needs is to be said.
+/// Builds the body of /v1/txn: verb() begins an operation, the calls after it add its fields.
+/// Consul refuses fields that it does not know (CONSUL-FACTS.md 3.4), so add only what the verb
+/// needs.
 class Txn {
  public:
   Txn() = default;
-  /// For a body of so many bytes, or about.
+  /// Reserves room for a body of about this many bytes.
   explicit Txn(std::size_t bytes) { text_.reserve(bytes); }
 
   Txn& verb(std::string_view name, std::string_view key);
-  /// What is not said is 0, and each field costs Consul a twentieth of the operation: 0 is not
-  /// said.
+  /// Left out when it is 0, Consul's default: each field costs Consul a twentieth of the operation.
   Txn& index(std::uint64_t index);
   Txn& flags(std::uint64_t flags);
   Txn& session(std::string_view session);
   Txn& value(std::string_view value);  ///< any bytes
 
-  /// Once, at the end.
+  /// Call once, last.
   [[nodiscard]] std::string body() &&;
 
  private:

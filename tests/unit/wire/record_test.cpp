@@ -43,7 +43,7 @@ Stamp claimed() {
   stamp.claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)};
   return stamp;
 }
-Stamp put_off() {
+Stamp retrying() {
   Stamp stamp;
   stamp.attempt = 2;
   stamp.retry_at = seconds(1'800'000'060) + 250ms;
@@ -233,7 +233,7 @@ TEST_CASE("a backoff's factor is a number, however deep what stands there is nes
 }
 
 TEST_CASE("what lictor wrote is read back") {
-  for (const Stamp& stamp : {claimed(), put_off(), Stamp{}}) {
+  for (const Stamp& stamp : {claimed(), retrying(), Stamp{}}) {
     Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;
     if (!stamp.error.empty()) {
       CHECK(back.error == "exit status 1: \"no\\nluck\"");  // on one line
@@ -295,7 +295,7 @@ TEST_CASE("a record that bears nothing of ours but taskTaken is walked once") {
     CAPTURE(record);
     const RecordPlaces places = task(record).places;
     CHECK(places.end != 0);
-    for (const Stamp& stamp : {claimed(), put_off(), Stamp{}}) {
+    for (const Stamp& stamp : {claimed(), retrying(), Stamp{}}) {
       CHECK(restamp_record(record, stamp, places) == restamp_record(record, stamp));
     }
   }
@@ -315,7 +315,7 @@ TEST_CASE("a job is given what the producer wrote, whoever has tried it before")
     CHECK(*job_record(task(record)) == record);
     const std::string bare = unstamped_record(record);
     const Task taken = task(restamp_record(record, claimed()));
-    const Task failed = task(restamp_record(record, put_off()));
+    const Task failed = task(restamp_record(record, retrying()));
     CHECK(*job_record(failed) == *job_record(taken));
     CHECK(job_record(taken)->starts_with(std::string_view{bare}.substr(0, bare.size() - 1)));
     CHECK_FALSE(task(*job_record(taken)).stamp.taken);
@@ -330,7 +330,7 @@ TEST_CASE("a claim and a retry look like this") {
         R"({"taskType":"T","taskTaken":"true","taskAttempt":2,"taskLost":1,)"
         R"("taskClaim":{"node":"host \"a\"","session":"5e55-10","nonce":"a1-7",)"
         R"("since":"2027-01-15T08:00:00.000Z"}})");
-  CHECK(restamp_record(R"({"taskType":"T"})", put_off()) ==
+  CHECK(restamp_record(R"({"taskType":"T"})", retrying()) ==
         R"({"taskType":"T","taskTaken":false,"taskAttempt":2,)"
         R"("taskRetryAt":"2027-01-15T08:01:00.250Z","taskError":"exit status 1: \"no\\nluck\""})");
 }
@@ -341,8 +341,8 @@ TEST_CASE("of two rewrites the last one counts") {
       R"({"taskType":"T","taskAttempt":9,"taskTaken":true,"y":{},"taskClaim":{"node":"z"}})",
       R"({"taskTaken":null,"taskTaken":"true","taskType":"T","taskError":"e","z":1})", "{}"};
   for (const char* record : records) {
-    for (const Stamp& first : {claimed(), put_off(), Stamp{}}) {
-      for (const Stamp& second : {claimed(), put_off(), Stamp{}}) {
+    for (const Stamp& first : {claimed(), retrying(), Stamp{}}) {
+      for (const Stamp& second : {claimed(), retrying(), Stamp{}}) {
         CHECK(restamp_record(restamp_record(record, first), second) ==
               restamp_record(record, second));
       }
@@ -363,7 +363,7 @@ TEST_CASE("no bytes make the reader crash, and what it takes it can rewrite") {
   const auto examine = [](const std::string& bytes) {
     const StoredRecord record = read(bytes);
     if (std::holds_alternative<Task>(record)) {
-      const std::string again = restamp_record(bytes, put_off());
+      const std::string again = restamp_record(bytes, retrying());
       REQUIRE(std::holds_alternative<Task>(read(again)));
     }
     BuryOp op;
