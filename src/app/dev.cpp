@@ -19,13 +19,13 @@
 #include <utility>
 #include <vector>
 
-#include "admin/listener.h"
 #include "app/daemon.h"
 #include "app/executors.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "dev/store_server.h"
+#include "httpd/listener.h"
 #include "lictor/executor.h"
 
 namespace lictor::app {
@@ -79,11 +79,14 @@ bool has_rivals(const dev::State& state) {
 class StoreProcess {
  public:
   /// With `gives_way` this process gets SIGTERM when a second daemon comes to the built-in queue.
-  StoreProcess(int listener, bool gives_way) {
+  StoreProcess(std::vector<httpd::Listener> listeners, bool gives_way) {
     const pid_t parent = getpid();
     if (pipe2(rivals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     pid_ = fork();
-    if (pid_ != 0) return;
+    if (pid_ != 0) {
+      for (httpd::Listener& each : listeners) each.unix_path.clear();  // the child's now
+      return;
+    }
     // Ctrl-C goes to all of the group, and some stop it by TERM. The daemon needs the store to go
     // down in order, then ends it.
     signal(SIGINT, SIG_IGN);
@@ -94,13 +97,17 @@ class StoreProcess {
     if (getppid() != parent) std::_Exit(0);
     dev::Model model{{random_seed()}};
     std::uint64_t seen = 0;
-    dev::serve_store(listener, model, [&](const dev::State& state) {
+    const auto on_change = [&](const dev::State& state) {
       if (!gives_way || state.session_index() == seen) return;
       seen = state.session_index();
       if (!has_rivals(state)) return;
       gives_way = false;
       if (write(rivals_[1], "", 1) == 1) kill(parent, SIGTERM);
-    });
+    };
+    const auto server = dev::serve_store(std::move(listeners), model, on_change);
+    if (!server) std::fprintf(stderr, "lictor dev: %s\n", server.error().message.c_str());
+    if (!server) std::_Exit(1);
+    while (true) pause();  // It ends by SIGKILL, and keeps nothing.
   }
   ~StoreProcess() {
     if (pid_ <= 0) return;
@@ -166,9 +173,9 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   Registry executors = registry;
   if (built_in) executors.try_emplace("print", printer());
 
-  admin::ListenOptions listen;
+  httpd::ListenOptions listen;
   listen.addresses = {command.listen};
-  auto listeners = admin::open_listeners(listen);
+  auto listeners = httpd::open_listeners(listen);
   if (!listeners) {
     Error error = std::move(listeners.error());
     error.message += "; choose another with --listen";
@@ -195,12 +202,11 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     const sigset_t signals = ending_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   }
-  const StoreProcess store{listeners->front().fd.get(), built_in && command.worker};
+  const StoreProcess store{std::move(*listeners), built_in && command.worker};
   if (!store.started()) {
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
-  listeners->front().fd.reset();
   console.print(greeting(url, *config, built_in, command.worker));
   if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
   if (command.worker) {

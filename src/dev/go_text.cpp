@@ -13,30 +13,6 @@ namespace {
 constexpr std::string_view kHex = "0123456789abcdef";
 constexpr char32_t kReplacement = 0xfffd;
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> unescape(std::string_view text, bool query) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = hex_digit(text[i + 1]);
-      const int low = hex_digit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += query && text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
-}
-
 std::string escape(std::string_view text, bool query) {
   constexpr std::string_view kPlainInPaths = "$&+,/:;=@";
   std::string out;
@@ -102,40 +78,15 @@ std::string quoted_rune(char32_t rune) {
 
 }  // namespace
 
-std::string Url::get(std::string_view name) const {
-  const auto it = query.find(name);
-  return it == query.end() ? std::string{} : it->second.front();
-}
-
-std::string Url::encoded_query() const {
+std::string encoded_query(const Url& url) {
   std::string out;
-  for (const auto& [name, values] : query) {
+  for (const auto& [name, values] : url.query) {
     for (const std::string& value : values) {
       if (!out.empty()) out += '&';
       out += escape(name, true) + '=' + escape(value, true);
     }
   }
   return out;
-}
-
-std::optional<Url> parse_url(std::string_view target) {
-  const std::size_t mark = target.find('?');
-  auto path = unescape(target.substr(0, mark), false);
-  if (!path) return std::nullopt;
-  Url url{std::move(*path), {}};
-  std::string_view rest = mark == std::string_view::npos ? "" : target.substr(mark + 1);
-  while (!rest.empty()) {
-    const std::size_t end = rest.find_first_of("&;");
-    const std::string_view pair = rest.substr(0, end);
-    rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const auto name = unescape(pair.substr(0, equals), true);
-    const auto value = unescape(
-        equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1), true);
-    if (name && value) url.query[*name].push_back(*value);  // Go drops what it cannot read
-  }
-  return url;
 }
 
 std::string clean_path(std::string_view path) {

@@ -2,31 +2,20 @@
 
 // How Go, in which Consul is written, reads and writes text: its answers are compared byte by byte.
 
-#include <map>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "httpd/url.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
 namespace lictor::dev {
 
-/// A request's target, taken apart as net/url does it.
-struct Url {
-  std::string path;  ///< decoded
-  std::map<std::string, std::vector<std::string>, std::less<>> query;
+using httpd::Url;
 
-  [[nodiscard]] bool has(std::string_view name) const { return query.find(name) != query.end(); }
-  /// The first value; empty when there is none.
-  [[nodiscard]] std::string get(std::string_view name) const;
-  /// The query as url.Values.Encode() writes it: sorted by name.
-  [[nodiscard]] std::string encoded_query() const;
-};
-
-/// Nothing when a percent sign is not followed by two hexadecimal digits.
-[[nodiscard]] std::optional<Url> parse_url(std::string_view target);
+/// The query as url.Values.Encode() writes it: sorted by name.
+[[nodiscard]] std::string encoded_query(const Url& url);
 
 /// path.Clean, with a slash at the end kept: where http.ServeMux sends such a path.
 [[nodiscard]] std::string clean_path(std::string_view path);

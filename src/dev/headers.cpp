@@ -66,7 +66,7 @@ std::string missing_here(std::string_view path) {
 std::vector<std::pair<std::string, std::string>> headers_of(const http::Request& request,
                                                             const http::Response& response) {
   std::vector<std::pair<std::string, std::string>> headers;
-  const auto url = parse_url(request.target);
+  const auto url = httpd::parse_url(request.target);
   if (!url) return headers;
   if (response.status == 301) {
     if (const auto target = moved_to(request, *url)) headers.emplace_back("Location", *target);

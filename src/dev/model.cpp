@@ -75,7 +75,7 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   advance(now);
   const bool woken = watch == nullptr || !watch->waits || wakes(*watch);
   if (!woken && !wait_over) return std::nullopt;
-  const auto url = parse_url(request.target);
+  const auto url = httpd::parse_url(request.target);
   // net/http refuses the one, Consul the other.
   if (!url || !is_printable_path(url->path)) return answer(400);
   if (const auto target = moved_to(request, *url)) {
@@ -138,7 +138,7 @@ bool Model::wakes(const Watch& watch) const {
 
 std::optional<Duration> blocking_wait(const http::Request& request) {
   if (request.method != "GET") return std::nullopt;
-  const auto url = parse_url(request.target);
+  const auto url = httpd::parse_url(request.target);
   if (!url) return std::nullopt;
   const auto index = parse_go_uint(url->get("index"));
   if (!index || *index == 0) return std::nullopt;

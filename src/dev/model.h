@@ -28,11 +28,10 @@
 #include "base/random.h"
 #include "dev/agent.h"
 #include "dev/state.h"
+#include "httpd/url.h"
 #include "lictor/result.h"
 
 namespace lictor::dev {
-
-struct Url;
 
 /// Of a blocking query that waits: what to wait for. To be handed back with the same request.
 struct Watch {
@@ -86,7 +85,7 @@ class Model {
   using Answer = std::optional<http::Response>;
   struct Call {
     const http::Request& request;
-    const Url& url;
+    const httpd::Url& url;
     bool wait_over;
     Instant now;
     Watch* watch;

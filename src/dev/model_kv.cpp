@@ -20,7 +20,7 @@ std::optional<http::Response> conflict(const Url& url,
   int found = 0;
   for (const std::string_view name : names) found += url.has(name) ? 1 : 0;
   if (found < 2) return std::nullopt;
-  return answer(400, "Conflicting flags: " + url.encoded_query());
+  return answer(400, "Conflicting flags: " + encoded_query(url));
 }
 
 http::Response missing_key() { return answer(400, "Missing key name"); }
