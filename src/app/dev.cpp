@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kBuiltIn =
     R"({"queues": [{"name": "default", "executors": {"*": {"cpp": "print"}}}]})";
 
-// What a newcomer wants to see: that the task came here, and with what.
+// Shows a newcomer that the task arrived, and its parameters.
 std::shared_ptr<Executor> printer() {
   return make_executor([](const Context& context) {
     const Task& task = context.task();
@@ -47,7 +47,7 @@ std::shared_ptr<Executor> printer() {
   });
 }
 
-// A folder that goes with this process.
+// A folder that is removed with this process.
 class ScratchFolder {
  public:
   ScratchFolder() : path_((std::filesystem::temp_directory_path() / "lictor-dev.XXXXXX").string()) {
@@ -87,8 +87,8 @@ class StoreProcess {
       for (httpd::Listener& each : listeners) each.unix_path.clear();  // the child's now
       return;
     }
-    // Ctrl-C goes to all of the group, and some stop it by TERM. The daemon needs the store to go
-    // down in order, then ends it.
+    // Ctrl-C goes to the whole group, and so may TERM. The daemon needs the store for an orderly
+    // stop, and kills it afterwards.
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -120,7 +120,7 @@ class StoreProcess {
   StoreProcess& operator=(const StoreProcess&) = delete;
 
   [[nodiscard]] bool started() const { return pid_ > 0; }
-  /// Whether a daemon has come that this process's own is to give way to.
+  /// Whether another daemon has come, to which this process's own gives way.
   [[nodiscard]] bool has_rival() const {
     char byte = 0;
     return read(rivals_[0], &byte, 1) == 1;
@@ -190,14 +190,14 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     add_registered(*config, executors);
     config->consul.options = net::Options{};
     config->consul.options.addresses = {url};
-    // What is remembered of another store would be wrong here.
+    // What another store's daemon has saved would be wrong here.
     config->state_dir = folder.path();
     return config;
   };
   auto config = configure();
   if (!config) return tl::unexpected(std::move(config.error()));
 
-  // Before there is a second process: who ends this one by then ends it in order.
+  // Before the fork, so that an early signal ends both processes in order.
   if (!command.worker) {
     const sigset_t signals = ending_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);

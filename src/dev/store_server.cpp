@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "dev/headers.h"
+#include "dev/answer.h"
 #include "httpd/server.h"
 
 namespace lictor::dev {

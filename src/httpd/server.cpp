@@ -16,14 +16,13 @@
 #include <cstring>
 #include <list>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "httpd/workers.h"
+#include "httpd/call.h"
 
 namespace lictor::httpd {
 namespace {
@@ -49,110 +48,6 @@ std::string lower(std::string_view text) {
   }
   return out;
 }
-
-// What the server and its exchanges share; the exchanges may outlive the server.
-class Call;
-struct Shared {
-  explicit Shared(std::size_t max_workers) : workers(max_workers) {}
-
-  void post(std::shared_ptr<Call> call) {
-    {
-      const std::lock_guard lock{mutex};
-      ready.push_back(std::move(call));
-    }
-    notify();
-  }
-  void notify() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(wake.get(), &one, sizeof one);
-  }
-
-  UniqueFd wake;
-  std::mutex mutex;  // for the calls' answers, too
-  std::vector<std::shared_ptr<Call>> ready;
-  std::atomic<bool> stopping = false;
-  Workers workers;
-};
-
-class Call : public Exchange, public std::enable_shared_from_this<Call> {
- public:
-  explicit Call(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-
-  [[nodiscard]] const Request& request() const override { return request_; }
-  [[nodiscard]] bool gone() const override { return gone_ || shared_->stopping; }
-  void later(std::chrono::milliseconds delay, std::function<void()> job) override {
-    shared_->workers.post(delay, std::move(job));
-  }
-  void answer(Response response) override {
-    {
-      const std::lock_guard lock{shared_->mutex};
-      if (std::exchange(answered_, true)) return;
-      if (response.is_stream) unsent_ = std::exchange(response.body, {});
-      response_ = std::move(response);
-    }
-    shared_->post(shared_from_this());
-  }
-  [[nodiscard]] bool send(std::string_view bytes) override {
-    {
-      const std::lock_guard lock{shared_->mutex};
-      if (gone() || ended_) return false;
-      const bool fits = unsent_.size() + bytes.size() <= kMaxUnsentBytes;
-      fits ? void(unsent_ += bytes) : void(gone_ = true);
-    }
-    shared_->post(shared_from_this());
-    return !gone_;
-  }
-  void end() override {
-    {
-      const std::lock_guard lock{shared_->mutex};
-      ended_ = true;
-    }
-    shared_->post(shared_from_this());
-  }
-
-  // The rest is for the server's thread.
-
-  // What libmicrohttpd asks for the next bytes of a stream.
-  static ssize_t read(void* self, std::uint64_t, char* buffer, std::size_t size) {
-    auto& call = *static_cast<std::shared_ptr<Call>*>(self)->get();
-    const std::lock_guard lock{call.shared_->mutex};
-    if (call.gone_) return MHD_CONTENT_READER_END_WITH_ERROR;
-    const std::size_t n = std::min(size, call.unsent_.size());
-    call.unsent_.copy(buffer, n);
-    call.unsent_.erase(0, n);
-    if (n != 0) return static_cast<ssize_t>(n);
-    if (call.ended_ || call.shared_->stopping) return MHD_CONTENT_READER_END_OF_STREAM;
-    call.suspend();
-    return 0;
-  }
-  void suspend() {
-    MHD_suspend_connection(mhd);
-    suspended = true;
-  }
-  void resume() {
-    if (mhd != nullptr && std::exchange(suspended, false)) MHD_resume_connection(mhd);
-  }
-  [[nodiscard]] std::optional<Response> take_response() {
-    const std::lock_guard lock{shared_->mutex};
-    return std::exchange(response_, std::nullopt);
-  }
-  void set_gone() { gone_ = true; }
-  [[nodiscard]] bool is_gone() const { return gone_; }
-
-  Request request_;
-  MHD_Connection* mhd = nullptr;  // null: the request is over
-  bool dispatched = false;
-  bool suspended = false;
-  bool is_stream = false;
-
- private:
-  const std::shared_ptr<Shared> shared_;
-  std::atomic<bool> gone_ = false;
-  bool answered_ = false;
-  bool ended_ = false;
-  std::optional<Response> response_;
-  std::string unsent_;  // of a stream
-};
 
 struct Connection {
   int fd = -1;
@@ -362,12 +257,7 @@ bool Server::Loop::make_room() {
 }
 
 void Server::Loop::resume_answered() {
-  std::vector<std::shared_ptr<Call>> ready;
-  {
-    const std::lock_guard lock{shared_->mutex};
-    ready.swap(shared_->ready);
-  }
-  for (const auto& call : ready) {
+  for (const auto& call : shared_->take_ready()) {
     if (call->is_stream && call->suspended) {
       connection_of(call->mhd).deadline = boot_now() + options_.answer_time;
     }
@@ -404,6 +294,7 @@ bool Server::Loop::has_unsent_answers() const {
 }
 
 void Server::Loop::end() {
+  shared_->close();
   for (auto& [fd, connection] : connections_) {
     if (connection.call) connection.call->resume();  // unanswered: closed
   }
@@ -432,7 +323,7 @@ MHD_Result Server::Loop::on_request(void* self, MHD_Connection* mhd, const char*
   Connection& connection = loop.connection_of(mhd);
   if (!connection.call) return loop.begin(connection, mhd, method);
   Call& call = *connection.call;
-  std::string& body = call.request_.body;
+  std::string& body = call.asked.body;
   if (*size != 0) {
     // One byte over the bound tells that it was crossed; the rest is thrown away.
     const std::size_t room = loop.options_.max_body_bytes + 1 - body.size();
@@ -456,10 +347,8 @@ MHD_Result Server::Loop::on_request(void* self, MHD_Connection* mhd, const char*
 
 MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, const char* method) {
   if (shared_->stopping) return MHD_NO;
-  connection.call = std::make_shared<Call>(shared_);
-  Call& call = *connection.call;
-  call.mhd = mhd;
-  Request& request = call.request_;
+  connection.call = std::make_shared<Call>(shared_, mhd);
+  Request& request = connection.call->asked;
   request.method = method;
   request.target = connection.target;
   request.client = connection.client;
@@ -510,7 +399,11 @@ MHD_Result Server::Loop::queue(Connection& connection, MHD_Connection* mhd, Resp
     connection.call->is_stream = true;
     constexpr std::size_t kBlock = 4096;
     out = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, kBlock, &Call::read, new std::shared_ptr<Call>{connection.call},
+        MHD_SIZE_UNKNOWN, kBlock,
+        [](void* call, std::uint64_t, char* buffer, std::size_t size) {
+          return (*static_cast<std::shared_ptr<Call>*>(call))->read(buffer, size);
+        },
+        new std::shared_ptr<Call>{connection.call},
         [](void* call) { delete static_cast<std::shared_ptr<Call>*>(call); });
   } else {
     auto* body = new std::string{std::move(response.body)};
