@@ -13,7 +13,7 @@ say() { printf 'install-deps: %s\n' "$*" >&2; }
 
 packages=(g++ cmake ninja-build pkg-config ca-certificates
   nlohmann-json3-dev libspdlog-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
-  libcpp-httplib-dev libsimdjson-dev libmimalloc-dev)
+  libmicrohttpd-dev libsimdjson-dev libmimalloc-dev)
 case "${1-}" in
   build) ;;
   test)

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "admin/address.h"
 #include "base/text.h"
+#include "httpd/listener.h"
 
 namespace lictor::admin {
 namespace {
@@ -16,7 +16,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// As long for a wrong token as for the right one, so that its bytes cannot be guessed one by one.
+// Takes the same time wherever the texts differ, so that a token cannot be guessed byte by byte.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -29,27 +29,28 @@ bool same_secret(std::string_view a, std::string_view b) {
 }  // namespace
 
 bool Guard::is_ours(std::string_view host, const Request& request) const {
-  std::string name = lower(host_part(host));
-  if (name.ends_with('.')) name.pop_back();  // the same name, written in full
-  return name == "localhost" || is_loopback(name) ||
+  std::string name = lower(httpd::host_part(host));
+  if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
+  return name == "localhost" || httpd::is_loopback(name) ||
          (!request.local_address.empty() && name == lower(request.local_address)) ||
          std::any_of(options_.hosts.begin(), options_.hosts.end(),
                      [&](const std::string& ours) { return name == lower(ours); });
 }
 
 std::optional<Response> Guard::refuse(const Request& request) const {
-  // Without a Host it is no browser: those have sent it since HTTP/1.1.
-  if (request.host && !is_ours(*request.host, request)) {
-    return error_response(421, "\"" + excerpt(*request.host) +
+  // Browsers have sent Host since HTTP/1.1.
+  const auto host = request.header("host");
+  if (host && !is_ours(*host, request)) {
+    return error_response(421, "\"" + excerpt(*host) +
                                    "\" is not a name of this daemon; ask for localhost, its host "
                                    "name, its node name or its address");
   }
-  if (request.origin) {
-    const std::string origin = lower(*request.origin);
-    const std::string host = lower(request.host.value_or(""));
-    if (host.empty() || (origin != "http://" + host && origin != "https://" + host)) {
-      return error_response(403, "a page of another origin (" + excerpt(*request.origin) +
-                                     ") may not ask this daemon");
+  if (const auto origin = request.header("origin")) {
+    const std::string from = lower(*origin);
+    const std::string to = lower(host.value_or(""));
+    if (to.empty() || (from != "http://" + to && from != "https://" + to)) {
+      return error_response(
+          403, "a page of another origin (" + excerpt(*origin) + ") may not ask this daemon");
     }
   }
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
@@ -61,11 +62,11 @@ std::optional<Response> Guard::refuse_change(const Request& request) const {
   const std::string token = options_.token ? options_.token() : std::string{};
   if (token.empty()) {
     return error_response(403,
-                          "changes are taken over the loopback or a unix socket; from elsewhere "
-                          "they need a token: set admin.token_file");
+                          "changes over the network need a token: set admin.token_file, or ask "
+                          "over the loopback or a unix socket");
   }
   constexpr std::string_view kBearer = "bearer ";
-  const std::string given = request.authorization.value_or("");
+  const std::string given = request.header("authorization").value_or("");
   if (lower(given.substr(0, kBearer.size())) == kBearer &&
       same_secret(given.substr(kBearer.size()), token)) {
     return std::nullopt;

@@ -6,27 +6,35 @@
 #include <string_view>
 #include <vector>
 
-#include "admin/http.h"
+#include "httpd/exchange.h"
 
 namespace lictor::admin {
 
-/// Who may ask what. A browser on this host can be made to send requests here by any page that it
-/// shows, so that listening on the loopback alone is no protection: a request is refused whose Host
-/// is not a name of ours (DNS rebinding), and one that a page of another origin makes.
+using httpd::Exchange;
+using httpd::ExchangePtr;
+using httpd::Request;
+using httpd::Response;
+
+/// {"error": message}, and a line feed.
+[[nodiscard]] Response error_response(int status, std::string_view message);
+
+/// Decides who may ask what. Any page that a browser on this host shows can make it send requests
+/// here, so listening on the loopback alone protects nothing: refused are a Host that is not a name
+/// of this daemon (DNS rebinding) and a page of another origin.
 class Guard {
  public:
   struct Options {
-    /// Names of ours beside the loopback's and the connection's own address: of the node, of the
-    /// host, of the addresses that are listened on. Without a port.
+    /// Names of this daemon besides the loopback's and the connection's own address: of the node,
+    /// of the host, of the listen addresses. Without a port.
     std::vector<std::string> hosts;
-    /// What a change must bring as bearer token where the listener is not trusted; empty: there is
+    /// The bearer token that a change needs where the listener is not trusted; empty: there is
     /// none, and such changes are refused. Thread safe.
     std::function<std::string()> token;
   };
 
   explicit Guard(Options options) : options_(std::move(options)) {}
 
-  /// The refusal; nothing: it may pass. Whatever is neither GET nor HEAD changes something. Thread
+  /// The refusal; nothing: the request may pass. Every method but GET and HEAD is a change. Thread
   /// safe.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
 

@@ -10,10 +10,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::optional<std::string> match(std::string_view pattern, std::string_view path) {
+// What "*" matched; empty without one. Nothing: no match.
+std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) {
-    return pattern == path ? std::optional{std::string{}} : std::nullopt;
+    return pattern == path ? std::optional{std::string_view{}} : std::nullopt;
   }
   const std::string_view before = pattern.substr(0, star);
   const std::string_view after = pattern.substr(star + 1);
@@ -21,9 +22,7 @@ std::optional<std::string> match(std::string_view pattern, std::string_view path
       !path.ends_with(after)) {
     return std::nullopt;
   }
-  path.remove_prefix(before.size());
-  path.remove_suffix(after.size());
-  return std::string{path};
+  return path.substr(before.size(), path.size() - before.size() - after.size());
 }
 
 bool fits(std::string_view route_method, std::string_view method) {
@@ -47,11 +46,11 @@ void Router::add(std::string method, std::string pattern, Handler handler) {
   routes_.push_back({std::move(method), std::move(pattern), std::move(handler)});
 }
 
-const Router::Route* Router::find(const Request& request, std::string* wildcard) const {
+const Router::Route* Router::find(const Request& request, std::string_view* wildcard) const {
   for (const Route& route : routes_) {
     if (!fits(route.method, request.method)) continue;
-    if (auto matched = match(route.pattern, request.path)) {
-      if (wildcard != nullptr) *wildcard = std::move(*matched);
+    if (const auto matched = match(route.pattern, request.url.path)) {
+      *wildcard = *matched;
       return &route;
     }
   }
@@ -60,12 +59,13 @@ const Router::Route* Router::find(const Request& request, std::string* wildcard)
 
 std::optional<Response> Router::refuse(const Request& request) const {
   if (auto refused = guard_.refuse(request)) return refused;
-  if (find(request, nullptr) != nullptr) return std::nullopt;
+  std::string_view wildcard;
+  if (find(request, &wildcard) != nullptr) return std::nullopt;
   std::string allowed;
   ordered_json known = ordered_json::array();
   for (const Route& route : routes_) {
     known.push_back(route.pattern);
-    if (!match(route.pattern, request.path)) continue;
+    if (!match(route.pattern, request.url.path)) continue;
     allowed += (allowed.empty() ? "" : ", ") + route.method;
     if (route.method == "GET") allowed += ", HEAD";
   }
@@ -77,12 +77,15 @@ std::optional<Response> Router::refuse(const Request& request) const {
   return response;
 }
 
-Response Router::handle(Request request) const {
-  if (auto refused = refuse(request)) return *refused;
-  std::string wildcard;
-  const Route* route = find(request, &wildcard);
-  request.wildcard = std::move(wildcard);
-  return route->handler(request);
+void Router::handle(const ExchangePtr& exchange) const {
+  const Request& request = exchange->request();
+  auto response = refuse(request);
+  if (!response) {
+    std::string_view wildcard;
+    const Route* route = find(request, &wildcard);
+    response = route->handler({request, wildcard, exchange});
+  }
+  if (response) exchange->answer(std::move(*response));
 }
 
 }  // namespace lictor::admin

@@ -1,32 +1,39 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "admin/guard.h"
-#include "admin/http.h"
 
 namespace lictor::admin {
 
-using Handler = std::function<Response(const Request&)>;
+/// What a handler gets.
+struct Call {
+  const Request& request;
+  std::string_view wildcard;    ///< the part of the path that "*" in the route's pattern matched
+  const ExchangePtr& exchange;  ///< for an answer that comes later
+};
 
-/// Which handler answers which path. Filled before it is asked; then thread safe as far as its
-/// handlers are.
+/// Answers at once, or returns nothing and answers `call.exchange` later.
+using Handler = std::function<std::optional<Response>(const Call& call)>;
+
+/// Maps paths to handlers. Filled before the first request; then as thread safe as its handlers.
 class Router {
  public:
   explicit Router(Guard guard) : guard_(std::move(guard)) {}
 
   /// `pattern` is a path, in which one "*" stands for any text that is not empty, slashes included:
   /// "/v1/tasks/*/why". `method` is "GET", which answers HEAD too, or one that changes something.
-  /// The first that fits wins.
+  /// The first match wins.
   void add(std::string method, std::string pattern, Handler handler);
 
-  /// What is to be answered before any of the body is read: guard, unknown path, wrong method.
-  /// Nothing: handle() may be asked.
+  /// The answer before the body is read: guard, unknown path, wrong method. Nothing: handle() may
+  /// be called.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
-  [[nodiscard]] Response handle(Request request) const;
+  void handle(const ExchangePtr& exchange) const;
 
  private:
   struct Route {
@@ -34,7 +41,7 @@ class Router {
     std::string pattern;
     Handler handler;
   };
-  [[nodiscard]] const Route* find(const Request& request, std::string* wildcard) const;
+  [[nodiscard]] const Route* find(const Request& request, std::string_view* wildcard) const;
 
   Guard guard_;
   std::vector<Route> routes_;

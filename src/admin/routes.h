@@ -1,16 +1,65 @@
 #pragma once
 
-// One file a topic; each adds its routes. What they are given must outlive the router.
+// The routes of the admin face, a function a topic, and what they ask of the daemon. The arguments
+// must outlive the router.
 
-#include "admin/backend.h"
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "admin/router.h"
+#include "exec/active_logs.h"
+#include "lictor/time.h"
 
 namespace lictor::admin {
 
-/// /healthz, /readyz, /v1/status
+struct QueueStatus {
+  enum class Role { kFollowing, kLeading, kDraining };
+  std::string name;
+  Role role = Role::kFollowing;
+  std::size_t waiting = 0;        ///< tasks known and not begun; a follower knows of none
+  std::size_t claimed_ahead = 0;  ///< claimed, and not started yet
+  std::size_t running = 0;        ///< jobs on this host
+  bool paused = false;            ///< as a leader knows
+  std::string cannot_start{};     ///< why the last start of a job here failed; empty: it did not
+};
+
+struct Status {
+  std::string node;
+  std::string version;
+  int pid = 0;
+  Duration uptime{};
+  WallTime since{};
+  bool stopping = false;
+  std::vector<QueueStatus> queues;
+};
+
+/// What the admin face asks the daemon. Thread safe. Every method blocks, two seconds at most.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Nothing: the daemon's loop did not answer in time, or has ended.
+  [[nodiscard]] virtual std::optional<Status> status() = 0;
+
+  /// Why Consul cannot be used now; empty: it can.
+  [[nodiscard]] virtual std::string consul_trouble() = 0;
+
+  /// JSON that says why the task is not running. Nothing: this member does not lead the queue.
+  [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
+                                                       const std::string& id) = 0;
+};
+
+/// Where the output of attempts lies.
+struct LogStore {
+  std::string directory;
+  std::shared_ptr<const exec::ActiveLogs> active;
+};
+
+/// /healthz, /readyz, /v1/status, /v1/tasks/<id>/why
 void add_status_routes(Router& router, Backend& backend);
-/// /v1/tasks/<id>/why
-void add_task_routes(Router& router, Backend& backend);
 /// /v1/logs
 void add_log_routes(Router& router, const LogStore& store);
 

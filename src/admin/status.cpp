@@ -44,7 +44,7 @@ Response status_response(Backend& backend) {
   ordered_json queues = ordered_json::array();
   for (const QueueStatus& queue : status->queues) {
     ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
-    // A follower keeps no list: to say 0 would be wrong.
+    // A follower keeps no list, so 0 would be wrong.
     const bool knows = queue.role != QueueStatus::Role::kFollowing;
     told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
     told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
@@ -66,12 +66,26 @@ Response status_response(Backend& backend) {
   return response;
 }
 
+Response why_response(Backend& backend, const Call& call) {
+  const std::string queue = call.request.parameter("queue").value_or("default");
+  auto why = backend.why(queue, std::string{call.wildcard});
+  if (!why) {
+    return error_response(
+        404, "this daemon does not lead queue " + queue + "; ask its leader, see /v1/status");
+  }
+  Response response;
+  response.body = *why + "\n";
+  return response;
+}
+
 }  // namespace
 
 void add_status_routes(Router& router, Backend& backend) {
-  router.add("GET", "/healthz", [](const Request&) { return text_response(200, "ok"); });
-  router.add("GET", "/readyz", [&backend](const Request&) { return ready(backend); });
-  router.add("GET", "/v1/status", [&backend](const Request&) { return status_response(backend); });
+  router.add("GET", "/healthz", [](const Call&) { return text_response(200, "ok"); });
+  router.add("GET", "/readyz", [&backend](const Call&) { return ready(backend); });
+  router.add("GET", "/v1/status", [&backend](const Call&) { return status_response(backend); });
+  router.add("GET", "/v1/tasks/*/why",
+             [&backend](const Call& call) { return why_response(backend, call); });
 }
 
 }  // namespace lictor::admin

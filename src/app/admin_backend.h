@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "admin/backend.h"
+#include "admin/routes.h"
 #include "net/transport.h"
 #include "runtime/loop.h"
 

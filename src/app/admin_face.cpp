@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "admin/routes.h"
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "runtime/log.h"
@@ -13,46 +12,49 @@
 namespace lictor::app {
 namespace {
 
-constexpr auto kTokenFileIsReadEvery = std::chrono::seconds{1};
+constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 
 }  // namespace
 
 Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   std::unique_ptr<AdminFace> face{new AdminFace};
   const std::string host = host_name();
-  if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileIsReadEvery);
+  if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileReadInterval);
       !opened) {
     return fail(opened.error().code, "admin.token_file: " + opened.error().message);
   }
-  admin::ListenOptions options;
+  httpd::ListenOptions options;
   options.addresses = config.admin.listen;
   options.any_port_will_do = config.admin.listen_is_default;
   options.host_name = host;
   options.on_warning = [](const std::string& warning) {
     runtime::log(runtime::Level::kWarn, warning);
   };
-  auto listeners = admin::open_listeners(options);
+  auto listeners = httpd::open_listeners(options);
   if (!listeners) return tl::unexpected(std::move(listeners.error()));
   face->listeners_ = std::move(*listeners);
   face->hosts_ = {host, host.substr(0, host.find('.')), config.node};
-  for (const admin::Listener& listener : face->listeners_) {
+  for (const httpd::Listener& listener : face->listeners_) {
     face->urls_.push_back(listener.url);
     if (!listener.host.empty()) face->hosts_.push_back(listener.host);
   }
   return face;
 }
 
-admin::Guard AdminFace::make_guard() {
-  return admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}};
-}
-
 Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs) {
   if (listeners_.empty()) return {};
-  router_ = std::make_unique<admin::Router>(make_guard());
+  router_ = std::make_unique<admin::Router>(
+      admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}});
   admin::add_status_routes(*router_, backend);
-  admin::add_task_routes(*router_, backend);
   admin::add_log_routes(*router_, logs);
-  auto server = admin::Server::start(std::move(listeners_), *router_);
+  httpd::Options options;
+  options.refuse = [router = router_.get()](const auto& request) {
+    return router->refuse(request);
+  };
+  options.handle = [router = router_.get()](const auto& exchange) { router->handle(exchange); };
+  // Answers go out of date at once, and no page may guess their type.
+  options.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
+  auto server = httpd::Server::start(std::move(listeners_), std::move(options));
   if (!server) return tl::unexpected(std::move(server.error()));
   server_ = std::move(*server);
   for (const std::string& url : urls_) {

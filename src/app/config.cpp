@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <set>
 
-#include "admin/address.h"
 #include "app/config_check.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
@@ -19,6 +18,7 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "httpd/listener.h"
 #include "net/endpoint.h"
 
 namespace lictor::app {
@@ -67,7 +67,7 @@ Reader listen_addresses(AdminConfig& admin) {
     std::vector<std::string> all;
     if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto address = admin::parse_listen_address(all[i]);
+      const auto address = httpd::parse_listen_address(all[i]);
       if (!address) return place.item(i).refuse(address.error().message);
     }
     admin.listen = std::move(all);

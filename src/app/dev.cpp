@@ -19,13 +19,13 @@
 #include <utility>
 #include <vector>
 
-#include "admin/listener.h"
 #include "app/daemon.h"
 #include "app/executors.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "dev/store_server.h"
+#include "httpd/listener.h"
 #include "lictor/executor.h"
 
 namespace lictor::app {
@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kBuiltIn =
     R"({"queues": [{"name": "default", "executors": {"*": {"cpp": "print"}}}]})";
 
-// What a newcomer wants to see: that the task came here, and with what.
+// Shows a newcomer that the task arrived, and its parameters.
 std::shared_ptr<Executor> printer() {
   return make_executor([](const Context& context) {
     const Task& task = context.task();
@@ -47,7 +47,7 @@ std::shared_ptr<Executor> printer() {
   });
 }
 
-// A folder that goes with this process.
+// A folder that is removed with this process.
 class ScratchFolder {
  public:
   ScratchFolder() : path_((std::filesystem::temp_directory_path() / "lictor-dev.XXXXXX").string()) {
@@ -79,13 +79,16 @@ bool has_rivals(const dev::State& state) {
 class StoreProcess {
  public:
   /// With `gives_way` this process gets SIGTERM when a second daemon comes to the built-in queue.
-  StoreProcess(int listener, bool gives_way) {
+  StoreProcess(std::vector<httpd::Listener> listeners, bool gives_way) {
     const pid_t parent = getpid();
     if (pipe2(rivals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     pid_ = fork();
-    if (pid_ != 0) return;
-    // Ctrl-C goes to all of the group, and some stop it by TERM. The daemon needs the store to go
-    // down in order, then ends it.
+    if (pid_ != 0) {
+      for (httpd::Listener& each : listeners) each.unix_path.clear();  // the child's now
+      return;
+    }
+    // Ctrl-C goes to the whole group, and so may TERM. The daemon needs the store for an orderly
+    // stop, and kills it afterwards.
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -94,13 +97,17 @@ class StoreProcess {
     if (getppid() != parent) std::_Exit(0);
     dev::Model model{{random_seed()}};
     std::uint64_t seen = 0;
-    dev::serve_store(listener, model, [&](const dev::State& state) {
+    const auto on_change = [&](const dev::State& state) {
       if (!gives_way || state.session_index() == seen) return;
       seen = state.session_index();
       if (!has_rivals(state)) return;
       gives_way = false;
       if (write(rivals_[1], "", 1) == 1) kill(parent, SIGTERM);
-    });
+    };
+    const auto server = dev::serve_store(std::move(listeners), model, on_change);
+    if (!server) std::fprintf(stderr, "lictor dev: %s\n", server.error().message.c_str());
+    if (!server) std::_Exit(1);
+    while (true) pause();  // It ends by SIGKILL, and keeps nothing.
   }
   ~StoreProcess() {
     if (pid_ <= 0) return;
@@ -113,7 +120,7 @@ class StoreProcess {
   StoreProcess& operator=(const StoreProcess&) = delete;
 
   [[nodiscard]] bool started() const { return pid_ > 0; }
-  /// Whether a daemon has come that this process's own is to give way to.
+  /// Whether another daemon has come, to which this process's own gives way.
   [[nodiscard]] bool has_rival() const {
     char byte = 0;
     return read(rivals_[0], &byte, 1) == 1;
@@ -166,9 +173,9 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   Registry executors = registry;
   if (built_in) executors.try_emplace("print", printer());
 
-  admin::ListenOptions listen;
+  httpd::ListenOptions listen;
   listen.addresses = {command.listen};
-  auto listeners = admin::open_listeners(listen);
+  auto listeners = httpd::open_listeners(listen);
   if (!listeners) {
     Error error = std::move(listeners.error());
     error.message += "; choose another with --listen";
@@ -183,24 +190,23 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     add_registered(*config, executors);
     config->consul.options = net::Options{};
     config->consul.options.addresses = {url};
-    // What is remembered of another store would be wrong here.
+    // What another store's daemon has saved would be wrong here.
     config->state_dir = folder.path();
     return config;
   };
   auto config = configure();
   if (!config) return tl::unexpected(std::move(config.error()));
 
-  // Before there is a second process: who ends this one by then ends it in order.
+  // Before the fork, so that an early signal ends both processes in order.
   if (!command.worker) {
     const sigset_t signals = ending_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   }
-  const StoreProcess store{listeners->front().fd.get(), built_in && command.worker};
+  const StoreProcess store{std::move(*listeners), built_in && command.worker};
   if (!store.started()) {
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
-  listeners->front().fd.reset();
   console.print(greeting(url, *config, built_in, command.worker));
   if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
   if (command.worker) {

@@ -1,11 +1,11 @@
 #pragma once
 
-// The answers that a handler gives.
+// The answers of the handlers, and what all endpoints have in common: methods and headers.
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/http.h"
 #include "base/random.h"
@@ -41,14 +41,17 @@ namespace lictor::dev {
   return answer(405, "method " + request.method + " not allowed");
 }
 
-/// The rest of `path`, if it begins with `prefix`.
-[[nodiscard]] inline std::optional<std::string> after(const std::string& path,
-                                                      std::string_view prefix) {
-  if (!path.starts_with(prefix)) return std::nullopt;
-  return path.substr(prefix.size());
-}
-
 /// As the API shows a key; without its value in a transaction's answer to a write.
 void append_record(std::string& out, const KvRecord& record, bool with_value = true);
+
+/// As in an Allow header, without OPTIONS ("GET,PUT,DELETE"); empty: there is no such endpoint.
+[[nodiscard]] std::string_view allowed_methods(std::string_view path);
+
+/// Says of an endpoint that Consul has and this model lacks what to do; otherwise empty.
+[[nodiscard]] std::string missing_here(std::string_view path);
+
+/// The headers of Model's answer, those of the transfer aside.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> headers_of(
+    const http::Request& request, const http::Response& response);
 
 }  // namespace lictor::dev

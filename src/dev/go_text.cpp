@@ -4,80 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
 
 namespace lictor::dev {
 namespace {
-
-constexpr std::string_view kHex = "0123456789abcdef";
-constexpr char32_t kReplacement = 0xfffd;
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> unescape(std::string_view text, bool query) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = hex_digit(text[i + 1]);
-      const int low = hex_digit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += query && text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
-}
-
-std::string escape(std::string_view text, bool query) {
-  constexpr std::string_view kPlainInPaths = "$&+,/:;=@";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.' || c == '~' ||
-                       (!query && kPlainInPaths.find(c) != std::string_view::npos);
-    if (plain) {
-      out += c;
-    } else if (query && c == ' ') {
-      out += '+';
-    } else {
-      const unsigned byte = static_cast<unsigned char>(c);
-      out += '%';
-      for (const unsigned digit : {byte >> 4U, byte & 15U}) {
-        out += static_cast<char>(digit < 10 ? '0' + digit : 'A' + digit - 10);
-      }
-    }
-  }
-  return out;
-}
-
-// The character at the begin of `text` and how many bytes it takes; what is not UTF-8 is U+FFFD of
-// one byte, as in Go.
-std::pair<char32_t, std::size_t> first_rune(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const char32_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {kReplacement, 1};
-  char32_t rune = lead & (0xffU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return {kReplacement, 1};
-    rune = rune << 6U | (byte(i) & 0x3fU);
-  }
-  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
-  if (rune < kLeast[size] || rune > 0x10ffff || (rune >= 0xd800 && rune < 0xe000)) {
-    return {kReplacement, 1};
-  }
-  return {rune, size};
-}
 
 bool is_print(char32_t rune) {
   if (rune < 0x20 || (rune >= 0x7f && rune <= 0xa0) || rune == 0xad) return false;
@@ -88,168 +22,45 @@ bool is_print(char32_t rune) {
   return !(rune >= 0xe000 && rune <= 0xf8ff);
 }
 
-void append_hex(std::string& out, std::uint32_t value, int digits) {
-  for (int i = digits - 1; i >= 0; --i) out += kHex[value >> static_cast<unsigned>(4 * i) & 15U];
-}
-
-std::string quoted_rune(char32_t rune) {
-  constexpr std::string_view kControls = "abtnvfr";  // 0x07 ...
-  if (rune >= 7 && rune <= 13) return {'\\', kControls[rune - 7]};
-  std::string out = rune < 0x80 ? "\\x" : rune < 0x10000 ? "\\u" : "\\U";
-  append_hex(out, rune, rune < 0x80 ? 2 : rune < 0x10000 ? 4 : 8);
-  return out;
-}
-
 }  // namespace
 
-std::string Url::get(std::string_view name) const {
-  const auto it = query.find(name);
-  return it == query.end() ? std::string{} : it->second.front();
-}
-
-std::string Url::encoded_query() const {
-  std::string out;
-  for (const auto& [name, values] : query) {
-    for (const std::string& value : values) {
-      if (!out.empty()) out += '&';
-      out += escape(name, true) + '=' + escape(value, true);
-    }
-  }
-  return out;
-}
-
-std::optional<Url> parse_url(std::string_view target) {
-  const std::size_t mark = target.find('?');
-  auto path = unescape(target.substr(0, mark), false);
-  if (!path) return std::nullopt;
-  Url url{std::move(*path), {}};
-  std::string_view rest = mark == std::string_view::npos ? "" : target.substr(mark + 1);
-  while (!rest.empty()) {
-    const std::size_t end = rest.find_first_of("&;");
-    const std::string_view pair = rest.substr(0, end);
-    rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const auto name = unescape(pair.substr(0, equals), true);
-    const auto value = unescape(
-        equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1), true);
-    if (name && value) url.query[*name].push_back(*value);  // Go drops what it cannot read
-  }
-  return url;
-}
-
-std::string clean_path(std::string_view path) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    if (part == "..") {
-      if (!parts.empty()) parts.pop_back();
-    } else if (!part.empty() && part != ".") {
-      parts.push_back(part);
-    }
-    at = end + 1;
-  }
-  std::string out;
-  for (const std::string_view part : parts) (out += '/') += part;
-  if (out.empty() || path.ends_with('/')) out += '/';
-  return out;
-}
-
-std::string escape_path(std::string_view path) { return escape(path, false); }
-
 bool is_printable_path(std::string_view path) {
-  while (!path.empty()) {
-    const auto [rune, size] = first_rune(path);
-    if (!is_print(rune)) return false;
-    path.remove_prefix(size);
+  char32_t rune = 0;
+  int more = 0;
+  for (const char c : to_utf8(path)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (more == 0) {
+      more = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+      rune = more == 0 ? byte : byte & (0x3fU >> static_cast<unsigned>(more));
+    } else {
+      rune = rune << 6U | (byte & 0x3fU);
+      --more;
+    }
+    if (more == 0 && !is_print(rune)) return false;
   }
   return true;
 }
 
-std::string go_quoted(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const auto [rune, size] = first_rune(text);
-    if (rune == kReplacement && size == 1) {
-      out += "\\x";
-      append_hex(out, static_cast<unsigned char>(text.front()), 2);
-    } else if (rune == '"' || rune == '\\') {
-      (out += '\\') += text.front();
-    } else if (is_print(rune)) {
-      out += text.substr(0, size);
-    } else {
-      out += quoted_rune(rune);
-    }
-    text.remove_prefix(size);
-  }
-  return out + '"';
+std::string quote(std::string_view text) { return nlohmann::json(to_utf8(text)).dump(); }
+
+bool is_name(std::string_view name, std::string_view wanted) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(),
+                    [&](char a, char b) { return lower(a) == lower(b); });
 }
 
-void append_json(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const auto [rune, size] = first_rune(text);
-    if (rune == '"' || rune == '\\') {
-      (out += '\\') += text.front();
-    } else if (rune == '\n' || rune == '\r' || rune == '\t') {
-      out += rune == '\n' ? "\\n" : rune == '\r' ? "\\r" : "\\t";
-    } else if (rune == kReplacement && size == 1) {
-      out += "\\ufffd";
-    } else if (rune < 0x20 || rune == '<' || rune == '>' || rune == '&' || rune == 0x2028 ||
-               rune == 0x2029) {
-      out += "\\u";
-      append_hex(out, rune, 4);
-    } else {
-      out += text.substr(0, size);
-    }
-    text.remove_prefix(size);
+Result<void> read_text(const nlohmann::json& value, std::string_view field, std::string& out) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) {
+    return fail(ErrorCode::kInvalid, std::string{field} + ": expected a string");
   }
-  out += '"';
-}
-
-std::string go_indented(std::string_view text) {
-  std::string out;
-  std::size_t depth = 0;
-  const auto new_line = [&] { out += '\n' + std::string(4 * depth, ' '); };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') {
-      std::size_t end = i + 1;
-      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
-      out += text.substr(i, end + 1 - i);
-      i = end;
-      continue;
-    }
-    const bool opens = c == '{' || c == '[';
-    if (c == '}' || c == ']') {
-      --depth;
-      new_line();
-    }
-    out += c;
-    if (opens && i + 1 < text.size() && text[i + 1] == c + 2) {  // empty: "{}", "[]"
-      out += text[++i];
-    } else if (opens || c == ',') {
-      if (opens) ++depth;
-      new_line();
-    } else if (c == ':') {
-      out += ' ';
-    }
-  }
-  return out + '\n';
-}
-
-std::string go_json_fault(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return "EOF";
-  constexpr std::string_view kBegins = "{[\"-0123456789tfn";
-  if (kBegins.find(text[first]) != std::string_view::npos) return "unexpected EOF";
-  return "invalid character '" + std::string{text[first]} + "' looking for beginning of value";
+  out = value.get<std::string>();
+  return {};
 }
 
 Result<Duration> parse_go_duration(std::string_view text) {
   const auto invalid = [&](std::string what) {
-    return fail(ErrorCode::kInvalid, "time: " + what + " " + go_quoted(text));
+    return fail(ErrorCode::kInvalid, "time: " + what + " " + quote(text));
   };
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');
@@ -278,7 +89,7 @@ Result<Duration> parse_go_duration(std::string_view text) {
     for (const auto& [name, nanoseconds] : kUnits) {
       if (unit == name) scale = nanoseconds;
     }
-    if (scale == 0) return invalid("unknown unit " + go_quoted(unit) + " in duration");
+    if (scale == 0) return invalid("unknown unit " + quote(unit) + " in duration");
     total += value * scale;
     rest.remove_prefix(unit.size());
   }
@@ -293,7 +104,7 @@ Result<std::uint64_t> parse_go_uint(std::string_view text) {
   const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
   if (!text.empty() && digits && error == std::errc{}) return value;
   const bool range = !text.empty() && digits && error == std::errc::result_out_of_range;
-  return fail(ErrorCode::kInvalid, "strconv.ParseUint: parsing " + go_quoted(text) +
+  return fail(ErrorCode::kInvalid, "strconv.ParseUint: parsing " + quote(text) +
                                        (range ? ": value out of range" : ": invalid syntax"));
 }
 

@@ -1,53 +1,30 @@
 #pragma once
 
-// How Go, in which Consul is written, reads and writes text: its answers are compared byte by byte.
+// How Go, in which Consul is written, reads and writes text, as far as lictor's users can tell.
 
-#include <map>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "lictor/result.h"
 #include "lictor/time.h"
 
 namespace lictor::dev {
 
-/// A request's target, taken apart as net/url does it.
-struct Url {
-  std::string path;  ///< decoded
-  std::map<std::string, std::vector<std::string>, std::less<>> query;
-
-  [[nodiscard]] bool has(std::string_view name) const { return query.find(name) != query.end(); }
-  /// The first value; empty when there is none.
-  [[nodiscard]] std::string get(std::string_view name) const;
-  /// The query as url.Values.Encode() writes it: sorted by name.
-  [[nodiscard]] std::string encoded_query() const;
-};
-
-/// Nothing when a percent sign is not followed by two hexadecimal digits.
-[[nodiscard]] std::optional<Url> parse_url(std::string_view target);
-
-/// path.Clean, with a slash at the end kept: where http.ServeMux sends such a path.
-[[nodiscard]] std::string clean_path(std::string_view path);
-
-/// A path as url.URL.String() writes it.
-[[nodiscard]] std::string escape_path(std::string_view path);
-
 /// Whether every character is printable to unicode.IsPrint, its rarer categories aside.
 [[nodiscard]] bool is_printable_path(std::string_view path);
 
-/// strconv.Quote.
-[[nodiscard]] std::string go_quoted(std::string_view text);
+/// `text` in double quotes, as JSON, with U+FFFD for each byte that is not UTF-8.
+[[nodiscard]] std::string quote(std::string_view text);
 
-/// Appends `text` as encoding/json writes a string: with <, > and & escaped.
-void append_json(std::string& out, std::string_view text);
+/// Whether encoding/json takes `name` for the field `wanted`: letters' case does not matter.
+[[nodiscard]] bool is_name(std::string_view name, std::string_view wanted);
 
-/// json.Indent with four spaces, and a line's end. `text` must be JSON.
-[[nodiscard]] std::string go_indented(std::string_view text);
-
-/// What encoding/json says of text that is no JSON, as far as its first character tells.
-[[nodiscard]] std::string go_json_fault(std::string_view text);
+/// Null changes nothing. Errors: kInvalid, no string.
+[[nodiscard]] Result<void> read_text(const nlohmann::json& value, std::string_view field,
+                                     std::string& out);
 
 /// time.ParseDuration. The error is Go's text.
 [[nodiscard]] Result<Duration> parse_go_duration(std::string_view text);

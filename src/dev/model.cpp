@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/assert.h"
 #include "dev/answer.h"
 #include "dev/go_text.h"
-#include "dev/headers.h"
 
 namespace lictor::dev {
 namespace {
@@ -17,18 +18,15 @@ constexpr Duration kDefaultWait = 300s;
 constexpr Duration kMaxWait = 600s;
 constexpr Duration kTombstoneLife = 15min;
 
-std::optional<http::Response> consistency_fault(const Url& url) {
-  if (!url.has("stale") || !url.has("consistent")) return std::nullopt;
-  return answer(400, "Cannot specify ?stale with ?consistent, conflicting semantics.");
-}
-
-std::optional<http::Response> query_fault(const Url& url) {
+std::optional<http::Response> query_fault(const httpd::Url& url) {
   if (url.has("ns")) {
     return answer(400,
                   "Bad request: Invalid query parameter: \"ns\" - Namespaces are a Consul "
                   "Enterprise feature");
   }
-  if (auto fault = consistency_fault(url)) return fault;
+  if (url.has("stale") && url.has("consistent")) {
+    return answer(400, "Cannot specify ?stale with ?consistent, conflicting semantics.");
+  }
   if (const std::string wait = url.get("wait"); !wait.empty() && !parse_go_duration(wait)) {
     return answer(400, "Invalid wait time");
   }
@@ -45,18 +43,12 @@ http::Response no_endpoint(const std::string& path) {
   return missing.empty() ? answer(404) : answer(501, std::move(missing));
 }
 
-std::string html_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const std::string_view entity = c == '&'    ? "&amp;"
-                                    : c == '<'  ? "&lt;"
-                                    : c == '>'  ? "&gt;"
-                                    : c == '"'  ? "&#34;"
-                                    : c == '\'' ? "&#39;"
-                                                : "";
-    entity.empty() ? out += c : out += entity;
+// Consul redirects such a path to the clean one.
+bool is_clean(std::string_view path) {
+  for (const char* part : {"//", "/./", "/../"}) {
+    if (path.find(part) != std::string_view::npos) return false;
   }
-  return out;
+  return !path.ends_with("/.") && !path.ends_with("/..");
 }
 
 bool is_json(const http::Request& request, const http::Response& response) {
@@ -75,20 +67,17 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   advance(now);
   const bool woken = watch == nullptr || !watch->waits || wakes(*watch);
   if (!woken && !wait_over) return std::nullopt;
-  const auto url = parse_url(request.target);
-  // net/http refuses the one, Consul the other.
+  const auto url = httpd::parse_url(request.target);
   if (!url || !is_printable_path(url->path)) return answer(400);
-  if (const auto target = moved_to(request, *url)) {
-    return answer(301, request.method == "GET"
-                           ? "<a href=\"" + html_escaped(*target) + "\">Moved Permanently</a>.\n\n"
-                           : std::string{});
+  if (!is_clean(url->path)) {
+    return answer(400, "path: lictor dev takes no \"//\", \"/./\" or \"/../\"; encode a / as %2F");
   }
   Answer answered = route(Call{request, *url, wait_over, now, watch});
-  // Whom nothing has woken tells what was when it began to wait.
+  // A wait that timed out answers with the index from its begin.
   if (answered && !woken && answered->consul_index != 0) answered->consul_index = watch->answer;
   schedule_reaping(now);
   if (answered && url->has("pretty") && answered->status == 200 && is_json(request, *answered)) {
-    answered->body = go_indented(answered->body);
+    answered->body = nlohmann::ordered_json::parse(answered->body).dump(4) + "\n";
   }
   return answered;
 }
@@ -103,14 +92,14 @@ Model::Answer Model::route(const Call& call) {
   if ((',' + std::string{allowed} + ',').find(',' + method + ',') == std::string::npos) {
     return method_not_allowed(call.request);
   }
-  // Of a key's writes Consul reads these as well.
+  // Consul checks these parameters of writes to keys, too.
   if (method == "GET" || under("/v1/kv/") || call.url.has("ns")) {
     if (auto fault = query_fault(call.url)) return fault;
   }
   if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
     return answer(500, "No path to datacenter");
   }
-  if (Agent::has_path(path)) return agent_.handle(call.request, call.url, call.now);
+  if (Agent::has_path(path)) return agent_.handle(call.request, path, call.now);
   if (under("/v1/kv/")) return kv(call, path.substr(7));
   if (under("/v1/session/")) return session(call, path.substr(12));
   return txn(call);
@@ -138,7 +127,7 @@ bool Model::wakes(const Watch& watch) const {
 
 std::optional<Duration> blocking_wait(const http::Request& request) {
   if (request.method != "GET") return std::nullopt;
-  const auto url = parse_url(request.target);
+  const auto url = httpd::parse_url(request.target);
   if (!url) return std::nullopt;
   const auto index = parse_go_uint(url->get("index"));
   if (!index || *index == 0) return std::nullopt;
@@ -148,7 +137,7 @@ std::optional<Duration> blocking_wait(const http::Request& request) {
 
 void Model::advance(Instant now) {
   while (!expiries_.empty()) {
-    // In the order of time, ties in that of the ids, so that the same calls do the same.
+    // By time, then by id, so that the same calls give the same results.
     const auto first = std::min_element(expiries_.begin(), expiries_.end(),
                                         [](auto& a, auto& b) { return a.second < b.second; });
     if (first->second > now) break;
@@ -211,7 +200,7 @@ bool Model::in_lock_delay(Instant now, const std::string& key) const {
 std::string Model::session_fault(const std::string& id) const {
   if (id.empty()) return "missing session";
   if (id.size() != 36) return "failed session lookup: index error: UUID must be 36 characters";
-  if (state_.sessions().count(id) == 0) return "invalid session " + go_quoted(id);
+  if (state_.sessions().count(id) == 0) return "invalid session " + quote(id);
   return {};
 }
 

@@ -11,9 +11,10 @@
 // Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
 // promises; a blocking query on a session that is gone wakes with every session that comes or goes;
 // one below a prefix that a transaction has written and then deleted as a tree wakes, where Consul
-// forgets it; text after the JSON of a body is an error; a session does not end with its checks;
-// of the agent and the catalog there is what lictor asks (dev/agent.h); there are no ACLs and no
-// other datacenter.
+// forgets it; text after the JSON of a body is an error; the reason of a 400 is in other words; a
+// path that is not clean is refused, where Consul redirects; a session does not end with its
+// checks; of the agent and the catalog there is what lictor asks (dev/agent.h); there are no ACLs
+// and no other datacenter.
 
 #include <cstdint>
 #include <map>
@@ -28,74 +29,72 @@
 #include "base/random.h"
 #include "dev/agent.h"
 #include "dev/state.h"
+#include "httpd/url.h"
 #include "lictor/result.h"
 
 namespace lictor::dev {
 
-struct Url;
-
-/// Of a blocking query that waits: what to wait for. To be handed back with the same request.
+/// What a waiting blocking query waits for. Passed again with the same request.
 struct Watch {
   bool waits = false;
-  std::uint64_t since = 0;   ///< the log's index when it began to wait
-  std::uint64_t answer = 0;  ///< the index that it answers with when its wait is over
-  std::optional<Surroundings> surroundings;  ///< of a key that is not there
-  std::string session;                       ///< that is there
+  std::uint64_t since = 0;   ///< Model::index() when the wait began
+  std::uint64_t answer = 0;  ///< X-Consul-Index of the answer when the wait times out
+  std::optional<Surroundings> surroundings;  ///< of a missing key
+  std::string session;                       ///< a live one
 };
 
 struct ModelOptions {
-  std::uint64_t seed = 1;  ///< of session ids and of where between one and two TTLs a session ends
+  std::uint64_t seed = 1;  ///< of session ids, and of when between one and two TTLs a session ends
   std::string node = "dev";
 };
 
-/// Pure: neither thread nor clock nor socket; the same calls give the same answers. Not
-/// thread-safe. `now` must not fall from call to call.
+/// Pure: no thread, clock or socket; the same calls give the same answers. Not thread safe. `now`
+/// must not fall from call to call.
 class Model {
  public:
   explicit Model(ModelOptions options = {});
 
   /// Answers `request` as a Consul server would at `now`. A blocking query (?index=) that has
-  /// nothing to say yet gets nullopt: ask again when index() has changed, or with `wait_over` when
-  /// blocking_wait() is over. With a `watch` of its own, which it keeps from call to call, it wakes
-  /// on what wakes it at Consul; without one also on other writes of the same table.
+  /// no answer yet gets nullopt: ask again when index() has changed, or with `wait_over` after
+  /// blocking_wait(). With a `watch`, kept from call to call, it wakes as at Consul; without one,
+  /// also on other writes to the same table.
   [[nodiscard]] std::optional<http::Response> handle(Instant now, const http::Request& request,
                                                      bool wait_over = false,
                                                      Watch* watch = nullptr);
 
   /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
   void advance(Instant now);
-  /// When advance() has something to do; Instant::max(): never, as things are.
+  /// When advance() has something to do; Instant::max(): never.
   [[nodiscard]] Instant next_deadline() const;
 
-  /// Of the raft log: grows with every write, also with one that changes nothing.
+  /// The raft index: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
-  /// What there is, for who checks it.
   [[nodiscard]] const State& state() const { return state_; }
 
-  // What Consul suffers, for simulations.
-  /// A new leader: the TTL timers start anew, in full (6.2).
+  // Faults, for simulations.
+  /// A new leader: the TTL timers start again, in full (6.2).
   void fail_over(Instant now);
-  /// All servers are restored from a snapshot: the lock-delays are in none, nor in the log.
+  /// All servers are restored from a snapshot, which holds no lock-delays.
   void forget_lock_delays() { lock_delays_.clear(); }
-  /// The tombstones are reaped before their time: indexes go back (4.3).
+  /// Tombstones are reaped early: indexes go back (4.3).
   void reap() { state_.reap(state_.index()); }
-  /// As a check that fails, or an operator, would end it. No such session: nothing happens.
+  /// Ends a session, as a failed check or an operator does. No such session: does nothing.
   void invalidate_session(Instant now, const std::string& id);
 
  private:
   using Answer = std::optional<http::Response>;
   struct Call {
     const http::Request& request;
-    const Url& url;
+    const httpd::Url& url;
     bool wait_over;
     Instant now;
     Watch* watch;
   };
 
   [[nodiscard]] Answer route(const Call& call);
-  /// Whether a blocking query whose result has this index has to wait.
+  /// Whether a blocking query must wait whose result has this index.
   [[nodiscard]] static bool blocks(const Call& call, std::uint64_t index);
-  /// What a blocking query answers that has to wait, and notes what for.
+  /// Makes a blocking query wait, and notes what for.
   [[nodiscard]] Answer wait(const Call& call, std::uint64_t index,
                             std::optional<Surroundings> surroundings = {},
                             const std::string& session = {}) const;
@@ -113,10 +112,10 @@ class Model {
   struct TxnOp;
   [[nodiscard]] http::Response txn(const Call& call);
   [[nodiscard]] static Result<TxnOp> parse_txn_op(const nlohmann::json& item);
-  /// What is wrong before the log is reached; empty: nothing.
+  /// The fault that Consul finds before the transaction gets its index; empty: none.
   [[nodiscard]] std::string precheck(const Call& call, const TxnOp& op) const;
-  /// Appends to `results`; answers what is wrong, or nothing.
-  [[nodiscard]] std::string carry_out(const TxnOp& op, std::string& results);
+  /// Appends to `results`; returns the fault, or nothing.
+  [[nodiscard]] std::string apply(const TxnOp& op, std::string& results);
   [[nodiscard]] std::string check(const TxnOp& op, std::string& results) const;
 
   [[nodiscard]] Answer session(const Call& call, const std::string& path);
@@ -127,7 +126,7 @@ class Model {
   [[nodiscard]] Answer session_list(const Call& call, const std::string& node) const;
   [[nodiscard]] Answer session_info(const Call& call, const std::string& id) const;
 
-  /// Empty: it is a live session's. Otherwise Consul's words.
+  /// Empty: the session is live. Otherwise Consul's error.
   [[nodiscard]] std::string session_fault(const std::string& id) const;
   void start_timer(Instant now, const SessionRecord& session);
   void end_session(Instant now, const std::string& id);
@@ -138,14 +137,14 @@ class Model {
   Random random_;
   State state_;
   Agent agent_;
-  std::map<std::string, Instant> expiries_;     // of sessions that have a TTL
+  std::map<std::string, Instant> expiries_;     // of sessions with a TTL
   std::map<std::string, Instant> lock_delays_;  // of keys
-  std::map<Instant, std::uint64_t> reapings_;   // of the tombstones up to an index
+  std::map<Instant, std::uint64_t> reapings_;   // up to which index tombstones go then
   std::uint64_t last_tombstone_ = 0;
 };
 
-/// How long `request` may block, without the sixteenth that Consul adds at random; nothing when it
-/// is not a blocking query.
+/// How long `request` may block, without the sixteenth that Consul adds at random. Nothing: it is
+/// not a blocking query.
 [[nodiscard]] std::optional<Duration> blocking_wait(const http::Request& request);
 
 }  // namespace lictor::dev

@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "dev/answer.h"
+#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -14,13 +15,13 @@ constexpr std::size_t kMaxValueBytes = 524'288;
 
 http::Response truth(bool value) { return answer(200, value ? "true" : "false"); }
 
-// At most one of `names` may be there.
-std::optional<http::Response> conflict(const Url& url,
+// The refusal of more than one of `names`.
+std::optional<http::Response> conflict(const httpd::Url& url,
                                        std::initializer_list<std::string_view> names) {
   int found = 0;
   for (const std::string_view name : names) found += url.has(name) ? 1 : 0;
   if (found < 2) return std::nullopt;
-  return answer(400, "Conflicting flags: " + url.encoded_query());
+  return answer(400, "Conflicting flags");
 }
 
 http::Response missing_key() { return answer(400, "Missing key name"); }
@@ -29,7 +30,7 @@ http::Response missing_key() { return answer(400, "Missing key name"); }
 
 void append_record(std::string& out, const KvRecord& record, bool with_value) {
   out += R"({"LockIndex":)" + std::to_string(record.lock_index) + R"(,"Key":)";
-  append_json(out, record.key);
+  out += quote(record.key);
   out += R"(,"Flags":)" + std::to_string(record.flags) + R"(,"Value":)";
   if (with_value && !record.value.empty()) {
     out += '"' + base64_encode(record.value) + '"';
@@ -102,13 +103,13 @@ Model::Answer Model::kv_keys(const Call& call, const std::string& prefix) const 
       previous = name;
     }
     if (body.size() > 1) body += ',';
-    append_json(body, name);
+    body += quote(name);
   }
   return read_answer(200, index, body + ']');
 }
 
 http::Response Model::kv_put(const Call& call, const std::string& key) {
-  const Url& url = call.url;
+  const httpd::Url& url = call.url;
   if (key.empty()) return missing_key();
   if (const auto fault = conflict(url, {"cas", "acquire", "release"})) return *fault;
   KvRecord record;
@@ -130,7 +131,7 @@ http::Response Model::kv_put(const Call& call, const std::string& key) {
   const bool acquires = url.has("acquire");
   if (acquires || url.has("release")) {
     record.session = url.get(acquires ? "acquire" : "release");
-    // Looked at before the log is reached (2.2).
+    // Checked before the write gets its index (2.2).
     if (acquires && in_lock_delay(call.now, key)) return truth(false);
     state_.next_index();
     if (acquires) {
@@ -149,7 +150,7 @@ http::Response Model::kv_put(const Call& call, const std::string& key) {
 }
 
 http::Response Model::kv_delete(const Call& call, const std::string& key) {
-  const Url& url = call.url;
+  const httpd::Url& url = call.url;
   if (const auto fault = conflict(url, {"recurse", "cas"})) return *fault;
   if (url.has("recurse")) {
     state_.next_index();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dev/answer.h"
+#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -17,18 +18,11 @@ using namespace std::chrono_literals;
 constexpr Duration kMinTtl = 10s;
 constexpr Duration kMaxTtl = 24h;
 
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return text;
-}
-
 http::Response decode_fault(const std::string& what) {
   return answer(400, "Request decode failed: " + what);
 }
 
-// Numbers below 1000 are seconds to Consul, all others nanoseconds; so is text, once it is read.
+// Consul takes numbers below 1000 as seconds, others as nanoseconds, also after parsing text.
 Duration fixed_lock_delay(Duration delay) {
   return delay < Duration{1000} ? Duration{delay.count() * 1'000'000'000} : delay;
 }
@@ -44,25 +38,15 @@ Result<void> read_lock_delay(const json& value, Duration& delay) {
   return {};
 }
 
-Result<void> read_text(const json& value, const char* field, std::string& out) {
-  if (value.is_null()) return {};
-  if (!value.is_string()) {
-    return fail(ErrorCode::kInvalid, std::string{"json: cannot unmarshal "} + value.type_name() +
-                                         " into Go struct field ." + field + " of type string");
-  }
-  out = value.get<std::string>();
-  return {};
-}
-
 Result<void> read_field(const std::string& name, const json& value, SessionRecord& session,
                         std::optional<std::vector<std::string>>& checks) {
-  if (name == "lockdelay") return read_lock_delay(value, session.lock_delay);
-  if (name == "name") return read_text(value, "Name", session.name);
-  if (name == "node") return read_text(value, "Node", session.node);
-  if (name == "behavior") return read_text(value, "Behavior", session.behavior);
-  if (name == "ttl") return read_text(value, "TTL", session.ttl_text);
-  if ((name == "checks" || name == "nodechecks") && value.is_array()) {
-    if (name == "checks" && checks) return {};
+  if (is_name(name, "LockDelay")) return read_lock_delay(value, session.lock_delay);
+  if (is_name(name, "Name")) return read_text(value, "Name", session.name);
+  if (is_name(name, "Node")) return read_text(value, "Node", session.node);
+  if (is_name(name, "Behavior")) return read_text(value, "Behavior", session.behavior);
+  if (is_name(name, "TTL")) return read_text(value, "TTL", session.ttl_text);
+  if ((is_name(name, "Checks") || is_name(name, "NodeChecks")) && value.is_array()) {
+    if (is_name(name, "Checks") && checks) return {};
     checks.emplace();
     for (const json& check : value) {
       std::string id;
@@ -88,7 +72,7 @@ std::string ttl_fault(SessionRecord& session) {
 void append_session(std::string& out, const SessionRecord& session) {
   const auto field = [&](const char* name, std::string_view text) {
     (((out += '"') += name) += "\":");
-    append_json(out, text);
+    out += quote(text);
     out += ',';
   };
   out += '{';
@@ -101,7 +85,7 @@ void append_session(std::string& out, const SessionRecord& session) {
   out += "\"NodeChecks\":[";
   for (const std::string& check : session.node_checks) {
     if (!out.ends_with('[')) out += ',';
-    append_json(out, check);
+    out += quote(check);
   }
   const std::string index = std::to_string(session.create_index);
   out += R"(],"ServiceChecks":null,"CreateIndex":)" + index + R"(,"ModifyIndex":)" + index + '}';
@@ -130,14 +114,9 @@ http::Response Model::session_create(const Call& call) {
   std::optional<std::vector<std::string>> checks;
   if (!call.request.body.empty()) {
     const json body = json::parse(call.request.body, nullptr, false);
-    if (body.is_discarded()) return decode_fault(go_json_fault(call.request.body));
-    if (!body.is_object() && !body.is_null()) {
-      return decode_fault(std::string{"json: cannot unmarshal "} + body.type_name() +
-                          " into Go value of type struct { LockDelay interface {}; "
-                          "*structs.Alias }");
-    }
+    if (!body.is_object() && !body.is_null()) return decode_fault("expected a JSON object");
     for (const auto& [name, value] : body.items()) {
-      const auto read = read_field(lower(name), value, session, checks);
+      const auto read = read_field(name, value, session, checks);
       if (!read) return decode_fault(read.error().message);
     }
   }
@@ -196,7 +175,7 @@ Model::Answer Model::session_list(const Call& call, const std::string& node) con
 Model::Answer Model::session_info(const Call& call, const std::string& id) const {
   if (id.empty()) return missing_session();
   if (id.size() != 36) {
-    // Alone among the errors it bears the headers of a read.
+    // The only error that has the headers of a read.
     http::Response fault = read_answer(500, 1, session_fault(id));
     fault.known_leader = false;
     return fault;

@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "dev/answer.h"
+#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -22,42 +23,13 @@ http::Response parse_fault(const std::string& what) {
   return answer(400, "Failed to parse body: " + what);
 }
 
-// Go's decoder takes names in any case.
-bool is_name(std::string_view name, std::string_view wanted) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(),
-                    [&](char a, char b) { return lower(a) == lower(b); });
+tl::unexpected<Error> wrong(std::string_view what, std::string_view expected) {
+  return fail(ErrorCode::kInvalid, std::string{what} + ": expected " + std::string{expected});
 }
 
-std::string type_name(const json& value) {
-  if (value.is_boolean()) return "bool";
-  if (value.is_number_float()) return "number " + value.dump();
-  if (value.is_number()) return "number " + value.dump();
-  return value.type_name();
-}
-
-tl::unexpected<Error> wrong_type(const json& value, const char* field, const char* type) {
-  return fail(ErrorCode::kInvalid,
-              "json: cannot unmarshal " +
-                  (value.is_number() && std::string_view{type} == "string" ? std::string{"number"}
-                                                                           : type_name(value)) +
-                  " into Go struct field KVTxnOp.KV." + field + " of type " + type);
-}
-
-tl::unexpected<Error> unknown_field(const std::string& name) {
-  return fail(ErrorCode::kInvalid, "json: unknown field " + go_quoted(name));
-}
-
-Result<void> read_text(const json& value, const char* field, std::string& out) {
+Result<void> read_number(const json& value, std::string_view field, std::uint64_t& out) {
   if (value.is_null()) return {};
-  if (!value.is_string()) return wrong_type(value, field, "string");
-  out = value.get<std::string>();
-  return {};
-}
-
-Result<void> read_number(const json& value, const char* field, std::uint64_t& out) {
-  if (value.is_null()) return {};
-  if (!value.is_number_unsigned()) return wrong_type(value, field, "uint64");
+  if (!value.is_number_unsigned()) return wrong(field, "an unsigned integer");
   out = value.get<std::uint64_t>();
   return {};
 }
@@ -66,21 +38,15 @@ Result<void> read_value(const json& value, std::string& out) {
   std::string text;
   if (auto read = read_text(value, "Value", text); !read) return read;
   auto bytes = base64_decode(text);
-  if (bytes) {
-    out = std::move(*bytes);
-    return {};
-  }
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::size_t at = std::min(text.find_first_not_of(kAlphabet), text.size());
-  if (at == text.size()) at -= at % 4;  // it ends too early
-  return fail(ErrorCode::kInvalid, "illegal base64 data at input byte " + std::to_string(at));
+  if (!bytes) return wrong("Value", "base64");
+  out = std::move(*bytes);
+  return {};
 }
 
 }  // namespace
 
 struct Model::TxnOp {
-  bool is_kv = false;  ///< otherwise an object without an operation, which Consul passes over
+  bool is_kv = false;  ///< false: an object without an operation, which Consul skips
   std::string verb;
   KvRecord record;
 
@@ -94,17 +60,11 @@ struct Model::TxnOp {
 Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
   TxnOp op;
   if (item.is_null()) return op;
-  if (!item.is_object()) {
-    return fail(ErrorCode::kInvalid,
-                "json: cannot unmarshal " + type_name(item) + " into Go value of type api.TxnOp");
-  }
+  if (!item.is_object()) return wrong("operation", "an object");
   for (const auto& [kind, fields] : item.items()) {
-    if (!is_name(kind, "KV")) return unknown_field(kind);
+    if (!is_name(kind, "KV")) return wrong(kind, "only KV operations");
     if (fields.is_null()) continue;
-    if (!fields.is_object()) {
-      return fail(ErrorCode::kInvalid, "json: cannot unmarshal " + type_name(fields) +
-                                           " into Go struct field TxnOp.KV of type api.KVTxnOp");
-    }
+    if (!fields.is_object()) return wrong("KV", "an object");
     op.is_kv = true;
     for (const auto& [name, value] : fields.items()) {
       Result<void> read;
@@ -121,7 +81,7 @@ Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
       } else if (is_name(name, "Value")) {
         read = read_value(value, op.record.value);
       } else if (!is_name(name, "Namespace")) {
-        return unknown_field(name);
+        return wrong(name, "no such field");
       }
       if (!read) return tl::unexpected(std::move(read.error()));
     }
@@ -133,7 +93,7 @@ std::string Model::precheck(const Call& call, const TxnOp& op) const {
   const std::string& key = op.record.key;
   if (key.empty() && op.verb != "delete-tree") return "Must provide key";
   if (op.verb == "lock" && in_lock_delay(call.now, key)) {
-    return "failed to lock key " + go_quoted(key) + " due to lock delay";
+    return "failed to lock key " + quote(key) + " due to lock delay";
   }
   return {};
 }
@@ -153,28 +113,28 @@ std::string Model::check(const TxnOp& op, std::string& results) const {
     return {};
   }
   if (op.verb == "check-not-exists") {
-    return found == nullptr ? std::string{} : "key " + go_quoted(key) + " exists";
+    return found == nullptr ? std::string{} : "key " + quote(key) + " exists";
   }
   if (found == nullptr) {
-    const std::string what = "key " + go_quoted(key) + " doesn't exist";
+    const std::string what = "key " + quote(key) + " doesn't exist";
     if (op.verb == "check-session") return "failed to check session, " + what;
     return op.verb == "check-index" ? "failed to check index, " + what : what;
   }
   if (op.verb == "check-session" && found->session != op.record.session) {
-    return "failed session check for key " + go_quoted(key) + ", current session " +
-           go_quoted(found->session) + " != " + go_quoted(op.record.session);
+    return "failed session check for key " + quote(key) + ", current session " +
+           quote(found->session) + " != " + quote(op.record.session);
   }
   if (op.verb == "check-index" && found->modify_index != op.record.modify_index) {
-    return "failed index check for key " + go_quoted(key) + ", current modify index " +
+    return "failed index check for key " + quote(key) + ", current modify index " +
            std::to_string(found->modify_index) + " != " + std::to_string(op.record.modify_index);
   }
   keep(*found);
   return {};
 }
 
-std::string Model::carry_out(const TxnOp& op, std::string& results) {
+std::string Model::apply(const TxnOp& op, std::string& results) {
   KvRecord record = op.record;
-  const std::string key = go_quoted(record.key);
+  const std::string key = quote(record.key);
   if (op.verb == "get" || op.verb == "get-tree" || op.verb.starts_with("check-")) {
     return check(op, results);
   }
@@ -203,7 +163,7 @@ std::string Model::carry_out(const TxnOp& op, std::string& results) {
       return "failed to unlock key " + key + ", lock isn't held, or is held by another session";
     }
   } else {
-    return "unknown KV verb " + go_quoted(op.verb);
+    return "unknown KV verb " + quote(op.verb);
   }
   if (!results.empty()) results += ',';
   results += "{\"KV\":";
@@ -219,13 +179,8 @@ http::Response Model::txn(const Call& call) {
                            " bytes) too large, max size: 524288 bytes. See "
                            "https://www.consul.io/docs/agent/options.html#txn_max_req_len.");
   }
-  if (body.empty()) return parse_fault("EOF");
   const json items = json::parse(body, nullptr, false);
-  if (items.is_discarded()) return parse_fault(go_json_fault(body));
-  if (!items.is_array() && !items.is_null()) {
-    return parse_fault("json: cannot unmarshal " + type_name(items) +
-                       " into Go value of type api.TxnOps");
-  }
+  if (!items.is_array() && !items.is_null()) return parse_fault("expected a JSON array");
   std::vector<TxnOp> ops;
   bool writes = false;
   for (const json& item : items) {
@@ -245,14 +200,14 @@ http::Response Model::txn(const Call& call) {
   const auto note = [&](std::size_t i, const std::string& what) {
     if (what.empty()) return;
     errors += (errors.empty() ? "" : ",") + (R"({"OpIndex":)" + std::to_string(i)) + R"(,"What":)";
-    append_json(errors, what);
+    errors += quote(what);
     errors += '}';
   };
   for (std::size_t i = 0; i < ops.size(); ++i) note(i, precheck(call, ops[i]));
   if (errors.empty()) {
     if (writes) state_.next_index();
     state_.begin();
-    for (std::size_t i = 0; i < ops.size(); ++i) note(i, carry_out(ops[i], results));
+    for (std::size_t i = 0; i < ops.size(); ++i) note(i, apply(ops[i], results));
     errors.empty() ? state_.commit() : state_.roll_back();
   }
   std::string out = R"({"Results":)" + (errors.empty() ? '[' + results + ']' : "null") +

@@ -6,7 +6,7 @@
 namespace lictor::dev {
 namespace {
 
-// As the radix tree has it, where a NUL ends each key, so that none is the begin of another.
+// A key of the radix tree: ended by a NUL, so that none is a prefix of another.
 std::string in_tree(std::string_view key) { return std::string{key} + '\0'; }
 
 std::size_t common_bytes(std::string_view a, std::string_view b) {
@@ -41,7 +41,7 @@ std::uint64_t State::prefix_index(std::string_view prefix) const {
   return index == 0 ? table_index() : index;
 }
 
-// The keys below it part there.
+// Whether the keys under `path` branch there.
 bool State::has_node(std::string_view path) const {
   const auto [first, last] = under(path);
   return path.empty() ||
@@ -65,7 +65,7 @@ Surroundings State::surroundings(std::string_view search) const {
 bool State::stirred(const Surroundings& where, std::uint64_t index) const {
   if (kv_index_ <= index) return false;
   if (where.edge.empty() || cleared_index_ > index) return true;
-  // A node that goes takes its one neighbour with it.
+  // A node that goes is merged with its neighbour.
   if (!has_node(std::string_view{where.edge}.substr(0, where.node_bytes))) return true;
   const std::string_view edge = where.edge;
   const std::string_view key = edge.ends_with('\0') ? edge.substr(0, edge.size() - 1) : edge;
@@ -83,7 +83,7 @@ void State::store(KvRecord& record, bool with_session) {
   const KvRecord* old = find(record.key);
   record.create_index = old == nullptr ? index_ : old->create_index;
   if (!with_session) record.session = old == nullptr ? "" : old->session;
-  // What changes nothing wakes nobody (CONSUL-FACTS.md 2.4).
+  // A write that changes nothing wakes no query (CONSUL-FACTS.md 2.4).
   if (old != nullptr && old->lock_index == record.lock_index && old->flags == record.flags &&
       old->value == record.value && old->session == record.session) {
     record.modify_index = old->modify_index;
@@ -133,7 +133,7 @@ void State::erase(std::string_view key) {
 
 bool State::compare_and_erase(std::string_view key, std::uint64_t modify_index) {
   const KvRecord* old = find(key);
-  if (old == nullptr) return true;  // so says Consul (CONSUL-FACTS.md 3.3)
+  if (old == nullptr) return true;  // as Consul answers (CONSUL-FACTS.md 3.3)
   if (old->modify_index != modify_index) return false;
   erase(key);
   return true;

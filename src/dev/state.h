@@ -1,7 +1,7 @@
 #pragma once
 
-// What Consul's servers replicate: keys, tombstones, sessions. One call of next_index() is one
-// entry of the raft log; what is written after it bears its index.
+// The state that Consul's servers replicate: keys, tombstones, sessions. next_index() begins an
+// entry of the raft log; the writes after it carry its index.
 
 #include <cstdint>
 #include <map>
@@ -37,11 +37,11 @@ struct SessionRecord {
   std::uint64_t create_index = 0;
 };
 
-/// Where in Consul's radix tree a search ended that found nothing: a write there wakes who waits
-/// for what is missing, as its neighbours' writes do.
+/// Where in Consul's radix tree a search for a missing key ended. A write there wakes the queries
+/// that wait for the key, and so does a write to a neighbour.
 struct Surroundings {
-  std::string edge;            ///< what is written below it is near
-  std::size_t node_bytes = 0;  ///< of `edge`, up to the node that it leaves; 0: the root
+  std::string edge;            ///< writes below it are near
+  std::size_t node_bytes = 0;  ///< length of the node that `edge` leaves; 0: the root
 };
 
 class State {
@@ -56,29 +56,29 @@ class State {
   /// Those whose key begins with `prefix`, as [first, last).
   [[nodiscard]] std::pair<Records::const_iterator, Records::const_iterator> under(
       std::string_view prefix) const;
-  /// The index that a missing key and a prefix that was never used answer with.
+  /// The X-Consul-Index of a missing key, and of a prefix that was never used.
   [[nodiscard]] std::uint64_t table_index() const { return kv_index_ == 0 ? 1 : kv_index_; }
-  /// The greatest of the keys and tombstones under `prefix`; the table's if there are none.
+  /// The greatest index of the keys and tombstones under `prefix`; without any, the table's.
   [[nodiscard]] std::uint64_t prefix_index(std::string_view prefix) const;
 
-  /// Of `search`, a prefix, or a key with the NUL that ends it in the tree.
+  /// `search`: a prefix, or a key with the NUL that ends it in the tree.
   [[nodiscard]] Surroundings surroundings(std::string_view search) const;
-  /// Whether anything has been written or deleted in them since `index`.
+  /// Whether anything was written or deleted there after `index`.
   [[nodiscard]] bool stirred(const Surroundings& where, std::uint64_t index) const;
 
-  // Writes. False: refused, nothing has changed. `record` comes back as it is stored.
+  // Writes. False: refused, nothing has changed. `record` returns as it is stored.
   /// Keeps the key's session but not its LockIndex, as Consul does (CONSUL-FACTS.md 2.3).
   void set(KvRecord& record);
-  /// `record.modify_index` is what is expected; 0: no such key.
+  /// Expects `record.modify_index`; 0: no such key.
   [[nodiscard]] bool compare_and_set(KvRecord& record);
-  /// For `record.session`, which must be a live one.
+  /// `record.session` must be live.
   [[nodiscard]] bool lock(KvRecord& record);
   [[nodiscard]] bool unlock(KvRecord& record);
   void erase(std::string_view key);
   [[nodiscard]] bool compare_and_erase(std::string_view key, std::uint64_t modify_index);
   void erase_tree(std::string_view prefix);
 
-  /// Until commit() or roll_back(), writes of keys can be taken back.
+  /// Begins a transaction over keys, up to commit() or roll_back().
   void begin();
   void commit() { undo_.reset(); }
   void roll_back();
@@ -88,12 +88,12 @@ class State {
     return session_index_ == 0 ? 1 : session_index_;
   }
   void add_session(SessionRecord session);
-  /// Frees or deletes what it holds; answers those keys. Nothing when there is no such session.
+  /// Frees or deletes the keys that it holds, and returns them. No such session: does nothing.
   std::vector<std::string> remove_session(const std::string& id);
 
-  /// Of the youngest tombstone; 0: there is none.
+  /// The index of the youngest tombstone; 0: none.
   [[nodiscard]] std::uint64_t tombstone_index() const { return tombstone_index_; }
-  /// Forgets the tombstones up to `index`: nobody is told.
+  /// Removes the tombstones up to `index`. Wakes no query.
   void reap(std::uint64_t index);
 
  private:

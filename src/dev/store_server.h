@@ -1,18 +1,20 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "dev/model.h"
+#include "httpd/server.h"
 
 namespace lictor::dev {
 
-/// Told what there is after a write.
+/// Called with the new state after a write, on the server's worker.
 using OnChange = std::function<void(const State&)>;
 
-/// Serves `model` over HTTP on the listening socket `listener`, a thread for each connection, as
-/// Consul's agent does on its port. Does not return: it is the whole of a process, which ends by a
-/// signal and keeps nothing. `on_change` is called after each write, by one thread at a time, while
-/// all other requests wait.
-[[noreturn]] void serve_store(int listener, Model& model, OnChange on_change = {});
+/// Serves `model` over HTTP as Consul's agent does on its port. `model` must outlive the server and
+/// belongs to it. Errors: those of httpd::Server::start().
+[[nodiscard]] Result<std::unique_ptr<httpd::Server>> serve_store(
+    std::vector<httpd::Listener> listeners, Model& model, OnChange on_change = {});
 
 }  // namespace lictor::dev

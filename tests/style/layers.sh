@@ -12,15 +12,16 @@ declare -A may=(
   [wire]="core base lictor"
   [net]="base lictor"
   [exec]="base lictor"
-  [dev]="base lictor"
+  [httpd]="base lictor"
+  [dev]="httpd base lictor"
   [client]="wire net core base lictor"
   [runtime]="core wire net exec base lictor"
-  [admin]="exec base lictor"
+  [admin]="exec httpd base lictor"
   [cli]="client wire net exec core base lictor"
-  [app]="admin cli client core dev exec net runtime wire base lictor"
+  [app]="admin cli client core dev exec httpd net runtime wire base lictor"
 )
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.
-core_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|httplib\.h)>|"base/clock\.h"'
+core_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/clock\.h"'
 
 bad=0
 tell() { echo "$1" >&2; bad=1; }

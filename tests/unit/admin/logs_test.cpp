@@ -10,6 +10,7 @@
 #include "../exec/support.h"
 #include "admin/routes.h"
 #include "exec/output_log.h"
+#include "fake_exchange.h"
 
 namespace lictor::admin {
 namespace {
@@ -31,19 +32,11 @@ struct Scene {
                                     std::uint64_t token) const {
     return exec::output_log_path(store.directory, "q", id, attempt, token);
   }
-  [[nodiscard]] Response get(std::multimap<std::string, std::string> query,
-                             std::function<void(int)> on_pause = {}) const {
-    Request request;
-    request.method = "GET";
-    request.path = "/v1/logs";
-    query.emplace("queue", "q");
-    request.query = std::move(query);
-    request.pause = [on_pause, calls = std::make_shared<int>(0)](std::chrono::milliseconds) {
-      if (!on_pause) return false;
-      on_pause(++*calls);
-      return true;
-    };
-    return router.handle(request);
+  [[nodiscard]] Response get(const std::multimap<std::string, std::string>& query,
+                             std::function<void(int)> on_later = {}) const {
+    Request request = make_request("GET", "/v1/logs?queue=q");
+    for (const auto& [name, value] : query) request.url.query[name].push_back(value);
+    return ask(router, std::move(request), std::move(on_later));
   }
 
   exec::test::TemporaryFolder folder;
@@ -122,7 +115,7 @@ TEST_CASE("who waits is answered when there is more, when the attempt ends, and 
   CHECK(header(more, "Lictor-Log-Size") == "10");
 
   CHECK(header(scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "10"}, {"wait", "30"}}),
-               "Lictor-Running") == "true");  // pause() said that the client has gone
+               "Lictor-Running") == "true");  // its client has gone
 
   const Response ended =
       scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "10"}, {"wait", "30"}}, [&](int call) {

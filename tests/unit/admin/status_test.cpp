@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
+#include "fake_exchange.h"
 
 namespace lictor::admin {
 namespace {
@@ -24,12 +25,7 @@ class FakeBackend : public Backend {
 Response get(Backend& backend, const std::string& path, const std::string& queue = {}) {
   Router router{Guard{{}}};
   add_status_routes(router, backend);
-  add_task_routes(router, backend);
-  Request request;
-  request.method = "GET";
-  request.path = path;
-  if (!queue.empty()) request.query.emplace("queue", queue);
-  return router.handle(request);
+  return ask(router, make_request("GET", path + (queue.empty() ? "" : "?queue=" + queue)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "admin/listener.h"
+#include "httpd/listener.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -11,16 +11,29 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/text.h"
 
-namespace lictor::admin {
+namespace lictor::httpd {
 namespace {
 
 constexpr int kBacklog = 64;
+constexpr std::string_view kUnix = "unix://";
+constexpr std::size_t kMaxUnixPathBytes = sizeof(sockaddr_un::sun_path) - 1;
+
+tl::unexpected<Error> refuse(std::string_view text, const std::string& expected) {
+  return fail(ErrorCode::kInvalid, '"' + excerpt(text, 120) + "\": expected " + expected);
+}
+
+bool is_host_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '-' || c == '_';
+}
 
 tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kPermissionDenied
@@ -30,30 +43,24 @@ tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
                         "; choose another address, port 0 for any that is free, or [] for none");
 }
 
-// What the socket was bound to, as a URL asks for it.
-std::string url_of(int fd, const std::string& host_name) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
+SocketName name_of(const sockaddr_storage& storage) {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  std::uint16_t port = 0;
   if (storage.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &storage, sizeof v4);
     inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    const std::string host = v4.sin_addr.s_addr == INADDR_ANY ? host_name : text.data();
-    return "http://" + host + ':' + std::to_string(ntohs(v4.sin_port));
+    port = ntohs(v4.sin_port);
+  } else if (storage.ss_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &storage, sizeof v6);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    port = ntohs(v6.sin6_port);
   }
-  sockaddr_in6 v6{};
-  std::memcpy(&v6, &storage, sizeof v6);
-  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  const std::string host =
-      IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr) ? host_name : '[' + std::string{text.data()} + ']';
-  return "http://" + host + ':' + std::to_string(ntohs(v6.sin6_port));
-}
-
-bool is_loopback_socket(int fd) {
-  const std::string url = url_of(fd, "*");
-  return is_loopback(host_part(std::string_view{url}.substr(std::strlen("http://"))));
+  constexpr std::string_view kMapped = "::ffff:";  // IPv4 over an IPv6 socket
+  std::string host{text.data()};
+  if (host.starts_with(kMapped)) host.erase(0, kMapped.size());
+  return {std::move(host), port};
 }
 
 Result<Listener> listen_tcp(const ListenAddress& address, const std::string& host_name) {
@@ -78,9 +85,11 @@ Result<Listener> listen_tcp(const ListenAddress& address, const std::string& hos
         setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
         bind(listener.fd.get(), info->ai_addr, info->ai_addrlen) == 0 &&
         listen(listener.fd.get(), kBacklog) == 0) {
-      listener.url = url_of(listener.fd.get(), host_name);
+      SocketName name = local_name(listener.fd.get());
+      listener.trusted = is_loopback(name.host);
+      const bool any = name.host == "0.0.0.0" || name.host == "::";
+      listener.url = "http://" + (any ? host_name + ':' + std::to_string(name.port) : name.text());
       listener.host = address.host;
-      listener.trusted = is_loopback_socket(listener.fd.get());
       return listener;
     }
     error = errno;
@@ -88,7 +97,7 @@ Result<Listener> listen_tcp(const ListenAddress& address, const std::string& hos
   return cannot_listen(address, error);
 }
 
-// A socket file that a daemon left behind when it was killed.
+// A killed daemon leaves its socket file behind.
 bool is_abandoned(const sockaddr_un& name) {
   const UniqueFd probe{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   return probe &&
@@ -114,7 +123,7 @@ Result<Listener> listen_unix(const ListenAddress& address) {
   }
   if (bound != 0) return cannot_listen(address, errno);
   listener.unix_path = address.unix_path;
-  // Whoever may write to it may change things: its owner and its group.
+  // Write permission lets a client change things: for owner and group only.
   if (chmod(address.unix_path.c_str(), 0660) != 0 || listen(listener.fd.get(), kBacklog) != 0) {
     return cannot_listen(address, errno);
   }
@@ -124,6 +133,79 @@ Result<Listener> listen_unix(const ListenAddress& address) {
 }
 
 }  // namespace
+
+Result<ListenAddress> parse_listen_address(std::string_view text) {
+  ListenAddress address;
+  address.text = text;
+  if (text.starts_with(kUnix)) {
+    address.unix_path = text.substr(kUnix.size());
+    if (!address.unix_path.starts_with('/') || address.unix_path.size() > kMaxUnixPathBytes) {
+      return refuse(text, "an absolute path of at most " + std::to_string(kMaxUnixPathBytes) +
+                              " bytes after unix://");
+    }
+    return address;
+  }
+  const std::string form =
+      R"(host:port such as "127.0.0.1:8642" or "[::1]:8642", or "unix:///path")";
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.find("://") != std::string_view::npos) {
+    return refuse(text, form);
+  }
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (port.empty() || error != std::errc{} || end != port.data() + port.size()) {
+    return refuse(text, form + ", a port from 0 (any that is free) to 65535");
+  }
+  address.host = host_part(host);
+  const bool bracketed = host.starts_with('[');
+  in6_addr v6{};
+  if (bracketed ? !host.ends_with(']') || inet_pton(AF_INET6, address.host.c_str(), &v6) != 1
+                : address.host.empty() || address.host != host ||
+                      !std::all_of(host.begin(), host.end(), is_host_char)) {
+    return refuse(text, form);
+  }
+  return address;
+}
+
+std::string_view host_part(std::string_view text) {
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    return end == std::string_view::npos ? text : text.substr(1, end - 1);
+  }
+  return text.substr(0, text.find(':'));
+}
+
+bool is_loopback(std::string_view host) {
+  const std::string text{host};
+  in_addr v4{};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24U) == 127;
+  in6_addr v6{};
+  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+std::string SocketName::text() const {
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? '[' + host + ']' : host) + ':' + std::to_string(port);
+}
+
+SocketName local_name(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  return name_of(storage);
+}
+
+std::string client_text(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  if (storage.ss_family != AF_UNIX) return name_of(storage).text();
+  ucred peer{};
+  length = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return {};
+  return "uid " + std::to_string(peer.uid) + ", pid " + std::to_string(peer.pid);
+}
 
 Listener::~Listener() {
   if (fd && !unix_path.empty()) unlink(unix_path.c_str());
@@ -150,4 +232,4 @@ Result<std::vector<Listener>> open_listeners(const ListenOptions& options) {
   return listeners;
 }
 
-}  // namespace lictor::admin
+}  // namespace lictor::httpd

@@ -1,12 +1,12 @@
-#include "admin/address.h"
+#include "httpd/listener.h"
 
 #include <string>
 
 #include <doctest/doctest.h>
 
-namespace lictor::admin {
+namespace lictor::httpd {
 
-TEST_SUITE_BEGIN("admin");
+TEST_SUITE_BEGIN("httpd");
 
 TEST_CASE("a listen address is a host and a port, or a unix socket") {
   const auto v4 = parse_listen_address("127.0.0.1:8642");
@@ -53,4 +53,4 @@ TEST_CASE("only numbers of the loopback are loopback") {
 
 TEST_SUITE_END();
 
-}  // namespace lictor::admin
+}  // namespace lictor::httpd

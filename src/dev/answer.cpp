@@ -1,17 +1,18 @@
-#include "dev/headers.h"
+#include "dev/answer.h"
 
-#include <algorithm>
 #include <array>
+
+#include "httpd/url.h"
 
 namespace lictor::dev {
 namespace {
 
 struct Endpoint {
-  std::string_view path;  // with a slash at its end: and what is below it
+  std::string_view path;  // a trailing slash stands for all paths below, too
   std::string_view methods;
 };
 
-constexpr std::array<Endpoint, 15> kEndpoints{{
+constexpr std::array<Endpoint, 13> kEndpoints{{
     {"/v1/kv/", "GET,PUT,DELETE"},
     {"/v1/txn", "PUT"},
     {"/v1/session/create", "PUT"},
@@ -22,8 +23,6 @@ constexpr std::array<Endpoint, 15> kEndpoints{{
     {"/v1/session/list", "GET"},
     {"/v1/status/leader", "GET"},
     {"/v1/agent/self", "GET"},
-    {"/v1/agent/services", "GET"},
-    {"/v1/agent/checks", "GET"},
     {"/v1/agent/service/register", "PUT"},
     {"/v1/agent/service/deregister/", "PUT"},
     {"/v1/agent/check/pass/", "PUT"},
@@ -38,15 +37,6 @@ std::string_view allowed_methods(std::string_view path) {
     }
   }
   return {};
-}
-
-std::optional<std::string> moved_to(const http::Request& request, const Url& url) {
-  std::string path = clean_path(url.path);
-  if (allowed_methods(path).empty() && !allowed_methods(path + '/').empty()) path += '/';
-  if (path == url.path) return std::nullopt;
-  const std::size_t query = request.target.find('?');
-  return escape_path(path) +
-         (query == std::string::npos ? std::string{} : request.target.substr(query));
 }
 
 std::string missing_here(std::string_view path) {
@@ -66,13 +56,8 @@ std::string missing_here(std::string_view path) {
 std::vector<std::pair<std::string, std::string>> headers_of(const http::Request& request,
                                                             const http::Response& response) {
   std::vector<std::pair<std::string, std::string>> headers;
-  const auto url = parse_url(request.target);
+  const auto url = httpd::parse_url(request.target);
   if (!url) return headers;
-  if (response.status == 301) {
-    if (const auto target = moved_to(request, *url)) headers.emplace_back("Location", *target);
-    if (request.method == "GET") headers.emplace_back("Content-Type", "text/html; charset=utf-8");
-    return headers;
-  }
   const std::string_view allowed = allowed_methods(url->path);
   if (!allowed.empty()) headers.emplace_back("Vary", "Accept-Encoding");
   if (!allowed.empty() && (response.status == 405 || request.method == "OPTIONS")) {

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "httpd/exchange.h"
+#include "httpd/workers.h"
+
+struct MHD_Connection;
+
+namespace lictor::httpd {
+
+class Call;
+
+/// What a server and its exchanges share: the exchanges may outlive the server. Thread safe.
+struct Shared {
+  explicit Shared(std::size_t max_workers) : workers(max_workers) {}
+
+  /// Tells the server's thread that `call` has something for it.
+  void post(std::shared_ptr<Call> call);
+  void notify() const;
+  [[nodiscard]] std::vector<std::shared_ptr<Call>> take_ready();
+  /// The server's thread ends: no call is kept any more.
+  void close();
+
+  UniqueFd wake;  ///< an eventfd
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Call>> ready;
+  bool closed = false;
+  std::atomic<bool> stopping = false;
+  Workers workers;
+};
+
+/// The exchange of one request over libmicrohttpd.
+class Call : public Exchange, public std::enable_shared_from_this<Call> {
+ public:
+  Call(std::shared_ptr<Shared> shared, MHD_Connection* connection)
+      : mhd(connection), shared_(std::move(shared)) {}
+
+  [[nodiscard]] const Request& request() const override { return asked; }
+  void answer(Response response) override;
+  [[nodiscard]] bool gone() const override { return gone_ || shared_->stopping; }
+  void later(std::chrono::milliseconds delay, std::function<void()> job) override;
+  [[nodiscard]] bool send(std::string_view bytes) override;
+  void end() override;
+
+  void set_gone() { gone_ = true; }
+  [[nodiscard]] bool is_gone() const { return gone_; }
+
+  // The rest is for the server's thread.
+  void suspend();
+  void resume();
+  [[nodiscard]] std::optional<Response> take_response();
+  /// The next bytes of a stream, as MHD_ContentReaderCallback returns them. Suspends if there are
+  /// none yet.
+  [[nodiscard]] ssize_t read(char* buffer, std::size_t size);
+
+  Request asked;            // not changed any more once dispatched
+  MHD_Connection* mhd;      // null: the request is over
+  bool dispatched = false;  // given to a worker, or refused
+  bool suspended = false;
+  bool is_stream = false;
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  std::atomic<bool> gone_ = false;
+
+  // With the mutex of `shared_`.
+  bool answered_ = false;
+  bool ended_ = false;
+  std::optional<Response> response_;
+  std::string unsent_;  // of a stream
+};
+
+}  // namespace lictor::httpd

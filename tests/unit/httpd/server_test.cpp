@@ -1,0 +1,463 @@
+#include "httpd/server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "temporary_folder.h"
+
+namespace lictor::httpd {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A connection to the server, on which everything is given up after a while.
+class Client {
+ public:
+  explicit Client(const std::string& url) {
+    if (url.starts_with("unix://")) {
+      sockaddr_un name{};
+      name.sun_family = AF_UNIX;
+      url.copy(name.sun_path, sizeof name.sun_path - 1, std::strlen("unix://"));
+      open(AF_UNIX, name);
+      return;
+    }
+    const auto port = htons(static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
+    if (url.find('[') != std::string::npos) {
+      sockaddr_in6 name{};
+      name.sin6_family = AF_INET6;
+      name.sin6_addr = in6addr_loopback;
+      name.sin6_port = port;
+      open(AF_INET6, name);
+    } else {
+      sockaddr_in name{};
+      name.sin_family = AF_INET;
+      name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      name.sin_port = port;
+      open(AF_INET, name);
+    }
+  }
+
+  void send(const std::string& bytes) const {
+    static_cast<void>(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  // Until the server closes.
+  [[nodiscard]] std::string receive() const {
+    std::string all;
+    std::array<char, 4096> buffer{};
+    ssize_t n = 0;
+    while ((n = recv(fd_.get(), buffer.data(), buffer.size(), 0)) > 0) {
+      all.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    return all;
+  }
+  [[nodiscard]] bool shut_down() const { return shutdown(fd_.get(), SHUT_WR) == 0; }
+  [[nodiscard]] std::string ask(const std::string& request) const {
+    send(request);
+    return receive();
+  }
+
+ private:
+  template <class Name>
+  void open(int family, const Name& name) {
+    fd_.reset(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{60, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    REQUIRE(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+  }
+
+  UniqueFd fd_;
+};
+
+template <class Condition>
+bool eventually(const Condition& condition) {
+  for (int i = 0; i < 3000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+std::string get(const std::string& path, const std::string& extra = {}) {
+  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + extra + "\r\n";
+}
+
+std::string post(const std::string& path, std::size_t length, const std::string& body) {
+  return "POST " + path +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n" +
+         body;
+}
+
+bool has_status(const std::string& answer, const std::string& status) {
+  return answer.starts_with("HTTP/1.1 " + status + " ");
+}
+
+// Short enough that a test can wait for a deadline, long enough that only a deadline takes so long.
+constexpr auto kShort = 500ms;
+
+Options short_times() {
+  Options options;
+  options.idle_time = options.read_time = options.answer_time = kShort;
+  return options;
+}
+
+class Scene {
+ public:
+  explicit Scene(const std::string& address = "127.0.0.1:0", Options options = {}) {
+    options.handle = [this](const ExchangePtr& exchange) { handle(exchange); };
+    options.refuse = [](const Request& request) -> std::optional<Response> {
+      if (request.url.path != "/nope") return std::nullopt;
+      return Response{404, "text/plain", "nope", {}};
+    };
+    ListenOptions where;
+    where.addresses = {address};
+    where.host_name = "some-host";
+    auto listeners = open_listeners(where);
+    REQUIRE(listeners);
+    url = listeners->front().url;
+    auto started = Server::start(std::move(*listeners), std::move(options));
+    REQUIRE(started);
+    server = std::move(*started);
+  }
+
+  std::string url;
+  std::atomic<int> waiting = 0;
+  std::atomic<int> served = 0;
+
+ private:
+  void handle(const ExchangePtr& exchange) {
+    const Request& request = exchange->request();
+    ++served;
+    if (request.url.path == "/wait") {
+      ++waiting;
+      return wait(exchange);
+    }
+    if (request.url.path == "/large") {
+      return exchange->answer({200, "text/plain", std::string(16U << 20U, 'x'), {}});
+    }
+    if (request.url.path == "/throw") throw std::bad_alloc{};
+    if (request.url.path == "/events") {
+      exchange->answer({200, "text/event-stream", "hello ", {}, true});
+      const std::lock_guard lock{mutex};
+      return streams.push_back(exchange);
+    }
+    const std::string text =
+        request.method == "POST"
+            ? request.body
+            : request.url.path + (request.trusted_listener ? " trusted " : " ") +
+                  request.local_address + " " + request.parameter("q").value_or("-");
+    exchange->answer({200, "text/plain", text, {{"Client", request.client}}});
+  }
+  void wait(const ExchangePtr& exchange) {
+    if (exchange->gone()) {
+      exchange->answer({200, "text/plain", "over", {}});
+      --waiting;
+    } else {
+      exchange->later(20ms, [this, exchange] { wait(exchange); });
+    }
+  }
+
+ public:
+  std::mutex mutex;
+  std::vector<ExchangePtr> streams;
+  std::unique_ptr<Server> server;
+};
+
+// How long the server takes to close `client`.
+std::chrono::nanoseconds time_to_close(const Client& client) {
+  const auto begin = std::chrono::steady_clock::now();
+  static_cast<void>(client.receive());
+  return std::chrono::steady_clock::now() - begin;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("httpd");
+
+TEST_CASE("a request is answered, and the connection closed") {
+  const Scene scene;
+  const std::string answer = Client{scene.url}.ask(get("/a%2Fb%20c?q=x%26y"));
+  CHECK(has_status(answer, "200"));
+  CHECK(answer.ends_with("\r\n\r\n/a/b c trusted 127.0.0.1 x&y"));
+  CHECK(answer.find("\r\nClient: 127.0.0.1:") != std::string::npos);
+  const std::string head = Client{scene.url}.ask("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(has_status(head, "200"));
+  CHECK(head.ends_with("\r\n\r\n"));
+  CHECK(Client{scene.url}.ask(post("/echo", 5, "hello")).ends_with("\r\n\r\nhello"));
+  CHECK(Client{scene.url}
+            .ask("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                 "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
+            .ends_with("\r\n\r\nhello"));
+  CHECK(has_status(Client{scene.url}.ask(get("/throw")), "500"));
+  CHECK(has_status(Client{scene.url}.ask(get("/%2")), "400"));
+}
+
+TEST_CASE("a connection is kept for the next request where the server keeps connections") {
+  Options options;
+  options.keeps_alive = true;
+  const Scene scene{"127.0.0.1:0", std::move(options)};
+  const Client client{scene.url};
+  const std::string answers =
+      client.ask(get("/one") + get("/two") + get("/three", "Connection: close\r\n"));
+  CHECK(answers.find("/one trusted") < answers.find("/two trusted"));
+  CHECK(answers.find("/two trusted") < answers.find("/three trusted"));
+  CHECK(scene.served == 3);
+}
+
+TEST_CASE("unix sockets and IPv6 are served too") {
+  const unit::TemporaryFolder folder;
+  const std::string path = folder / "admin.sock";
+  {
+    const Scene scene{"unix://" + path};
+    CHECK(scene.url == "unix://" + path);
+    const std::string answer = Client{scene.url}.ask(get("/echo/x"));
+    CHECK(answer.ends_with("x trusted  -"));
+    CHECK(answer.find("\r\nClient: uid " + std::to_string(getuid()) + ", pid " +
+                      std::to_string(getpid()) + "\r\n") != std::string::npos);
+    struct stat info {};
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777U) == 0660U);
+    ListenOptions taken;
+    taken.addresses = {"unix://" + path};
+    const auto second = open_listeners(taken);
+    REQUIRE_FALSE(second);
+    CHECK(second.error().code == ErrorCode::kConflict);
+    CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x trusted  -"));
+  }
+  CHECK(access(path.c_str(), F_OK) != 0);  // taken along
+
+  if (access("/proc/net/if_inet6", F_OK) != 0) return;  // a host without IPv6
+  const Scene scene{"[::1]:0"};
+  CHECK(scene.url.starts_with("http://[::1]:"));
+  CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x trusted ::1 -"));
+}
+
+TEST_CASE("the file of a killed daemon's socket is taken over") {
+  const unit::TemporaryFolder folder;
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  (folder / "admin.sock").copy(name.sun_path, sizeof name.sun_path - 1);
+  {
+    const UniqueFd dead{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    REQUIRE(bind(dead.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+  }
+  const Scene scene{"unix://" + folder / "admin.sock"};
+  CHECK(has_status(Client{scene.url}.ask(get("/echo/x")), "200"));
+}
+
+TEST_CASE("a chosen port that is taken is an error, the default one only a warning") {
+  const Scene scene;
+  ListenOptions options;
+  options.addresses = {scene.url.substr(std::strlen("http://"))};
+  const auto refused = open_listeners(options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConflict);
+  CHECK(refused.error().message.find(options.addresses.front()) != std::string::npos);
+
+  std::string warning;
+  options.any_port_will_do = true;
+  options.on_warning = [&](const std::string& text) { warning = text; };
+  const auto other = open_listeners(options);
+  REQUIRE(other);
+  CHECK(other->front().url != scene.url);
+  CHECK(warning.find(other->front().url) != std::string::npos);
+}
+
+TEST_CASE("a listener for all addresses tells the host's name, and is not trusted") {
+  const Scene scene{"0.0.0.0:0"};
+  CHECK(scene.url.starts_with("http://some-host:"));
+  CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x 127.0.0.1 -"));
+}
+
+TEST_CASE("a request that is malformed or too large is refused") {
+  const Scene scene;
+  CHECK_FALSE(has_status(Client{scene.url}.ask("nonsense\r\n\r\n"), "200"));
+  CHECK(has_status(Client{scene.url}.ask(get("/" + std::string(20'000, 'x'))), "414"));
+  CHECK(has_status(Client{scene.url}.ask(get("/x", "X: " + std::string(20'000, 'x') + "\r\n")),
+                   "431"));
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "X" + std::to_string(i) + ": y\r\n";
+  CHECK(has_status(Client{scene.url}.ask(get("/x", many)), "431"));
+  CHECK(has_status(Client{scene.url}.ask(post("/echo", 70'000, "")), "413"));
+  CHECK(
+      has_status(Client{scene.url}.ask(
+                     "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     "11170\r\n" +
+                     std::string(70'000, 'x') + "\r\n0\r\n\r\n"),
+                 "413"));
+  // Endless: the connection ends instead of the memory.
+  const std::string endless = Client{scene.url}.ask("GET /" + std::string(1'000'000, 'x'));
+  CHECK_FALSE(has_status(endless, "200"));
+  // Refused before the body is read: it never comes.
+  CHECK(has_status(Client{scene.url}.ask(post("/nope", 60'000, "")), "404"));
+  CHECK(scene.served == 0);
+  CHECK(has_status(Client{scene.url}.ask(get("/still-there")), "200"));
+}
+
+TEST_CASE("no part of an answer can be asked for a thousand times") {
+  const Scene scene;
+  std::string ranges = "Range: bytes=0-0";
+  for (int i = 0; i < 1000; ++i) ranges += ",0-0";
+  const std::string answer = Client{scene.url}.ask(get("/x", ranges + "\r\n"));
+  CHECK(has_status(answer, "200"));
+  CHECK(answer.size() < 1000);
+}
+
+TEST_CASE("a client that finds all connections busy gets 503, and is served when one is free") {
+  const Scene scene;
+  const std::size_t most = Options{}.max_connections;
+  std::vector<std::unique_ptr<Client>> waiting;
+  for (std::size_t i = 0; i < most; ++i) {
+    waiting.push_back(std::make_unique<Client>(scene.url));
+    waiting.back()->send(get("/wait"));
+  }
+  REQUIRE(eventually([&] { return scene.waiting == static_cast<int>(most); }));
+  CHECK(has_status(Client{scene.url}.receive(), "503"));
+  waiting.clear();
+  CHECK(eventually([&] { return has_status(Client{scene.url}.ask(get("/x")), "200"); }));
+}
+
+TEST_CASE("clients that connect and say nothing, or half a line, keep nobody out") {
+  const Scene scene;
+  std::vector<std::unique_ptr<Client>> silent;
+  for (std::size_t i = 0; i < 2 * Options{}.max_connections; ++i) {
+    silent.push_back(std::make_unique<Client>(scene.url));
+    if (i % 2 == 0) silent.back()->send("GET /ec");
+  }
+  CHECK(has_status(Client{scene.url}.ask(get("/x")), "200"));
+}
+
+TEST_CASE("a silent client is cut off, and so is one that trickles its line, headers or body") {
+  const Scene scene{"127.0.0.1:0", short_times()};
+  CHECK(time_to_close(Client{scene.url}) < 10 * kShort);
+  for (const std::string& begin :
+       {std::string{"GET /"}, std::string{"GET / HTTP/1.1\r\nX: "}, post("/echo", 60'000, "")}) {
+    CAPTURE(begin);
+    const Client slow{scene.url};
+    slow.send(begin);
+    std::atomic<bool> over = false;
+    std::thread trickle{[&] {
+      while (!over) {
+        slow.send("x");
+        std::this_thread::sleep_for(kShort / 10);
+      }
+    }};
+    CHECK(time_to_close(slow) < 10 * kShort);
+    over = true;
+    trickle.join();
+  }
+  CHECK(scene.served == 0);
+}
+
+TEST_CASE("a kept connection that sends no further request is closed") {
+  Options options = short_times();
+  options.keeps_alive = true;
+  const Scene scene{"127.0.0.1:0", std::move(options)};
+  const Client client{scene.url};
+  client.send(get("/x"));
+  CHECK(time_to_close(client) < 10 * kShort);
+  CHECK(scene.served == 1);
+}
+
+TEST_CASE("a client that does not read its answer is cut off") {
+  Options options = short_times();
+  options.max_connections = 1;
+  const Scene scene{"127.0.0.1:0", std::move(options)};
+  const Client deaf{scene.url};
+  deaf.send(get("/large"));
+  REQUIRE(eventually([&] { return scene.served == 1; }));
+  CHECK(eventually([&] { return has_status(Client{scene.url}.ask(get("/x")), "200"); }));
+  CHECK(deaf.receive().size() < (16U << 20U));
+}
+
+TEST_CASE("a handler may take longer than any time that a client has") {
+  const Scene scene{"127.0.0.1:0", short_times()};
+  const Client waits{scene.url};
+  waits.send(get("/wait"));
+  REQUIRE(eventually([&] { return scene.waiting == 1; }));
+  std::this_thread::sleep_for(2 * kShort);
+  CHECK(scene.waiting == 1);
+  REQUIRE(waits.shut_down());
+  CHECK(waits.receive().ends_with("over"));
+}
+
+TEST_CASE("an exchange learns that its client has gone") {
+  const Scene scene;
+  auto client = std::make_unique<Client>(scene.url);
+  client->send(get("/wait"));
+  REQUIRE(eventually([&] { return scene.waiting == 1; }));
+  client.reset();
+  CHECK(eventually([&] { return scene.waiting == 0; }));
+}
+
+TEST_CASE("a stream sends to hundreds of clients, and is closed to the one that does not read") {
+  constexpr std::size_t kClients = 200;
+  Options options = short_times();
+  options.max_connections = kClients;
+  Scene scene{"127.0.0.1:0", std::move(options)};
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<Client>(scene.url));
+    clients.back()->send(get("/events"));
+  }
+  const auto streams = [&] {
+    const std::lock_guard lock{scene.mutex};
+    return scene.streams;
+  };
+  REQUIRE(eventually([&] { return streams().size() == kClients; }));
+  std::this_thread::sleep_for(2 * kShort);  // an idle stream has no deadline
+  for (const ExchangePtr& stream : streams()) REQUIRE(stream->send("event "));
+  const ExchangePtr deaf = streams().front();
+  const std::string much(Exchange::kMaxUnsentBytes / 2, 'x');
+  CHECK(eventually([&] { return !deaf->send(much); }));
+  CHECK_FALSE(deaf->send("x"));
+  for (const ExchangePtr& stream : streams()) {
+    if (stream != deaf) stream->end();
+  }
+  std::size_t whole = 0;
+  for (const auto& client : clients) {
+    const std::string all = client->receive();
+    whole += all.find("hello ") != std::string::npos && all.find("event ") != std::string::npos &&
+             all.ends_with("0\r\n\r\n");
+  }
+  CHECK(whole == kClients - 1);
+}
+
+TEST_CASE("the end waits for no client, and answers those that wait") {
+  Scene scene;
+  const Client silent{scene.url};
+  const Client half{scene.url};
+  half.send("GET /echo");
+  const Client deaf{scene.url};
+  deaf.send(get("/large"));
+  const Client listens{scene.url};
+  listens.send(get("/events"));
+  const Client waits{scene.url};
+  waits.send(get("/wait"));
+  REQUIRE(eventually([&] { return scene.served == 3; }));
+  auto ended = std::async(std::launch::async, [&] { scene.server.reset(); });
+  CHECK(ended.wait_for(9s) == std::future_status::ready);  // less than any time-out of a client
+  CHECK(waits.receive().ends_with("over"));
+  CHECK(listens.receive().ends_with("0\r\n\r\n"));
+  CHECK(silent.receive().empty());
+  CHECK_FALSE(scene.streams.front()->send("x"));  // an exchange may outlive its server
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::httpd
