@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -252,6 +253,8 @@ class Daemon {
     return active_logs_;
   }
 
+  [[nodiscard]] bool reloading() const { return reloader_.busy(); }
+
   [[nodiscard]] std::size_t running() const {
     std::size_t jobs = 0;
     for (const auto& queue : queues_) jobs += queue->running();
@@ -262,13 +265,8 @@ class Daemon {
   void on_signal(int signal) {
     if (signal == SIGHUP) {
       sd_notify(0, "RELOADING=1");
-      host_.board().rest();  // users are looked up, perhaps in a directory that does not answer
-      if (auto taken = reload(); !taken) {
-        log(Level::kError, "configuration not reloaded; keeping the old one",
-            {{"error", taken.error().message}});
-      }
-      sd_notify(0, "READY=1");
-      return;
+      log(Level::kInfo, "SIGHUP: reading the configuration anew");
+      return reloader_.request();
     }
     if (stopping_) {
       // The second one is from somebody who will not wait.
@@ -279,8 +277,13 @@ class Daemon {
     request_stop();
   }
 
-  // All of it or nothing.
-  Result<void> reload() {
+  struct Loaded {
+    Config config;
+    std::vector<runtime::Runners> runners;  // of each queue
+  };
+
+  // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
+  Result<Loaded> load() const {
     auto next = options_.reload();
     if (!next) return tl::unexpected(std::move(next.error()));
     if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
@@ -288,20 +291,41 @@ class Daemon {
       for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
       return fail(ErrorCode::kInvalid, "needs a restart: " + names);
     }
-    std::vector<runtime::Runners> runners;
-    for (std::size_t i = 0; i < config_.queues.size(); ++i) {
-      auto made = make_runners(*next, queue_of(*next, queues_[i]->name()),
-                               static_cast<exec::LeaseSlot>(i), host_, registry_, active_logs_);
+    Loaded loaded{*std::move(next), {}};
+    exec::LeaseSlot slot = 0;
+    for (const QueueConfig& queue : config_.queues) {
+      auto made = make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
+                               host_, registry_, active_logs_);
       if (!made) return tl::unexpected(std::move(made.error()));
-      runners.push_back(std::move(*made));
+      loaded.runners.push_back(std::move(*made));
     }
+    return loaded;
+  }
+
+  Reloader::Apply load_to_apply() {
+    std::shared_ptr<Result<Loaded>> loaded;
+    try {
+      loaded = std::make_shared<Result<Loaded>>(load());
+    } catch (const std::exception& error) {  // no memory, or no thread for an executor
+      loaded = std::make_shared<Result<Loaded>>(fail(ErrorCode::kFailed, error.what()));
+    }
+    return [this, loaded] { apply(*loaded); };
+  }
+
+  // All of it or nothing.
+  void apply(Result<Loaded>& loaded) {
+    if (!loaded) {
+      return log(Level::kError, "configuration not reloaded; keeping the old one",
+                 {{"error", loaded.error().message}});
+    }
+    const Config& next = loaded->config;
     for (std::size_t i = 0; i < queues_.size(); ++i) {
-      queues_[i]->reconfigure(queue_of(*next, queues_[i]->name()).options, std::move(runners[i]));
+      queues_[i]->reconfigure(queue_of(next, queues_[i]->name()).options,
+                              std::move(loaded->runners[i]));
     }
-    runtime::set_log_level(to_level(next->log.level));
-    for (const std::string& warning : next->warnings) log(Level::kWarn, warning);
-    log(Level::kInfo, "configuration reloaded", {{"file", next->file}});
-    return {};
+    runtime::set_log_level(to_level(next.log.level));
+    for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
+    log(Level::kInfo, "configuration reloaded", {{"file", next.file}});
   }
 
   static const QueueConfig& queue_of(const Config& config, const std::string& name) {
@@ -365,6 +389,7 @@ class Daemon {
   std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
   std::vector<std::string> leading_;
   bool stopping_ = false;
+  Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 
 // With what lives beside the loop, on threads of its own.
@@ -448,7 +473,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     std::_Exit(kExitFailed);
   }
   log(Level::kInfo, "stopped");
-  return warden_died ? kExitFailed : 0;
+  const int code = warden_died ? kExitFailed : 0;
+  if (daemon.reloading()) std::_Exit(code);  // Nothing ends a thread that reads a dead file system.
+  return code;
 }
 
 }  // namespace lictor::app

@@ -1,6 +1,7 @@
 #include "app/reload.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lictor::app {
 namespace {
@@ -56,6 +57,31 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   // Last: where it is not set it follows from session_ttl, which is told first.
   note("hang_timeout", running.hang_timeout == next.hang_timeout);
   return changed;
+}
+
+Reloader::~Reloader() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reloader::request() {
+  again_ = busy_;
+  if (!busy_) start();
+}
+
+void Reloader::start() {
+  if (thread_.joinable()) thread_.join();  // It has handed over its result, so it is at its end.
+  thread_ = std::thread{[this] {
+    loop_.post([this, apply = load_()] {
+      apply();
+      busy_ = false;
+      if (std::exchange(again_, false)) {
+        start();
+      } else {
+        idle_();
+      }
+    });
+  }};
+  busy_ = true;
 }
 
 }  // namespace lictor::app
