@@ -166,8 +166,8 @@ struct LoadRequest {
 /// Reads the file that flags, environment or default name, and lays variables and flags over it.
 /// Where the default file does not exist, a client gets default_config(), the daemon an error.
 /// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
-/// Errors: kInvalid, also when the daemon is root's and others than root could change the file;
-/// kPermissionDenied, when the file may not be read.
+/// Errors: kInvalid, also when the daemon runs as root and others could change the file or a program
+/// in it (base/traced_file.h); kPermissionDenied, when the file may not be read.
 [[nodiscard]] Result<Config> load_config(const LoadRequest& request);
 
 /// As load_config() for a file that holds `text`; `file` is what errors call it.

@@ -11,7 +11,6 @@
 #include <cerrno>
 
 #include "app/config_http.h"
-#include "app/trust.h"
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -176,10 +175,6 @@ Reader plugin_file(std::string& target, Mode mode) {
     // Loaded later, when the warden has been forked.
     if (auto checked = exec::check_plugin_file(target); !checked) {
       return place.refuse(checked.error().message);
-    }
-    const std::string what = "plug-in \"" + excerpt(target, 200) + '"';
-    if (auto trusted = check_trusted(what, target, "load code"); !trusted) {
-      return place.refuse(trusted.error().message);
     }
     return {};
   };
