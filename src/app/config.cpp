@@ -1,3 +1,5 @@
+#include "app/config.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "admin/address.h"
-#include "app/config.h"
 #include "app/config_check.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
@@ -72,19 +73,18 @@ Reader listen_addresses(AdminConfig& admin) {
 
 Result<void> read_consul(const Place& place, ConsulConfig& consul) {
   net::Options& options = consul.options;
-  auto read = read_settings(place, Group::kConsul,
-                            {{"addresses", addresses(options.addresses)},
-                             {"token", text(options.token)},
-                             {"token_file", absolute_path(options.token_file)},
-                             {"basic_auth", text(options.basic_auth)},
-                             {"ca_file", absolute_path(options.ca_file)},
-                             {"ca_path", absolute_path(options.ca_path)},
-                             {"client_cert", absolute_path(options.client_cert)},
-                             {"client_key", absolute_path(options.client_key)},
-                             {"tls_server_name", text(options.tls_server_name)},
-                             {"tls_verify", boolean(options.tls_verify)},
-                             {"namespace", text(options.consul_namespace)},
-                             {"register", boolean(consul.register_service)}});
+  auto read = read_settings(place, {{"addresses", addresses(options.addresses)},
+                                    {"token", text(options.token)},
+                                    {"token_file", absolute_path(options.token_file)},
+                                    {"basic_auth", text(options.basic_auth)},
+                                    {"ca_file", absolute_path(options.ca_file)},
+                                    {"ca_path", absolute_path(options.ca_path)},
+                                    {"client_cert", absolute_path(options.client_cert)},
+                                    {"client_key", absolute_path(options.client_key)},
+                                    {"tls_server_name", text(options.tls_server_name)},
+                                    {"tls_verify", boolean(options.tls_verify)},
+                                    {"namespace", text(options.consul_namespace)},
+                                    {"register", boolean(consul.register_service)}});
   if (!read) return read;
   if (!options.token.empty() && !options.token_file.empty()) {
     return place.refuse_at({"token", "token_file"},
@@ -106,27 +106,25 @@ Result<void> read_consul(const Place& place, ConsulConfig& consul) {
 // The whole file but for the queues, whose paths depend on "root" wherever it stands.
 Result<void> read_top(const Place& top, Config& config, std::optional<Place>& queues) {
   return read_settings(
-      top, Group::kTop,
+      top,
       {{"node", name(config.node)},
        {"root", kv_prefix(config.root)},
        {"state_dir", absolute_path(config.state_dir)},
        {"hang_timeout", duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})},
        {"log",
         [&](const Place& log) {
-          return read_settings(log, Group::kLog,
-                               {{"level", choice(config.log.level, log_levels())},
-                                {"format", choice(config.log.format, log_formats())}});
+          return read_settings(log, {{"level", choice(config.log.level, log_levels())},
+                                     {"format", choice(config.log.format, log_formats())}});
         }},
        {"consul", [&](const Place& consul) { return read_consul(consul, config.consul); }},
        {"admin",
         [&](const Place& admin) {
-          return read_settings(admin, Group::kAdmin,
-                               {{"listen", listen_addresses(config.admin)},
-                                {"token_file", absolute_path(config.admin.token_file)}});
+          return read_settings(admin, {{"listen", listen_addresses(config.admin)},
+                                       {"token_file", absolute_path(config.admin.token_file)}});
         }},
        {"logs",
         [&](const Place& logs) {
-          return read_settings(logs, Group::kLogs,
+          return read_settings(logs,
                                {{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
                                 {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}});
         }},

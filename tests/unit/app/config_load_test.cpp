@@ -64,7 +64,7 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   const auto client = load_config(request);
   REQUIRE(client);
   CHECK(client->file.empty());
-  CHECK(client->queues.at(0).tasks_prefix == "jobs/default/tasks/");
+  CHECK(client->queues.at(0).layout.tasks_prefix == "jobs/default/tasks/");
 
   request.mode = Mode::kDaemon;
   const auto daemon = load_config(request);
@@ -117,7 +117,7 @@ TEST_CASE("errors in a file are named by its path as given") {
         folder / "x.json" + ":2: nodes: unknown key; did you mean \"node\"?");
 }
 
-TEST_CASE("variables lie over the file, flags over both") {
+TEST_CASE("variables override the file, flags override both") {
   LoadRequest request;
   request.environment = {
       {"LICTOR_NODE", "n2"},           {"LICTOR_ROOT", "r2/"},
@@ -132,7 +132,7 @@ TEST_CASE("variables lie over the file, flags over both") {
   REQUIRE(config);
   CHECK(config->node == "n2");
   CHECK(config->queues[0].options.node == "n2");
-  CHECK(config->queues[0].tasks_prefix == "r2/default/tasks/");
+  CHECK(config->queues[0].layout.tasks_prefix == "r2/default/tasks/");
   CHECK(config->state_dir == "/state2");
   CHECK(config->log.level == LogLevel::kDebug);
   CHECK(config->log.format == LogFormat::kJson);
