@@ -12,7 +12,7 @@ set -euo pipefail
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
 packages=(g++ cmake ninja-build pkg-config ca-certificates
-  nlohmann-json3-dev libspdlog-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
+  nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
   libmicrohttpd-dev libsimdjson-dev libmimalloc-dev)
 case "${1-}" in
   build) ;;

@@ -18,7 +18,6 @@
 #include "app/daemon.h"
 #include "app/dev.h"
 #include "app/executors.h"
-#include "app/layout.h"
 #include "app/state_dir.h"
 #include "base/printable.h"
 #include "cli/commands.h"
@@ -27,13 +26,14 @@
 #include "cli/interruption.h"
 #include "cli/patience.h"
 #include "client/client.h"
+#include "core/overloaded.h"
 #include "net/environment.h"
 #include "net/transport.h"
 
 namespace lictor::app {
 namespace {
 
-// Consul's own variables lie over the configuration, lictor's variables and flags over those.
+// Consul's own variables override the configuration; lictor's variables and flags override both.
 class ConsulEnvironment {
  public:
   ConsulEnvironment(const LoadRequest& request)
@@ -72,7 +72,7 @@ Result<Config> load(const LoadRequest& request) {
   const ConsulEnvironment environment{request};
   auto consul = net::options_from_environment(config->consul.options, environment);
   if (!consul) return tl::unexpected(std::move(consul.error()));
-  // The file may name one cluster, and the token for it, and the shell another.
+  // The file may name one cluster and its token, and the shell another cluster.
   const auto& named = config->consul.options.addresses;
   const auto without = net::options_from_environment(config->consul.options, [&](const char* name) {
     return std::string_view{name} == "CONSUL_HTTP_ADDR" ? nullptr : environment(name);
@@ -80,7 +80,7 @@ Result<Config> load(const LoadRequest& request) {
   const bool differs = without && without->addresses != consul->addresses;
   if (differs && named != net::Options{}.addresses) {
     config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
-                               printable(consul->addresses.front()) + ") lies over " +
+                               printable(consul->addresses.front()) + ") overrides " +
                                printable(named.front()) + " of " + config->file);
   }
   config->consul.options = std::move(*consul);
@@ -102,7 +102,7 @@ std::string names_of(const Config& config) {
 
 // The queue that was named, else the only one, else "default".
 Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
-  if (config.file.empty() && queue) {  // nobody has said which there are
+  if (config.file.empty() && queue) {  // no file lists the queues
     if (queue->empty() || client::key_fault(*queue) != "" ||
         queue->find('/') != std::string::npos) {
       return fail(ErrorCode::kInvalid,
@@ -111,11 +111,11 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
     return Target{*queue, wire::Layout::under(config.root, *queue)};
   }
   if (!queue && config.queues.size() == 1) {
-    return Target{config.queues.front().options.queue, layout_of(config.queues.front())};
+    return Target{config.queues.front().options.queue, config.queues.front().layout};
   }
   const std::string name = queue.value_or("default");
   for (const QueueConfig& known : config.queues) {
-    if (known.options.queue == name) return Target{name, layout_of(known)};
+    if (known.options.queue == name) return Target{name, known.layout};
   }
   if (!queue) {
     return fail(
@@ -152,8 +152,8 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
     std::string types;
     for (const auto& [type, executor] : queue.executors)
       types += (types.empty() ? "" : ", ") + type;
-    console.print("queue " + queue.options.queue + ": tasks below " + queue.tasks_prefix +
-                  ", led by " + queue.leader_key + ", " +
+    console.print("queue " + queue.options.queue + ": tasks below " + queue.layout.tasks_prefix +
+                  ", led by " + queue.layout.leader_key + ", " +
                   counted(queue.options.concurrency, "task") +
                   " at a time, executors: " + (types.empty() ? "none" : types) + '\n');
   }
@@ -175,7 +175,7 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
     if (!invocation.queue || *invocation.queue == queue.options.queue) {
-      options.queues.push_back({queue.options.queue, layout_of(queue), queue.options,
+      options.queues.push_back({queue.options.queue, queue.layout, queue.options,
                                 queue.session_checks, config->hang_timeout});
     }
   }
@@ -196,52 +196,24 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
   return cli::check(console, options, invocation.json);
 }
 
-Result<int> call(const cli::Client& client, const cli::SubmitOptions& options) {
-  return cli::submit(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::SubmitManyOptions& options) {
-  return cli::submit_many(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::ListOptions& options) {
-  return cli::list(client, options);
-}
-Result<int> call(const cli::Client& client, const ShowCommand& command) {
-  return cli::show(client, command.id);
-}
-Result<int> call(const cli::Client& client, const cli::LogsOptions& options) {
-  return cli::logs(client, options);
-}
-Result<int> call(const cli::Client& client, const MembersCommand&) { return cli::members(client); }
-Result<int> call(const cli::Client& client, const WhyCommand& command) {
-  return cli::why(client, command.id);
-}
-Result<int> call(const cli::Client& client, const cli::CancelOptions& options) {
-  return cli::cancel(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::RetryOptions& options) {
-  return cli::retry(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::DeadListOptions& options) {
-  return cli::dead_list(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::DeadShowOptions& options) {
-  return cli::dead_show(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::DeadPurgeOptions& options) {
-  return cli::dead_purge(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::PauseOptions& options) {
-  return cli::pause(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::ResumeOptions& options) {
-  return cli::resume(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::BenchOptions& options) {
-  return cli::bench(client, options);
-}
-Result<int> call(const cli::Client& client, const cli::LeaderOptions& options) {
-  return cli::leader(client, options);
-}
+// Commands that work on one queue, by their options.
+const core::Overloaded kCalls{
+    [](const cli::Client& c, const cli::SubmitOptions& o) { return cli::submit(c, o); },
+    [](const cli::Client& c, const cli::SubmitManyOptions& o) { return cli::submit_many(c, o); },
+    [](const cli::Client& c, const cli::ListOptions& o) { return cli::list(c, o); },
+    [](const cli::Client& c, const cli::LogsOptions& o) { return cli::logs(c, o); },
+    [](const cli::Client& c, const cli::CancelOptions& o) { return cli::cancel(c, o); },
+    [](const cli::Client& c, const cli::RetryOptions& o) { return cli::retry(c, o); },
+    [](const cli::Client& c, const cli::DeadListOptions& o) { return cli::dead_list(c, o); },
+    [](const cli::Client& c, const cli::DeadShowOptions& o) { return cli::dead_show(c, o); },
+    [](const cli::Client& c, const cli::DeadPurgeOptions& o) { return cli::dead_purge(c, o); },
+    [](const cli::Client& c, const cli::PauseOptions& o) { return cli::pause(c, o); },
+    [](const cli::Client& c, const cli::ResumeOptions& o) { return cli::resume(c, o); },
+    [](const cli::Client& c, const cli::BenchOptions& o) { return cli::bench(c, o); },
+    [](const cli::Client& c, const cli::LeaderOptions& o) { return cli::leader(c, o); },
+    [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
+    [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
+    [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
 // What a command takes from the configuration beside the queue.
 template <class Options>
@@ -273,8 +245,8 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   lictor::Client api{
       std::make_unique<lictor::Client::Impl>(*transport, target->queue, target->layout)};
   client::Store store{*transport};
-  return call(cli::Client{console, api, store, target->queue, target->layout, invocation.json},
-              completed(options, *config));
+  return kCalls(cli::Client{console, api, store, target->queue, target->layout, invocation.json},
+                completed(options, *config));
 }
 
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,
@@ -301,7 +273,7 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
 }
 
 int run_arguments(const std::vector<std::string>& arguments, const Registry& registry) {
-  // "lictor list | head" ends well: the write fails instead of killing us, and Console knows why.
+  // In "lictor list | head" the write then fails, which Console handles, instead of killing us.
   signal(SIGPIPE, SIG_IGN);
   cli::Console console = cli::Console::standard();
   const auto parsed = parse_command_line(arguments);

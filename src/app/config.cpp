@@ -8,16 +8,17 @@
 #include <cerrno>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "app/config_check.h"
 #include "app/config_override.h"
 #include "app/config_queue.h"
 #include "app/config_reader.h"
-#include "app/trust.h"
 #include "base/errno_text.h"
 #include "base/host_name.h"
 #include "base/read_file.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
+#include "base/traced_file.h"
 #include "httpd/listener.h"
 #include "net/endpoint.h"
 
@@ -31,13 +32,7 @@ constexpr Duration kMinLogAge = std::chrono::minutes{1};
 constexpr Duration kMaxLogAge = std::chrono::hours{24 * 3650};
 constexpr std::uint64_t kMaxLogBytes = 1ULL << 50U;
 
-std::string mode_text(mode_t mode) {
-  std::string text;
-  for (const unsigned shift : {9U, 6U, 3U, 0U}) {
-    text += static_cast<char>('0' + ((mode >> shift) & 7U));
-  }
-  return text;
-}
+std::string mode_text(mode_t mode) { return fmt::format("(mode {:04o})", mode & 07777U); }
 
 // The host's own name, as a segment of a key.
 std::string node_name() {
@@ -78,19 +73,18 @@ Reader listen_addresses(AdminConfig& admin) {
 
 Result<void> read_consul(const Place& place, ConsulConfig& consul) {
   net::Options& options = consul.options;
-  auto read = read_settings(place, Group::kConsul,
-                            {{"addresses", addresses(options.addresses)},
-                             {"token", text(options.token)},
-                             {"token_file", absolute_path(options.token_file)},
-                             {"basic_auth", text(options.basic_auth)},
-                             {"ca_file", absolute_path(options.ca_file)},
-                             {"ca_path", absolute_path(options.ca_path)},
-                             {"client_cert", absolute_path(options.client_cert)},
-                             {"client_key", absolute_path(options.client_key)},
-                             {"tls_server_name", text(options.tls_server_name)},
-                             {"tls_verify", boolean(options.tls_verify)},
-                             {"namespace", text(options.consul_namespace)},
-                             {"register", boolean(consul.register_service)}});
+  auto read = read_settings(place, {{"addresses", addresses(options.addresses)},
+                                    {"token", text(options.token)},
+                                    {"token_file", absolute_path(options.token_file)},
+                                    {"basic_auth", text(options.basic_auth)},
+                                    {"ca_file", absolute_path(options.ca_file)},
+                                    {"ca_path", absolute_path(options.ca_path)},
+                                    {"client_cert", absolute_path(options.client_cert)},
+                                    {"client_key", absolute_path(options.client_key)},
+                                    {"tls_server_name", text(options.tls_server_name)},
+                                    {"tls_verify", boolean(options.tls_verify)},
+                                    {"namespace", text(options.consul_namespace)},
+                                    {"register", boolean(consul.register_service)}});
   if (!read) return read;
   if (!options.token.empty() && !options.token_file.empty()) {
     return place.refuse_at({"token", "token_file"},
@@ -112,27 +106,25 @@ Result<void> read_consul(const Place& place, ConsulConfig& consul) {
 // The whole file but for the queues, whose paths depend on "root" wherever it stands.
 Result<void> read_top(const Place& top, Config& config, std::optional<Place>& queues) {
   return read_settings(
-      top, Group::kTop,
+      top,
       {{"node", name(config.node)},
        {"root", kv_prefix(config.root)},
        {"state_dir", absolute_path(config.state_dir)},
        {"hang_timeout", duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})},
        {"log",
         [&](const Place& log) {
-          return read_settings(log, Group::kLog,
-                               {{"level", choice(config.log.level, log_levels())},
-                                {"format", choice(config.log.format, log_formats())}});
+          return read_settings(log, {{"level", choice(config.log.level, log_levels())},
+                                     {"format", choice(config.log.format, log_formats())}});
         }},
        {"consul", [&](const Place& consul) { return read_consul(consul, config.consul); }},
        {"admin",
         [&](const Place& admin) {
-          return read_settings(admin, Group::kAdmin,
-                               {{"listen", listen_addresses(config.admin)},
-                                {"token_file", absolute_path(config.admin.token_file)}});
+          return read_settings(admin, {{"listen", listen_addresses(config.admin)},
+                                       {"token_file", absolute_path(config.admin.token_file)}});
         }},
        {"logs",
         [&](const Place& logs) {
-          return read_settings(logs, Group::kLogs,
+          return read_settings(logs,
                                {{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
                                 {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}});
         }},
@@ -143,11 +135,41 @@ Result<void> read_top(const Place& top, Config& config, std::optional<Place>& qu
 }
 
 void warn_of_open_token(const std::string& setting, const std::string& path, Config& config) {
-  struct stat status {};
-  if (path.empty() || ::stat(path.c_str(), &status) != 0) return;
-  if ((status.st_mode & S_IROTH) == 0) return;
-  config.warnings.push_back(setting + " " + excerpt(path, 200) + ": readable by every user (mode " +
-                            mode_text(status.st_mode) + "); chmod o-r it");
+  if (path.empty()) return;
+  const auto file = open_traced(path, O_PATH);
+  if (!file) return;
+  const std::string named = setting + " " + excerpt(path, 200) + ": ";
+  if ((file->status.st_mode & S_IROTH) != 0) {
+    config.warnings.push_back(fmt::format("{}readable by every user {}; chmod o-r it", named,
+                                          mode_text(file->status.st_mode)));
+  }
+  if (const std::string fault = distrust(*file, "choose the token"); !fault.empty()) {
+    config.warnings.push_back(named + fault);
+  }
+}
+
+// What root's daemon runs as root nobody else may choose; what it runs as another user, nobody but
+// root and that user. The file is started by its path later: without a fault, that still leads to
+// it then. A script's interpreter and a program's libraries are not looked at.
+Result<void> check_programs(const Config& config) {
+  if (::geteuid() != 0) return {};
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* exec = std::get_if<ExecConfig>(&executor);
+      if (exec == nullptr) continue;
+      const std::string& path = exec->argv.front();
+      const std::string named =
+          fmt::format(R"({}: queue "{}": executor "{}": program "{}": )", config.file,
+                      queue.options.queue, excerpt(type), excerpt(path, 200));
+      const auto file =
+          open_traced(path, O_PATH, exec->user ? exec->user->credentials.uid : uid_t{0});
+      if (!file) return fail(ErrorCode::kInvalid, named + errno_text() + "; correct the path");
+      const std::string fault = distrust(
+          *file, "choose what runs as " + (exec->user ? excerpt(exec->user->name) : "root"));
+      if (!fault.empty()) return fail(ErrorCode::kInvalid, named + fault);
+    }
+  }
+  return {};
 }
 
 // Everything after the file: `top` is its place, or nullptr where there was none.
@@ -194,41 +216,23 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   return config;
 }
 
-struct FileText {
-  std::string text;
-  struct stat status {};
-};
-
-// `named` is the path and what named it, for messages.
-Result<FileText> read_file(const std::string& path, const std::string& named) {
-  const auto refuse = [&](int number) {
-    const bool denied = number == EACCES || number == EPERM;
-    return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
-                named + ": " + errno_text(number) +
-                    (denied ? "; ask for the right to read it, or name another file with --config"
-                            : "; correct the path, or name another file with --config"));
-  };
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  FileText read;
-  if (!file || ::fstat(file.get(), &read.status) != 0) return refuse(errno);
-  auto text = read_up_to(file.get(), kMaxFileBytes);
-  if (!text) return refuse(errno);
-  if (text->size() > kMaxFileBytes) {
-    return fail(ErrorCode::kInvalid, named + ": expected a configuration of at most " +
-                                         std::to_string(kMaxFileBytes) +
-                                         " bytes, got more; is it another file?");
-  }
-  read.text = *std::move(text);
-  return read;
+// What is wrong with the file called `named`, by errno.
+tl::unexpected<Error> unreadable(const std::string& named, int error) {
+  const bool denied = error == EACCES || error == EPERM;
+  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
+              named + ": " + errno_text(error) +
+                  (denied ? "; ask for the right to read it, or name another file with --config"
+                          : "; correct the path, or name another file with --config"));
 }
 
 void warn_of_open_file(const std::string& path, const struct stat& status, Config& config) {
   if (!S_ISREG(status.st_mode)) return;  // a pipe is between us and whoever made it
-  const std::string mode = "(mode " + mode_text(status.st_mode) + ")";
   const net::Options& consul = config.consul.options;
   if ((status.st_mode & S_IROTH) != 0 && !(consul.token.empty() && consul.basic_auth.empty())) {
-    config.warnings.push_back(path + ": holds a secret and is readable by every user " + mode +
-                              "; move the token to consul.token_file, or chmod o-r it");
+    config.warnings.push_back(fmt::format(
+        "{}: holds a secret and is readable by every user {}; move the token to consul.token_file, "
+        "or chmod o-r it",
+        path, mode_text(status.st_mode)));
   }
 }
 
@@ -249,23 +253,33 @@ Result<Config> load_config(const LoadRequest& request) {
     is_default = false;
   }
 
-  struct stat status {};
-  if (is_default && ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+  const auto file = open_traced(path, O_RDONLY);
+  if (!file && is_default && (errno == ENOENT || errno == ENOTDIR)) {
     if (request.mode != Mode::kDaemon) return build(nullptr, request);
     return fail(ErrorCode::kInvalid,
                 path + R"(: no such file, and "lictor run" needs one; write for instance )"
                        R"({"queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} )"
                        "there, or name another file with --config");
   }
-  const auto trusted = check_trusted(named, path, "start programs");
-  if (!trusted && request.mode != Mode::kClient && request.refuse_untrusted) {
-    return tl::unexpected{trusted.error()};
+  if (!file) return unreadable(named, errno);
+  const bool trusts_all = request.mode == Mode::kClient || !request.refuse_untrusted;
+  const std::string fault = distrust(*file, "make root start programs");
+  if (!fault.empty() && !trusts_all) return fail(ErrorCode::kInvalid, named + ": " + fault);
+  const auto text = read_up_to(file->fd.get(), kMaxFileBytes);
+  if (!text) return unreadable(named, errno);
+  if (text->size() > kMaxFileBytes) {
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{}: expected a configuration of at most {} bytes, got more; is it "
+                            "another file?",
+                            named, kMaxFileBytes));
   }
-  auto file = read_file(path, named);
-  if (!file) return tl::unexpected{file.error()};
-  auto config = parse_config(file->text, path, request);
-  if (config && !trusted) config->warnings.push_back(trusted.error().message);
-  if (config) warn_of_open_file(path, file->status, *config);
+  auto config = parse_config(*text, path, request);
+  if (!config) return config;
+  if (!trusts_all) {
+    if (auto checked = check_programs(*config); !checked) return tl::unexpected{checked.error()};
+  }
+  if (!fault.empty()) config->warnings.push_back(named + ": " + fault);
+  warn_of_open_file(path, file->status, *config);
   return config;
 }
 

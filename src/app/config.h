@@ -25,13 +25,15 @@
 #include "lictor/result.h"
 #include "lictor/time.h"
 #include "net/transport.h"
+#include "runtime/log.h"
+#include "wire/layout.h"
 
 namespace lictor::app {
 
 inline constexpr std::string_view kDefaultConfigPath = "/etc/lictor/lictor.json";
 
-enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
-enum class LogFormat { kText, kJson, kJournal };
+using LogLevel = runtime::Level;
+using LogFormat = runtime::LogStyle;
 
 struct LogConfig {
   LogLevel level = LogLevel::kInfo;
@@ -111,12 +113,9 @@ struct QueueConfig {
   core::QueueOptions options;
   std::vector<std::string> session_checks{"serfHealth"};  ///< empty: TTL alone keeps the session
 
-  // Whole KV paths; prefixes end in '/'. No two paths of a configuration overlap.
-  std::string tasks_prefix, dead_prefix, done_prefix, members_prefix;
-  std::string leader_key, control_key;
-  std::string serialize_by;  ///< a JSON pointer into the record, valid; empty: none
+  wire::Layout layout;  ///< no two paths of a configuration overlap
 
-  /// What the queue gives its executors where they say nothing themselves.
+  /// For executors that don't set them.
   core::TypePolicy defaults;
 
   /// By taskType; "*" takes the rest. The same keys as options.types and any_type.
@@ -128,7 +127,7 @@ struct Config {
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";
-  /// So long the daemon's loop may stand still before its warden kills it; zero: for ever.
+  /// The warden kills a daemon whose loop hangs for this long; zero: never.
   Duration hang_timeout{};
   LogConfig log;
   ConsulConfig consul;
@@ -143,7 +142,7 @@ struct Config {
 /// that it can do without a file.
 enum class Mode { kDaemon, kClient, kEmbedded };
 
-/// What lies over the file, as text: from LICTOR_* variables, then from flags.
+/// What overrides the file, as text: LICTOR_* variables, then flags.
 struct Overrides {
   std::optional<std::string> config, node, root, state_dir, log_level, log_format;
   std::optional<std::string> consul_addresses;  ///< separated by commas
@@ -159,15 +158,15 @@ struct LoadRequest {
   Environment environment;
   std::string default_path{
       kDefaultConfigPath};  ///< taken where neither flag nor variable names one
-  /// Whether root's daemon takes no file that others than root could change.
+  /// Whether a daemon that runs as root refuses files that others could change.
   bool refuse_untrusted = true;
 };
 
-/// Reads the file that flags, environment or default name, and lays variables and flags over it.
+/// Reads the file that flags, environment or default name; variables and flags override it.
 /// Where the default file does not exist, a client gets default_config(), the daemon an error.
 /// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
-/// Errors: kInvalid, also when the daemon is root's and others than root could change the file;
-/// kPermissionDenied, when the file may not be read.
+/// Errors: kInvalid, also when the daemon runs as root and others could change the file or a program
+/// in it (base/traced_file.h); kPermissionDenied, when the file may not be read.
 [[nodiscard]] Result<Config> load_config(const LoadRequest& request);
 
 /// As load_config() for a file that holds `text`; `file` is what errors call it.

@@ -4,6 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
+#include "app/config_queue.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/retry_pauses.h"
@@ -13,10 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What core/lock.cpp waits after a proof that failed before it tries again.
+// The pause of core/lock.cpp between a failed proof and the next try.
 constexpr Duration kProofRetryPause = core::kRetry;
 
-// A turn of the loop takes milliseconds, with a long list and a slow disk tenths of a second.
+// A turn of the loop takes milliseconds; with a long list and a slow disk, tenths of a second.
 constexpr Duration kLeastHangTimeout = 1s;
 
 Duration up_to_ms(Duration duration) {
@@ -26,9 +29,9 @@ Duration down_to_ms(Duration duration) {
   return std::chrono::floor<std::chrono::milliseconds>(duration);
 }
 
-// "renew_interval 5s", and whether somebody wrote it.
+// "renew_interval 5s", and whether it is the default.
 std::string shown(const Place& place, std::string_view setting, const std::string& value) {
-  return std::string{setting} + " " + value + (place.has(setting) ? "" : " (the default)");
+  return fmt::format("{} {}{}", setting, value, place.has(setting) ? "" : " (the default)");
 }
 std::string shown(const Place& place, std::string_view setting, Duration value) {
   return shown(place, setting, format_duration(value));
@@ -38,21 +41,22 @@ Result<void> check_renewal(const Place& place, const core::QueueOptions& options
   if (options.renew_interval > options.session_ttl / 2) {
     return place.refuse_at(
         {"renew_interval", "session_ttl"},
-        shown(place, "renew_interval", options.renew_interval) + " is more than half of " +
-            shown(place, "session_ttl", options.session_ttl) +
-            ", so one lost renewal could end the session; set renew_interval to " +
-            format_duration(down_to_ms(options.session_ttl / 2)) + " or less, or session_ttl to " +
-            format_duration(options.renew_interval * 2) + " or more");
+        fmt::format("{} is more than half of {}, so one lost renewal could end the session; set "
+                    "renew_interval to {} or less, or session_ttl to {} or more",
+                    shown(place, "renew_interval", options.renew_interval),
+                    shown(place, "session_ttl", options.session_ttl),
+                    format_duration(down_to_ms(options.session_ttl / 2)),
+                    format_duration(options.renew_interval * 2)));
   }
   if (options.request_timeout >= options.renew_interval) {
     return place.refuse_at(
         {"request_timeout", "renew_interval", "session_ttl"},
-        shown(place, "request_timeout", options.request_timeout) + " is not less than " +
-            shown(place, "renew_interval", options.renew_interval) +
-            ", so a renewal could still be in flight when the next is due; set request_timeout "
-            "below " +
-            format_duration(options.renew_interval) + ", or renew_interval above " +
-            format_duration(options.request_timeout));
+        fmt::format(
+            "{} is not less than {}, so a renewal could still be in flight when the next is "
+            "due; set request_timeout below {}, or renew_interval above {}",
+            shown(place, "request_timeout", options.request_timeout),
+            shown(place, "renew_interval", options.renew_interval),
+            format_duration(options.renew_interval), format_duration(options.request_timeout)));
   }
   return {};
 }
@@ -64,8 +68,8 @@ Duration lock_delay_for(Duration span, Duration kill_grace) {
   return lock_delay;
 }
 
-// What makes room for a lease of `span`, as "<setting> to <value> or less"; a lock_delay only as
-// far as Consul takes it.
+// The change that makes room for a lease of `span`, as "<setting> to <value> or less". A lock_delay
+// has a maximum in Consul.
 std::string room_for(Duration span, const core::QueueOptions& options) {
   const Duration lock_delay = lock_delay_for(span, options.kill_grace);
   if (lock_delay <= core::kMostLockDelay) {
@@ -79,12 +83,12 @@ std::string room_for(Duration span, const core::QueueOptions& options) {
   }
   const auto grace = grace_beside(core::kMostLockDelay);
   if (grace < 0s) return {};
-  return "lock_delay to " + format_duration(core::kMostLockDelay) +
-         " (the most) and kill_grace to " + format_duration(grace) + " or less";
+  return fmt::format("lock_delay to {} (the most) and kill_grace to {} or less",
+                     format_duration(core::kMostLockDelay), format_duration(grace));
 }
 
-// A proof of leadership is asked for after each proof_interval. The lease must outlive one that is
-// lost: the interval, the time-out of the lost one, the pause after it, the answer to the next.
+// Leadership is proved once a proof_interval. The lease must outlive one lost proof: the interval,
+// the time-out of the lost proof, the pause, and the answer to the next.
 Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
   const Duration span = options.lease_span();
   const Duration needed = options.proof_interval() + 2 * options.request_timeout + kProofRetryPause;
@@ -94,9 +98,9 @@ Result<void> check_lease(const Place& place, const core::QueueOptions& options) 
   const Duration least_span = up_to_ms((2 * options.request_timeout + kProofRetryPause) * 4 / 3);
   const std::string room = room_for(least_span, options);
   const bool by_delay = room.starts_with("lock_delay") && room.ends_with("more");
-  const std::string budget = shown(place, "lock_delay", options.lock_delay) + " less " +
-                             shown(place, "kill_grace", options.kill_grace) +
-                             " and the margin of " + format_duration(options.margin);
+  const std::string budget =
+      fmt::format("{} less {} and the margin of {}", shown(place, "lock_delay", options.lock_delay),
+                  shown(place, "kill_grace", options.kill_grace), format_duration(options.margin));
   if (span <= Duration::zero()) {
     return place.refuse_at(
         {"lock_delay", "kill_grace"},
@@ -107,23 +111,26 @@ Result<void> check_lease(const Place& place, const core::QueueOptions& options) 
   const Duration most_timeout = down_to_ms((span - span / 4 - kProofRetryPause) / 2);
   return place.refuse_at(
       {"request_timeout", "lock_delay", "kill_grace"},
-      budget + " leaves a lease of " + format_duration(span) + ", too short for two tries of " +
-          shown(place, "request_timeout", options.request_timeout) + " to prove it; set " + room +
-          (room.empty() ? "" : ", or ") +
-          (most_timeout >= 10ms ? "request_timeout to " + format_duration(most_timeout) + " or less"
-                                : "lower kill_grace"));
+      fmt::format("{} leaves a lease of {}, too short for two tries of {} to prove it; set {}{}{}",
+                  budget, format_duration(span),
+                  shown(place, "request_timeout", options.request_timeout), room,
+                  room.empty() ? "" : ", or ",
+                  most_timeout >= 10ms
+                      ? fmt::format("request_timeout to {} or less", format_duration(most_timeout))
+                      : "lower kill_grace"));
 }
 
 Result<void> check_capacity(const Place& place, const core::QueueOptions& options) {
   if (options.max_unacked >= options.concurrency + options.prefetch) return {};
   const auto value = [](std::uint32_t number) { return std::to_string(number); };
-  return place.refuse_at({"max_unacked", "concurrency", "prefetch"},
-                         shown(place, "max_unacked", value(options.max_unacked)) +
-                             " is less than " +
-                             shown(place, "concurrency", value(options.concurrency)) + " and " +
-                             shown(place, "prefetch", value(options.prefetch)) +
-                             " together, all of which may end at once; set it to " +
-                             value(options.concurrency + options.prefetch) + " or more");
+  return place.refuse_at(
+      {"max_unacked", "concurrency", "prefetch"},
+      fmt::format("{} is less than {} and {} together, all of which may end at once; set it to {} "
+                  "or more",
+                  shown(place, "max_unacked", value(options.max_unacked)),
+                  shown(place, "concurrency", value(options.concurrency)),
+                  shown(place, "prefetch", value(options.prefetch)),
+                  options.concurrency + options.prefetch));
 }
 
 // One KV path of one queue.
@@ -138,19 +145,15 @@ struct Path {
 std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   std::vector<Path> paths;
   for (std::size_t i = 0; i < queues.size(); ++i) {
-    const QueueConfig& queue = queues[i];
-    paths.insert(paths.end(), {{queue.tasks_prefix, i, "tasks_prefix"},
-                               {queue.dead_prefix, i, "dead_prefix"},
-                               {queue.done_prefix, i, "done_prefix"},
-                               {queue.members_prefix, i, "members_prefix"},
-                               {queue.leader_key, i, "leader_key"},
-                               {queue.control_key, i, "control_key"}});
+    for (const QueuePath& known : kQueuePaths) {
+      paths.push_back({queues[i].layout.*known.path, i, known.setting});
+    }
   }
   return paths;
 }
 
-// `inner` is `outer`, or lies under it. The line is that of the one that somebody wrote, of two
-// the one further down.
+// `inner` is `outer`, or is under it. The error's line is that of the path in the file; of two, the
+// later one.
 Result<void> refuse_overlap(const Place& place, const Path& outer, const Path& inner) {
   const auto line_of = [&](const Path& path) {
     const JsonValue* written = place.value().items[path.queue].find(path.setting);
@@ -168,10 +171,11 @@ Result<void> refuse_overlap(const Place& place, const Path& outer, const Path& i
   const char* verb = inner.path == outer.path ? " is also "
                      : blame_inner            ? " lies under "
                                               : " covers ";
+  const std::string of = blamed.queue == other.queue ? "" : " of " + other_queue.path();
   return blamed_queue.refuse_at(
-      {blamed.setting}, named(blamed_queue, blamed) + verb + named(other_queue, other) +
-                            (blamed.queue == other.queue ? "" : " of " + other_queue.path()) +
-                            "; give each a place of its own");
+      {blamed.setting},
+      fmt::format("{}{}{}{}; give each a place of its own", named(blamed_queue, blamed), verb,
+                  named(other_queue, other), of));
 }
 
 }  // namespace
@@ -190,13 +194,13 @@ Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& qu
     const auto [first, fresh] = names.emplace(queues[i].options.queue, i);
     if (!fresh) {
       const Place item = place.item(i);
-      return item.refuse_at({"name"}, shown(item, "name", '"' + queues[i].options.queue + '"') +
-                                          " is also the name of " +
-                                          place.item(first->second).path() +
-                                          "; give each queue a name of its own");
+      return item.refuse_at(
+          {"name"}, fmt::format("{} is also the name of {}; give each queue a name of its own",
+                                shown(item, "name", '"' + queues[i].options.queue + '"'),
+                                place.item(first->second).path()));
     }
   }
-  // Sorted, whatever lies under a prefix follows it at once.
+  // In sorted order, a path under a prefix follows it directly.
   std::vector<Path> paths = all_paths(queues);
   std::stable_sort(paths.begin(), paths.end(),
                    [](const Path& a, const Path& b) { return a.path < b.path; });
@@ -223,20 +227,22 @@ Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
   if (hang_timeout == Duration::zero()) return {};
   const std::string is = shown(place, "hang_timeout", hang_timeout);
   if (hang_timeout < kLeastHangTimeout) {
-    return place.refuse_at({"hang_timeout"},
-                           is + " is less than " + format_duration(kLeastHangTimeout) +
-                               ", which a daemon with much to do may take; set it to that or more, "
-                               "or to 0s to switch it off");
+    return place.refuse_at(
+        {"hang_timeout"},
+        fmt::format("{} is less than {}, which a daemon with much to do may take; "
+                    "set it to that or more, or to 0s to switch it off",
+                    is, format_duration(kLeastHangTimeout)));
   }
   for (const QueueConfig& queue : queues) {
     const Duration span = queue.options.lease_span();
     if (hang_timeout < span) continue;
     return place.refuse_at(
         {"hang_timeout"},
-        is + " is not less than the lease of queue " + queue.options.queue + " (" +
-            format_duration(span) +
-            ": lock_delay less kill_grace and margin), at whose end its jobs are ended anyway; "
-            "lower hang_timeout, or set it to 0s to switch it off");
+        fmt::format(
+            "{} is not less than the lease of queue {} ({}: lock_delay less kill_grace and "
+            "margin), at whose end its jobs are ended anyway; lower hang_timeout, or set it "
+            "to 0s to switch it off",
+            is, queue.options.queue, format_duration(span)));
   }
   return {};
 }

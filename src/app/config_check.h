@@ -25,8 +25,8 @@ namespace lictor::app {
 /// would end; half of the shortest lease, where that is less.
 [[nodiscard]] Duration default_hang_timeout(const std::vector<QueueConfig>& queues);
 
-/// Whether a hang_timeout that somebody wrote, and did not switch off, is less than each lease: at
-/// its end the jobs of a daemon that hangs are ended anyway. `place` is that of the whole file.
+/// Whether a hang_timeout that is set and not 0 is less than each lease, at whose end the jobs of a
+/// daemon that hangs are ended anyway. `place` is that of the whole file.
 [[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
                                               const std::vector<QueueConfig>& queues);
 

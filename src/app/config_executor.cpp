@@ -11,7 +11,6 @@
 #include <cerrno>
 
 #include "app/config_http.h"
-#include "app/trust.h"
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -33,11 +32,10 @@ Reader backoff(core::Backoff& target) {
     if (place.value().kind != JsonKind::kObject) {
       return place.expected(R"(an object such as {"initial": "1s", "max": "5m"})");
     }
-    auto read = read_settings(place, Group::kBackoff,
-                              {{"initial", duration(target.initial, 1ms, 24h)},
-                               {"max", duration(target.max, 1ms, kYear)},
-                               {"factor", number(target.factor, 1, 100)},
-                               {"jitter", number(target.jitter, 0, 1)}});
+    auto read = read_settings(place, {{"initial", duration(target.initial, 1ms, 24h)},
+                                      {"max", duration(target.max, 1ms, kYear)},
+                                      {"factor", number(target.factor, 1, 100)},
+                                      {"jitter", number(target.jitter, 0, 1)}});
     if (!read) return read;
     if (target.max < target.initial) {
       const std::string initial = format_duration(target.initial);
@@ -160,13 +158,12 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
 Reader limits(ExecLimits& target) {
   return [&target](const Place& place) {
     constexpr std::uint64_t kMaxBytes = 1024 * kGiB;
-    return read_settings(place, Group::kLimits,
-                         {{"open_files", whole(target.open_files, 3, 1U << 30U)},
-                          {"processes", whole(target.processes, 1, 1U << 22U)},
-                          {"memory", size(target.memory_bytes, kMaxBytes)},
-                          {"file_size", size(target.file_size_bytes, kMaxBytes)},
-                          {"core", size(target.core_bytes, kMaxBytes)},
-                          {"cpu_time", duration(target.cpu_time, 1s, kYear)}});
+    return read_settings(place, {{"open_files", whole(target.open_files, 3, 1U << 30U)},
+                                 {"processes", whole(target.processes, 1, 1U << 22U)},
+                                 {"memory", size(target.memory_bytes, kMaxBytes)},
+                                 {"file_size", size(target.file_size_bytes, kMaxBytes)},
+                                 {"core", size(target.core_bytes, kMaxBytes)},
+                                 {"cpu_time", duration(target.cpu_time, 1s, kYear)}});
   };
 }
 
@@ -176,10 +173,6 @@ Reader plugin_file(std::string& target, Mode mode) {
     // Loaded later, when the warden has been forked.
     if (auto checked = exec::check_plugin_file(target); !checked) {
       return place.refuse(checked.error().message);
-    }
-    const std::string what = "plug-in \"" + excerpt(target, 200) + '"';
-    if (auto trusted = check_trusted(what, target, "load code"); !trusted) {
-      return place.refuse(trusted.error().message);
     }
     return {};
   };
@@ -192,8 +185,7 @@ Reader plugin(PluginConfig& target, Mode mode) {
                              R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
     if (place.value().kind != JsonKind::kObject) return place.expected(what);
     auto read = read_settings(
-        place, Group::kPlugin,
-        {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}});
+        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}});
     if (!read) return read;
     if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
     return {};
@@ -250,14 +242,14 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
       {"limits", limits(exec.limits)},
       {"noop",
        [&](const Place& p) {
-         return read_settings(p, Group::kNoop, {{"sleep", duration(noop.sleep, 0s, kYear)}});
+         return read_settings(p, {{"sleep", duration(noop.sleep, 0s, kYear)}});
        }},
       {"cpp", text(cpp.name)},
       {"http", http(http_config, mode)},
       {"plugin", plugin(plugin_config, mode)}};
   settings.insert(settings.end(), own.begin(), own.end());
 
-  if (auto read = read_settings(place, Group::kExecutor, settings); !read) return read;
+  if (auto read = read_settings(place, settings); !read) return read;
   const auto kind = kind_of(place);
   if (!kind) return tl::unexpected{kind.error()};
   if (*kind == "exec") {

@@ -1,7 +1,6 @@
 #include "app/config_http.h"
 
 #include <fcntl.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,10 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-bool same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 // RFC 9110, 5.6.2.
 bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -37,13 +32,14 @@ Result<void> read_header(const Place& place, HttpConfig& target) {
   if (!is_token(name)) {
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
   }
-  const bool is_ours = name.size() >= 7 && same(name.substr(0, 7), "lictor-");
+  const bool is_ours = name.size() >= 7 && equal_but_for_case(name.substr(0, 7), "lictor-");
   if (is_ours || std::any_of(kOwnHeaders.begin(), kOwnHeaders.end(),
-                             [&](std::string_view own) { return same(name, own); })) {
+                             [&](std::string_view own) { return equal_but_for_case(name, own); })) {
     return place.refuse("lictor sets this header itself; remove it");
   }
   for (const auto& [known, value] : target.headers) {
-    if (same(known, name)) return place.refuse("is written twice; remove one of the two");
+    if (equal_but_for_case(known, name))
+      return place.refuse("is written twice; remove one of the two");
   }
   const JsonValue& value = place.value();
   const bool fits = value.kind == JsonKind::kString &&
@@ -99,19 +95,19 @@ Reader http(HttpConfig& target, Mode mode) {
       return place.expected(
           R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
     }
-    auto read = read_settings(place, Group::kHttp,
-                              {{"url", url(target.url)},
-                               {"headers", headers(target)},
-                               {"token_file", readable_file(target.token_file, mode)},
-                               {"ca_file", readable_file(target.ca_file, mode)}});
+    auto read = read_settings(place, {{"url", url(target.url)},
+                                      {"headers", headers(target)},
+                                      {"token_file", readable_file(target.token_file, mode)},
+                                      {"ca_file", readable_file(target.ca_file, mode)}});
     if (!read) return read;
     if (target.url.empty()) {
       return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
     }
     const bool own_authorization =
         exec::parse_http_target(target.url)->has_user ||
-        std::any_of(target.headers.begin(), target.headers.end(),
-                    [](const auto& header) { return same(header.first, "Authorization"); });
+        std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
+          return equal_but_for_case(header.first, "Authorization");
+        });
     if (!target.token_file.empty() && own_authorization) {
       return place.member("token_file")
           .refuse("the URL or a header says already who asks; remove one of the two");

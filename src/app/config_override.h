@@ -13,7 +13,7 @@ namespace lictor::app {
 [[nodiscard]] const Choices<LogLevel>& log_levels();
 [[nodiscard]] const Choices<LogFormat>& log_formats();
 
-/// Lays variables, then flags over `config`; not `config`, which is for whoever opens the file.
+/// Applies variables, then flags to `config`; not --config, which load_config() reads itself.
 /// Errors: kInvalid, naming the variable or the flag.
 [[nodiscard]] Result<void> apply_overrides(const LoadRequest& request, Config& config);
 

@@ -21,10 +21,9 @@ Reader rate(std::optional<core::Rate>& target) {
     std::uint32_t tasks = 0;
     std::uint32_t burst = 0;
     Duration per = 1s;
-    auto read = read_settings(place, Group::kRateLimit,
-                              {{"tasks", whole(tasks, 1, 1'000'000)},
-                               {"per", duration(per, 1ms, 24h)},
-                               {"burst", whole(burst, 1, 1'000'000)}});
+    auto read = read_settings(place, {{"tasks", whole(tasks, 1, 1'000'000)},
+                                      {"per", duration(per, 1ms, 24h)},
+                                      {"burst", whole(burst, 1, 1'000'000)}});
     if (!read) return read;
     if (tasks == 0) return place.expected(R"(an object such as {"tasks": 100, "per": "1s"})");
     // A tenth at once by default: enough to fill a transaction, too little to be felt as a peak.
@@ -45,9 +44,8 @@ Reader history(std::optional<core::HistoryLimits>& target) {
       return place.expected(
           R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})");
     }
-    auto read = read_settings(place, Group::kHistory,
-                              {{"keep", whole(limits.keep, 1, 100'000)},
-                               {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}});
+    auto read = read_settings(place, {{"keep", whole(limits.keep, 1, 100'000)},
+                                      {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}});
     if (!read) return read;
     target = limits;
     return {};
@@ -57,16 +55,11 @@ Reader history(std::optional<core::HistoryLimits>& target) {
 // What was not set; `place` is the queue's.
 void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
-  const std::string home = root + options.queue + "/";
-  const auto settle = [&](std::string& path, const char* under_home) {
-    if (path.empty()) path = home + under_home;
-  };
-  settle(queue.tasks_prefix, "tasks/");
-  settle(queue.dead_prefix, "dead/");
-  settle(queue.done_prefix, "done/");
-  settle(queue.members_prefix, "members/");
-  settle(queue.leader_key, "leader");
-  settle(queue.control_key, "control");
+  const wire::Layout home = wire::Layout::under(root, options.queue);
+  for (const QueuePath& known : kQueuePaths) {
+    std::string& path = queue.layout.*known.path;
+    if (path.empty()) path = home.*known.path;
+  }
 
   const auto is_set = [&](std::string_view key) { return place != nullptr && place->has(key); };
   // Three renewals fit into one TTL, so that two may be lost.
@@ -85,39 +78,39 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
   core::TypePolicy policy;
   std::optional<Place> executors;
 
-  Settings settings{{"name", name(options.queue)},
-                    {"tasks_prefix", kv_prefix(queue.tasks_prefix)},
-                    {"dead_prefix", kv_prefix(queue.dead_prefix)},
-                    {"done_prefix", kv_prefix(queue.done_prefix)},
-                    {"members_prefix", kv_prefix(queue.members_prefix)},
-                    {"leader_key", kv_key(queue.leader_key)},
-                    {"control_key", kv_key(queue.control_key)},
-                    {"serialize_by", json_pointer(queue.serialize_by)},
-                    {"concurrency", whole(options.concurrency, 1, 10'000)},
-                    {"prefetch", whole(options.prefetch, 0, 10'000)},
-                    {"preload", duration(options.preload, 0s, 1h)},
-                    {"max_unacked", whole(options.max_unacked, 1, 100'000)},
-                    {"serialize_retries", boolean(options.serialize_retries)},
-                    {"rate_limit", rate(options.rate_limit)},
-                    {"history", history(options.history)},
-                    {"max_losses", whole(options.max_losses, 1, 1000)},
-                    {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits")},
-                    {"session_checks", texts(queue.session_checks, kMaxSessionChecks)},
-                    {"renew_interval", duration(options.renew_interval, 10ms, 12h)},
-                    {"lock_delay", duration(options.lock_delay, 0s, core::kMostLockDelay,
-                                            "Consul bars a lock no longer, whatever it was asked")},
-                    {"request_timeout", duration(options.request_timeout, 10ms, 1min)},
-                    {"kill_grace", duration(options.kill_grace, 0s, 10min)},
-                    {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
-                    // The policies inherit from the queue, wherever in it the defaults stand.
-                    {"executors", [&](const Place& member) -> Result<void> {
-                       executors = member;
-                       return {};
-                     }}};
+  Settings settings{
+      {"name", name(options.queue)},
+      {"serialize_by", json_pointer(queue.layout.serialize_by)},
+      {"concurrency", whole(options.concurrency, 1, 10'000)},
+      {"prefetch", whole(options.prefetch, 0, 10'000)},
+      {"preload", duration(options.preload, 0s, 1h)},
+      {"max_unacked", whole(options.max_unacked, 1, 100'000)},
+      {"serialize_retries", boolean(options.serialize_retries)},
+      {"rate_limit", rate(options.rate_limit)},
+      {"history", history(options.history)},
+      {"max_losses", whole(options.max_losses, 1, 1000)},
+      {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits")},
+      {"session_checks", texts(queue.session_checks, kMaxSessionChecks)},
+      {"renew_interval", duration(options.renew_interval, 10ms, 12h)},
+      {"lock_delay", duration(options.lock_delay, 0s, core::kMostLockDelay,
+                              "Consul bars a lock no longer, whatever it was asked")},
+      {"request_timeout", duration(options.request_timeout, 10ms, 1min)},
+      {"kill_grace", duration(options.kill_grace, 0s, 10min)},
+      {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
+      {"partitions", not_yet("leave it out, or give each partition a queue of its own")},
+      // The policies inherit from the queue, wherever in it the defaults stand.
+      {"executors", [&](const Place& member) -> Result<void> {
+         executors = member;
+         return {};
+       }}};
+  for (const QueuePath& known : kQueuePaths) {
+    std::string& path = queue.layout.*known.path;
+    settings.push_back({known.setting, known.is_prefix() ? kv_prefix(path) : kv_key(path)});
+  }
   const Settings defaults = policy_settings(policy);
   settings.insert(settings.end(), defaults.begin(), defaults.end());
 
-  if (auto read = read_settings(place, Group::kQueue, settings); !read) {
+  if (auto read = read_settings(place, settings); !read) {
     return tl::unexpected{read.error()};
   }
   options.node = node;

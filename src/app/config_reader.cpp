@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/text.h"
@@ -11,17 +12,6 @@
 
 namespace lictor::app {
 namespace {
-
-// What the configuration knows and this version does not act on. Refused, since whoever wrote it
-// counts on it. A version that learns one of these strikes it out and gives it a reader.
-struct NotYet {
-  Group group;
-  std::string_view key;
-  std::string_view instead;
-};
-constexpr std::array kNotYet{
-    NotYet{Group::kQueue, "partitions", "leave it out, or give each partition a queue of its own"},
-};
 
 constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxKeyBytes = 512;
@@ -46,14 +36,6 @@ std::string found(const JsonValue& value) {
   LICTOR_ASSERT(false);
 }
 
-const NotYet* not_yet(const Place& member, Group group) {
-  const JsonValue& value = member.value();
-  for (const NotYet& later : kNotYet) {
-    if (later.group == group && later.key == value.key) return &later;
-  }
-  return nullptr;
-}
-
 tl::unexpected<Error> unknown(const Place& member, const Settings& settings) {
   const std::string& key = member.value().key;
   std::vector<std::string_view> known;
@@ -76,34 +58,44 @@ Result<std::string> take_text(const Place& place, const std::string& what) {
   const JsonValue& value = place.value();
   if (value.kind != JsonKind::kString || value.text.empty()) return place.expected(what);
   if (value.text.size() > kMaxTextBytes) {
-    return place.refuse("expected at most " + std::to_string(kMaxTextBytes) + " bytes, got " +
-                        std::to_string(value.text.size()));
+    return place.refuse(
+        fmt::format("expected at most {} bytes, got {}", kMaxTextBytes, value.text.size()));
   }
   if (has_control(value.text)) return place.expected(what + " without control characters");
   return value.text;
 }
 
+// Reads what `take` makes of a place, a Result, into `target`.
+template <class T, class Take>
+Reader into(T& target, Take take) {
+  return [&target, take = std::move(take)](const Place& place) -> Result<void> {
+    auto value = take(place);
+    if (!value) return tl::unexpected{std::move(value.error())};
+    target = *std::move(value);
+    return {};
+  };
+}
+
 Reader key_or_prefix(std::string& target, bool prefix) {
-  return [&target, prefix](const Place& place) -> Result<void> {
+  return into(target, [prefix](const Place& place) -> Result<std::string> {
     auto key = take_text(place, prefix ? "a KV prefix such as \"lictor/default/tasks/\""
                                        : "a KV key such as \"lictor/default/leader\"");
-    if (!key) return tl::unexpected{key.error()};
+    if (!key) return key;
     if (const std::string fault = kv_key_fault(*key); !fault.empty()) {
-      return place.refuse('"' + excerpt(*key) + "\": " + fault);
+      return place.refuse(fmt::format("\"{}\": {}", excerpt(*key), fault));
     }
     if (prefix && !key->ends_with('/')) {
       // "task" would match "taskforce/x" too, and a recursive delete would take it along.
-      return place.refuse('"' + excerpt(*key) + "\": a prefix ends in \"/\"; write \"" +
-                          excerpt(*key + "/") + '"');
+      return place.refuse(fmt::format(R"("{}": a prefix ends in "/"; write "{}")", excerpt(*key),
+                                      excerpt(*key + "/")));
     }
     if (!prefix && key->ends_with('/')) {
-      return place.refuse('"' + excerpt(*key) +
-                          "\": a key does not end in \"/\", a prefix does; write \"" +
-                          excerpt(key->substr(0, key->size() - 1)) + '"');
+      return place.refuse(
+          fmt::format(R"("{}": a key does not end in "/", a prefix does; write "{}")",
+                      excerpt(*key), excerpt(key->substr(0, key->size() - 1))));
     }
-    target = *std::move(key);
-    return {};
-  };
+    return key;
+  });
 }
 
 // A whole number up to 2^63 - 1.
@@ -135,36 +127,35 @@ std::string size_text(std::uint64_t bytes) {
   return std::to_string(bytes);
 }
 
-// 2 as "2", 0.25 as "0.25".
-std::string number_text(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-// A reader that fills an optional by one that fills its value.
-template <class T, class Make>
-Reader maybe(std::optional<T>& target, Make make) {
-  return [&target, make](const Place& place) -> Result<void> {
-    T value{};
-    if (auto read = make(value)(place); !read) return read;
-    target = value;
-    return {};
-  };
+template <class T>
+Reader whole_into(T& target, std::uint64_t min, std::uint64_t max) {
+  return into(target, [min, max](const Place& place) -> Result<T> {
+    const auto value = take_whole(place.value());
+    if (value && *value >= min && *value <= max) return T(*value);
+    return place.expected(fmt::format("a whole number from {} to {}", min, max));
+  });
 }
 
 template <class T>
-Reader bounded_whole(T& target, std::uint64_t min, std::uint64_t max) {
-  return [&target, min, max](const Place& place) -> Result<void> {
-    const auto value = take_whole(place.value());
-    if (!value || *value < min || *value > max) {
-      return place.expected("a whole number from " + std::to_string(min) + " to " +
-                            std::to_string(max));
-    }
-    target = static_cast<T>(*value);
-    return {};
-  };
+Reader duration_into(T& target, Duration min, Duration max, std::string why) {
+  return into(target, [min, max, why = std::move(why)](const Place& place) -> Result<Duration> {
+    const JsonValue& value = place.value();
+    const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
+    if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
+    if (*parsed >= min && *parsed <= max) return *parsed;
+    return place.expected(fmt::format("a duration from {} to {}{}", format_duration(min),
+                                      format_duration(max), why.empty() ? "" : " (" + why + ")"));
+  });
+}
+
+template <class T>
+Reader size_into(T& target, std::uint64_t max) {
+  return into(target, [max](const Place& place) -> Result<std::uint64_t> {
+    const JsonValue& value = place.value();
+    const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
+    if (bytes && *bytes <= max) return *bytes;
+    return place.expected(R"(bytes such as 65536, "64KiB" or "10MiB", at most )" + size_text(max));
+  });
 }
 
 }  // namespace
@@ -201,133 +192,96 @@ tl::unexpected<Error> Place::expected(const std::string& what) const {
 }
 
 tl::unexpected<Error> Place::refuse_on(int line, const std::string& message) const {
-  std::string text = std::string{file_} + ":" + std::to_string(line) + ": ";
-  if (!path_.empty()) text += path_ + ": ";
-  return fail(ErrorCode::kInvalid, text + message);
+  return fail(ErrorCode::kInvalid,
+              fmt::format("{}:{}: {}{}{}", file_, line, path_, path_.empty() ? "" : ": ", message));
 }
 
-Result<void> read_settings(const Place& object, Group group, const Settings& settings) {
+Result<void> read_settings(const Place& object, const Settings& settings) {
   if (object.value().kind != JsonKind::kObject) return object.expected("an object");
   for (const JsonValue& item : object.value().items) {
     const Place member = object.member(item);
     const auto setting = std::find_if(settings.begin(), settings.end(),
                                       [&](const Setting& s) { return s.key == item.key; });
-    if (const NotYet* later = not_yet(member, group)) {
-      return member.refuse("is not supported by this version; " + std::string{later->instead});
-    }
     if (setting == settings.end()) return unknown(member, settings);
     if (auto read = setting->read(member); !read) return read;
   }
   return {};
 }
 
-Reader text(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
-    auto value = take_text(place, "text");
-    if (!value) return tl::unexpected{value.error()};
-    target = *std::move(value);
-    return {};
+Reader not_yet(std::string instead) {
+  return [instead = std::move(instead)](const Place& place) -> Result<void> {
+    return place.refuse("is not supported by this version; " + instead);
   };
+}
+
+Reader text(std::string& target) {
+  return into(target, [](const Place& place) { return take_text(place, "text"); });
 }
 
 Reader absolute_path(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
+  return into(target, [](const Place& place) -> Result<std::string> {
     auto value = take_text(place, "an absolute path");
-    if (!value) return tl::unexpected{value.error()};
-    if (!value->starts_with('/')) return place.expected("an absolute path");
-    target = *std::move(value);
-    return {};
-  };
+    if (value && !value->starts_with('/')) return place.expected("an absolute path");
+    return value;
+  });
 }
 
 Reader name(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
+  return into(target, [](const Place& place) -> Result<std::string> {
     const JsonValue& value = place.value();
-    if (value.kind != JsonKind::kString || !is_name(value.text)) {
-      return place.expected(std::string{kNameForm});
-    }
-    target = value.text;
-    return {};
-  };
+    if (value.kind == JsonKind::kString && is_name(value.text)) return value.text;
+    return place.expected(std::string{kNameForm});
+  });
 }
 
 Reader json_pointer(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
+  return into(target, [](const Place& place) -> Result<std::string> {
     const std::string what = R"(a JSON pointer into the record, such as "/taskPara/instanceId")";
-    if (auto read = text(target)(place); !read) return place.expected(what);
-    bool valid = target.front() == '/';
-    for (std::size_t at = target.find('~'); valid && at != std::string::npos;
-         at = target.find('~', at + 1)) {
-      valid = at + 1 < target.size() && (target[at + 1] == '0' || target[at + 1] == '1');
+    auto pointer = take_text(place, what);
+    bool valid = pointer && pointer->front() == '/';
+    for (std::size_t at = 0; valid && (at = pointer->find('~', at)) != std::string::npos; ++at) {
+      valid = at + 1 < pointer->size() && ((*pointer)[at + 1] == '0' || (*pointer)[at + 1] == '1');
     }
-    return valid ? Result<void>{} : place.expected(what);
-  };
+    return valid ? pointer : place.expected(what);
+  });
 }
 
 Reader kv_key(std::string& target) { return key_or_prefix(target, false); }
 Reader kv_prefix(std::string& target) { return key_or_prefix(target, true); }
 
 Reader boolean(bool& target) {
-  return [&target](const Place& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kBoolean) return place.expected("true or false");
-    target = place.value().boolean;
-    return {};
-  };
+  return into(target, [](const Place& place) -> Result<bool> {
+    if (place.value().kind == JsonKind::kBoolean) return place.value().boolean;
+    return place.expected("true or false");
+  });
 }
 
 Reader whole(std::uint32_t& target, std::uint32_t min, std::uint32_t max) {
-  return bounded_whole(target, min, max);
+  return whole_into(target, min, max);
 }
-
 Reader whole(std::optional<std::uint64_t>& target, std::uint64_t min, std::uint64_t max) {
-  return maybe(target, [=](std::uint64_t& value) { return bounded_whole(value, min, max); });
+  return whole_into(target, min, max);
 }
 
 Reader number(double& target, double min, double max) {
-  return [&target, min, max](const Place& place) -> Result<void> {
+  return into(target, [min, max](const Place& place) -> Result<double> {
     const JsonValue& value = place.value();
     const bool is_number = value.kind == JsonKind::kWhole || value.kind == JsonKind::kFraction;
-    if (!is_number || value.number < min || value.number > max) {
-      return place.expected("a number from " + number_text(min) + " to " + number_text(max));
-    }
-    target = value.number;
-    return {};
-  };
+    if (is_number && value.number >= min && value.number <= max) return value.number;
+    return place.expected(fmt::format("a number from {:g} to {:g}", min, max));
+  });
 }
 
 Reader duration(Duration& target, Duration min, Duration max, std::string why) {
-  return [&target, min, max, why = std::move(why)](const Place& place) -> Result<void> {
-    const JsonValue& value = place.value();
-    const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
-    if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
-    if (*parsed < min || *parsed > max) {
-      return place.expected("a duration from " + format_duration(min) + " to " +
-                            format_duration(max) + (why.empty() ? "" : " (" + why + ")"));
-    }
-    target = *parsed;
-    return {};
-  };
+  return duration_into(target, min, max, std::move(why));
 }
-
 Reader duration(std::optional<Duration>& target, Duration min, Duration max) {
-  return maybe(target, [=](Duration& value) { return duration(value, min, max); });
+  return duration_into(target, min, max, {});
 }
 
-Reader size(std::uint64_t& target, std::uint64_t max) {
-  return [&target, max](const Place& place) -> Result<void> {
-    const JsonValue& value = place.value();
-    const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
-    if (!bytes || *bytes > max) {
-      return place.expected(R"(bytes such as 65536, "64KiB" or "10MiB", at most )" +
-                            size_text(max));
-    }
-    target = *bytes;
-    return {};
-  };
-}
-
+Reader size(std::uint64_t& target, std::uint64_t max) { return size_into(target, max); }
 Reader size(std::optional<std::uint64_t>& target, std::uint64_t max) {
-  return maybe(target, [=](std::uint64_t& value) { return size(value, max); });
+  return size_into(target, max);
 }
 
 Reader list(std::size_t max_items, Reader element) {
@@ -335,8 +289,7 @@ Reader list(std::size_t max_items, Reader element) {
     if (place.value().kind != JsonKind::kArray) return place.expected("an array");
     const std::size_t count = place.value().items.size();
     if (count > max_items) {
-      return place.refuse("expected at most " + std::to_string(max_items) + " items, got " +
-                          std::to_string(count));
+      return place.refuse(fmt::format("expected at most {} items, got {}", max_items, count));
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (auto read = element(place.item(i)); !read) return read;
@@ -346,17 +299,13 @@ Reader list(std::size_t max_items, Reader element) {
 }
 
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
-  return [&target, max_items](const Place& place) -> Result<void> {
+  return into(target, [max_items](const Place& place) -> Result<std::vector<std::string>> {
     std::vector<std::string> all;
-    std::string one;
-    auto read = list(max_items, [&](const Place& item) -> Result<void> {
-      if (auto element = text(one)(item); !element) return element;
-      all.push_back(one);
-      return {};
-    })(place);
-    if (read) target = std::move(all);
-    return read;
-  };
+    auto read =
+        list(max_items, [&](const Place& item) { return text(all.emplace_back())(item); })(place);
+    if (!read) return tl::unexpected{std::move(read.error())};
+    return all;
+  });
 }
 
 bool is_name(std::string_view text) {
@@ -370,8 +319,7 @@ bool is_name(std::string_view text) {
 std::string kv_key_fault(std::string_view key) {
   if (key.empty()) return "a key is not empty";
   if (key.size() > kMaxKeyBytes) {
-    return "expected at most " + std::to_string(kMaxKeyBytes) + " bytes, got " +
-           std::to_string(key.size());
+    return fmt::format("expected at most {} bytes, got {}", kMaxKeyBytes, key.size());
   }
   if (has_control(key)) return "a key holds no control characters";
   if (key.front() == '/') return "a KV key does not begin with \"/\"; leave it out";

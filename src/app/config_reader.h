@@ -55,28 +55,9 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-/// Kinds of objects, as the table of what is not supported yet names them.
-enum class Group {
-  kTop,
-  kLog,
-  kConsul,
-  kAdmin,
-  kLogs,
-  kQueue,
-  kBackoff,
-  kRateLimit,
-  kHistory,
-  kExecutor,
-  kNoop,
-  kHttp,
-  kPlugin,
-  kLimits
-};
-
-/// Reads each member of an object by its setting. Refuses anything but an object, an unknown member
-/// (with the nearest known one), and one that this version does not act on.
-[[nodiscard]] Result<void> read_settings(const Place& object, Group group,
-                                         const Settings& settings);
+/// Reads each member of an object by its setting. Refuses anything but an object, and an unknown
+/// member (with the nearest known one).
+[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings);
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
 // is one, says whose they are.
@@ -100,6 +81,9 @@ enum class Group {
 /// An array, of which `element` reads each.
 [[nodiscard]] Reader list(std::size_t max_items, Reader element);
 [[nodiscard]] Reader texts(std::vector<std::string>& target, std::size_t max_items);
+/// Refuses what this version does not act on, since whoever wrote it counts on it; `instead` is the
+/// way out.
+[[nodiscard]] Reader not_yet(std::string instead);
 
 template <class T>
 using Choices = std::vector<std::pair<std::string_view, T>>;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -15,7 +16,6 @@
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/executors.h"
-#include "app/layout.h"
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
@@ -54,20 +54,6 @@ int refuse(const Error& error) {
                                                       : kExitFailed;
 }
 
-runtime::Level to_level(LogLevel level) { return static_cast<runtime::Level>(level); }
-
-runtime::LogStyle to_style(LogFormat format) {
-  switch (format) {
-    case LogFormat::kText:
-      return runtime::LogStyle::kText;
-    case LogFormat::kJson:
-      return runtime::LogStyle::kJson;
-    case LogFormat::kJournal:
-      return runtime::LogStyle::kJournal;
-  }
-  return runtime::LogStyle::kText;
-}
-
 Duration longest_kill_grace(const Config& config) {
   Duration longest{};
   for (const QueueConfig& queue : config.queues) {
@@ -76,7 +62,7 @@ Duration longest_kill_grace(const Config& config) {
   return longest;
 }
 
-// Who this daemon is and where it is asked, for people and for commands.
+// Describes this daemon and its admin addresses, for people and for commands.
 nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
   return {{"node", config.node},       {"host", host_name()},
           {"pid", getpid()},           {"admin", admin_urls},
@@ -90,8 +76,8 @@ std::string dumped(const nlohmann::json& value) {
 // Without leader_value.
 wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   wire::Binding binding;
-  binding.layout = layout_of(queue);
-  for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(layout_of(any));
+  binding.layout = queue.layout;
+  for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(any.layout);
   binding.reserved.root = config.root;
   binding.queue = queue.options.queue;
   binding.node = config.node;
@@ -107,13 +93,13 @@ std::string leader_value(const nlohmann::json& self, const std::string& identity
   nlohmann::json leader = self;
   const nlohmann::json& urls = self["admin"];
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
-  leader["instance"] = identity;  // by which its claims are told from an earlier start's
+  leader["instance"] = identity;  // tells its claims from those of an earlier start
   leader["started"] = leader["since"];
-  leader.erase("since");  // it is to lead since then
+  leader.erase("since");  // the time of election goes there
   return dumped(leader);
 }
 
-// For a child of the warden, which is forked from this process as it is now.
+// Runs in a child of the warden, which is forked from this process as it is now.
 exec::GiveBackLocks give_back(const Config& config) {
   return [&config](const std::vector<exec::HeldLock>& locks) {
     std::vector<runtime::LockOwner> owners;
@@ -132,7 +118,7 @@ runtime::Membership::Options membership_of(const Config& config, const nlohmann:
   options.node = config.node;
   options.value = dumped(self);
   for (const QueueConfig& queue : config.queues) {
-    options.keys.push_back(queue.members_prefix + config.node);
+    options.keys.push_back(queue.layout.members_prefix + config.node);
   }
   options.session_checks = config.queues.front().session_checks;
   options.state_dir = config.state_dir;
@@ -203,7 +189,7 @@ class Daemon {
     std::uint64_t watchdog_us = 0;
     Duration interval = std::chrono::seconds{10};
     if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
-      // Thrice in the span, so that one late turn does no harm.
+      // Three times in the span, so that one late turn does no harm.
       interval = std::min<Duration>(interval, std::chrono::microseconds{watchdog_us / 3});
     }
     if (config_.hang_timeout > Duration::zero()) {
@@ -252,6 +238,8 @@ class Daemon {
     return active_logs_;
   }
 
+  [[nodiscard]] bool reloading() const { return reloader_.busy(); }
+
   [[nodiscard]] std::size_t running() const {
     std::size_t jobs = 0;
     for (const auto& queue : queues_) jobs += queue->running();
@@ -262,16 +250,11 @@ class Daemon {
   void on_signal(int signal) {
     if (signal == SIGHUP) {
       sd_notify(0, "RELOADING=1");
-      host_.board().rest();  // users are looked up, perhaps in a directory that does not answer
-      if (auto taken = reload(); !taken) {
-        log(Level::kError, "configuration not reloaded; keeping the old one",
-            {{"error", taken.error().message}});
-      }
-      sd_notify(0, "READY=1");
-      return;
+      log(Level::kInfo, "SIGHUP: reading the configuration anew");
+      return reloader_.request();
     }
     if (stopping_) {
-      // The second one is from somebody who will not wait.
+      // The sender of the second signal doesn't want to wait.
       log(Level::kWarn, "stopping at once: the warden kills the jobs and releases the lock");
       std::_Exit(128 + signal);
     }
@@ -279,8 +262,13 @@ class Daemon {
     request_stop();
   }
 
-  // All of it or nothing.
-  Result<void> reload() {
+  struct Loaded {
+    Config config;
+    std::vector<runtime::Runners> runners;  // of each queue
+  };
+
+  // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
+  Result<Loaded> load() const {
     auto next = options_.reload();
     if (!next) return tl::unexpected(std::move(next.error()));
     if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
@@ -288,20 +276,41 @@ class Daemon {
       for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
       return fail(ErrorCode::kInvalid, "needs a restart: " + names);
     }
-    std::vector<runtime::Runners> runners;
-    for (std::size_t i = 0; i < config_.queues.size(); ++i) {
-      auto made = make_runners(*next, queue_of(*next, queues_[i]->name()),
-                               static_cast<exec::LeaseSlot>(i), host_, registry_, active_logs_);
+    Loaded loaded{*std::move(next), {}};
+    exec::LeaseSlot slot = 0;
+    for (const QueueConfig& queue : config_.queues) {
+      auto made = make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
+                               host_, registry_, active_logs_);
       if (!made) return tl::unexpected(std::move(made.error()));
-      runners.push_back(std::move(*made));
+      loaded.runners.push_back(std::move(*made));
     }
+    return loaded;
+  }
+
+  Reloader::Apply load_to_apply() {
+    std::shared_ptr<Result<Loaded>> loaded;
+    try {
+      loaded = std::make_shared<Result<Loaded>>(load());
+    } catch (const std::exception& error) {  // no memory, or no thread for an executor
+      loaded = std::make_shared<Result<Loaded>>(fail(ErrorCode::kFailed, error.what()));
+    }
+    return [this, loaded] { apply(*loaded); };
+  }
+
+  // All of it or nothing.
+  void apply(Result<Loaded>& loaded) {
+    if (!loaded) {
+      return log(Level::kError, "configuration not reloaded; keeping the old one",
+                 {{"error", loaded.error().message}});
+    }
+    const Config& next = loaded->config;
     for (std::size_t i = 0; i < queues_.size(); ++i) {
-      queues_[i]->reconfigure(queue_of(*next, queues_[i]->name()).options, std::move(runners[i]));
+      queues_[i]->reconfigure(queue_of(next, queues_[i]->name()).options,
+                              std::move(loaded->runners[i]));
     }
-    runtime::set_log_level(to_level(next->log.level));
-    for (const std::string& warning : next->warnings) log(Level::kWarn, warning);
-    log(Level::kInfo, "configuration reloaded", {{"file", next->file}});
-    return {};
+    runtime::set_log_level(next.log.level);
+    for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
+    log(Level::kInfo, "configuration reloaded", {{"file", next.file}});
   }
 
   static const QueueConfig& queue_of(const Config& config, const std::string& name) {
@@ -365,9 +374,10 @@ class Daemon {
   std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
   std::vector<std::string> leading_;
   bool stopping_ = false;
+  Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 
-// With what lives beside the loop, on threads of its own.
+// Runs the daemon with the admin face and the log pruner, which have threads of their own.
 Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
                            runtime::Loop& loop, net::Transport& transport) {
   const exec::LogPruner pruner{log_directory(config),
@@ -380,19 +390,19 @@ Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, cons
   const admin::LogStore logs{log_directory(config), daemon.active_logs()};
   auto served = face->serve(backend, logs);
   if (served) daemon.run();
-  face.reset();  // before what it asks
+  face.reset();  // before the backend
   return served;
 }
 
 }  // namespace
 
 int run_daemon(const Config& config, const Registry& registry, const RunOptions& options) {
-  runtime::set_up_log(to_style(config.log.format), to_level(config.log.level));
+  runtime::set_up_log(config.log.format, config.log.level);
   for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
   signal(SIGPIPE, SIG_IGN);
   give_back_large_blocks();
 
-  // A dead daemon's warden has its jobs to end and its locks to give back.
+  // The warden of a dead daemon must first end its jobs and release its locks.
   auto lock =
       lock_state_dir(config.state_dir, longest_kill_grace(config) + 2 * exec::kGiveBackPatience);
   if (!lock) return refuse(lock.error());
@@ -408,7 +418,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
 
-  // From the host's thread, which lives before and after the daemon.
+  // Called on the host's thread, which outlives the daemon.
   std::atomic<bool> warden_died = false;
   exec::ProcessHost::Hooks hooks;
   hooks.on_warning = [](const std::string& warning) { log(Level::kWarn, warning); };
@@ -440,7 +450,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   }
 
   if (daemon.running() != 0) {
-    // A C++ executor does not return. Its thread ends with the process and not before.
+    // A C++ executor does not return; its thread can only end with the process.
     log(Level::kError,
         "jobs ignored SIGTERM and are killed with this daemon; its warden releases the lock after "
         "that",
@@ -448,7 +458,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     std::_Exit(kExitFailed);
   }
   log(Level::kInfo, "stopped");
-  return warden_died ? kExitFailed : 0;
+  const int code = warden_died ? kExitFailed : 0;
+  if (daemon.reloading()) std::_Exit(code);  // Nothing ends a thread that reads a dead file system.
+  return code;
 }
 
 }  // namespace lictor::app

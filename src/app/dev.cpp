@@ -146,7 +146,7 @@ void wait_for_end() {
 }
 
 std::string greeting(const std::string& url, const Config& config, bool built_in, bool has_worker) {
-  const std::string key = config.queues.front().tasks_prefix;
+  const std::string key = config.queues.front().layout.tasks_prefix;
   std::string text =
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n  store   " +

@@ -1,24 +1,27 @@
 #include "app/reload.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/config_queue.h"
 
 namespace lictor::app {
 namespace {
 
 void compare_queue(const QueueConfig& running, const QueueConfig& next,
                    std::vector<std::string>& changed) {
-  const auto note = [&](const char* setting, bool same) {
-    if (!same) changed.push_back("queue " + running.options.queue + ": " + setting);
+  const auto note = [&](std::string_view setting, bool same) {
+    if (!same) changed.push_back(fmt::format("queue {}: {}", running.options.queue, setting));
   };
   const core::QueueOptions& a = running.options;
   const core::QueueOptions& b = next.options;
-  note("tasks_prefix", running.tasks_prefix == next.tasks_prefix);
-  note("leader_key", running.leader_key == next.leader_key);
-  note("dead_prefix", running.dead_prefix == next.dead_prefix);
-  note("done_prefix", running.done_prefix == next.done_prefix);
-  note("control_key", running.control_key == next.control_key);
-  note("members_prefix", running.members_prefix == next.members_prefix);
-  note("serialize_by", running.serialize_by == next.serialize_by);
+  for (const QueuePath& known : kQueuePaths) {
+    note(known.setting, running.layout.*known.path == next.layout.*known.path);
+  }
+  note("serialize_by", running.layout.serialize_by == next.layout.serialize_by);
   note("session_checks", running.session_checks == next.session_checks);
   note("session_ttl", a.session_ttl == b.session_ttl);
   note("renew_interval", a.renew_interval == b.renew_interval);
@@ -56,6 +59,31 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   // Last: where it is not set it follows from session_ttl, which is told first.
   note("hang_timeout", running.hang_timeout == next.hang_timeout);
   return changed;
+}
+
+Reloader::~Reloader() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reloader::request() {
+  again_ = busy_;
+  if (!busy_) start();
+}
+
+void Reloader::start() {
+  if (thread_.joinable()) thread_.join();  // It has handed over its result, so it is at its end.
+  thread_ = std::thread{[this] {
+    loop_.post([this, apply = load_()] {
+      apply();
+      busy_ = false;
+      if (std::exchange(again_, false)) {
+        start();
+      } else {
+        idle_();
+      }
+    });
+  }};
+  busy_ = true;
 }
 
 }  // namespace lictor::app

@@ -23,7 +23,7 @@
 namespace lictor {
 namespace {
 
-// mimalloc keeps what is freed for a while, and looks after that only when it is called again.
+// mimalloc keeps freed memory for a while, and purges it only when it is called again.
 bool keep_nothing_in_mimalloc() {
 #ifdef LICTOR_KNOWS_MIMALLOC
 #if MI_MALLOC_VERSION >= 210
@@ -77,9 +77,9 @@ bool is_hot(std::string_view file, std::string_view program) {
 
 }  // namespace
 
-// Of each mapping proc(5) shows in smaps first where it is, with its rights and its file's inode,
-// and further down how much of it is no longer as it is in the file: where that is anything, a
-// relocation or a debugger's breakpoint, nothing is let go.
+// smaps (proc(5)) lists for each mapping its addresses, rights and inode, and further down how much
+// of it differs from the file. A mapping with differences, relocations or a debugger's breakpoint,
+// is left alone.
 void give_back_start_pages() {
   std::error_code unknown;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", unknown).string();

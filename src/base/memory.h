@@ -1,28 +1,28 @@
 #pragma once
 
-// What an idle daemon keeps of the machine's memory.
+// Returning memory to the system, so that an idle daemon keeps little.
 
 namespace lictor {
 
-/// What is large is given back when it is freed, whatever the sizes of before: from the second such
-/// block on glibc would keep up to 64 MB for itself, and mimalloc a long list's until it is called
-/// again. Process-wide, and for good; before there are threads. With glibc a new task beside
-/// 100,000 waits 2 ms longer for it, of 44, and 7 MB less are kept; with mimalloc 2.4 MB less, of
-/// 17, and 7 of 28 while the list is read (tests/bench, backlog).
+/// From now on, large blocks go back to the system when they are freed: from the second such block
+/// on, glibc would keep up to 64 MB, and mimalloc would keep them until its next call. Process-wide;
+/// call it before there are threads. With glibc it saves 7 MB and costs a new task beside 100,000
+/// 2 ms of 44; with mimalloc it saves 2.4 MB of 17, and 7 of 28 while the list is read (tests/bench,
+/// backlog).
 void give_back_large_blocks();
 
-/// Gives back what is free, scattered as it may be, which no allocator does by itself: glibc's, or
-/// mimalloc where the program is linked with that. Of mimalloc's, what this thread has allocated.
+/// Returns all free memory of the allocator, also small scattered pieces: glibc's, or mimalloc's if
+/// the program is linked with it. Of mimalloc's only what this thread has allocated.
 void give_back_free_memory();
 
-/// The same of a thread that is about to rest for long. Nothing with glibc, whose memory is of no
-/// thread.
+/// The same for a thread that is about to sleep for long. Does nothing with glibc, whose memory
+/// belongs to no thread.
 void give_back_memory_of_thread();
 
-/// Of the libraries loaded so far what only the start needed: their pages are let go, and those
-/// that are used again come back from the page cache. Not of the program and of what C and C++
-/// stand on: a thousand jobs that are due at one instant would wait for them, for 5 to 10 ms
-/// altogether (tests/bench, due).
+/// Unmaps the code pages of the libraries loaded so far, most of which only the start needed: 7 MB
+/// of 19. Pages that are used again come back from the page cache. Leaves out the program and the C
+/// and C++ runtimes: 1,000 jobs that are due at one instant would wait 5 to 10 ms for their pages
+/// (tests/bench, due).
 void give_back_start_pages();
 
 }  // namespace lictor

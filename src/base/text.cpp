@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -56,6 +58,16 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
     }
   }
   return std::string{best};
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
 bool is_utf8(std::string_view text) {

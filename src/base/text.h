@@ -11,6 +11,12 @@ namespace lictor {
 [[nodiscard]] std::string nearest(std::string_view word,
                                   const std::vector<std::string_view>& candidates);
 
+/// `text` without spaces, tabs and line ends around it.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// Whether the two differ in nothing but the case of ASCII letters: names of HTTP headers.
+[[nodiscard]] bool equal_but_for_case(std::string_view a, std::string_view b);
+
 /// Whether `text` is UTF-8 as RFC 3629 has it: no overlong forms, surrogates or values over
 /// U+10FFFF.
 [[nodiscard]] bool is_utf8(std::string_view text);

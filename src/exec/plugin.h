@@ -9,7 +9,8 @@
 namespace lictor::exec {
 
 /// What can be said of a plug-in (lictor/plugin.h) without loading it: that it is there, is a
-/// shared object, and that nobody else may write it while we are root. Errors: kInvalid.
+/// shared object, and that nobody else can change or replace it while we are root
+/// (base/traced_file.h). Errors: kInvalid.
 [[nodiscard]] Result<void> check_plugin_file(const std::string& file);
 
 /// The executor called `executor` of the plug-in at `file`, an absolute path; with an empty name,

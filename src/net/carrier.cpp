@@ -107,7 +107,7 @@ Result<void> Carrier::start(const Options& options) {
 
 Carrier::~Carrier() {
   cancel_all();
-  multi_.reset();  // closes its connections, and tells of it
+  multi_.reset();  // closes its connections, which calls on_socket()
   for (const int fd : {epoll_fd_, wake_fd_}) {
     if (fd >= 0) close(fd);
   }
@@ -115,7 +115,7 @@ Carrier::~Carrier() {
 
 void Carrier::wake() noexcept {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is already there.
+  // A full counter means that a wake-up is pending.
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
 }
 
@@ -144,7 +144,7 @@ void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at
     live_.emplace(id, std::move(transfer));
     start_waiting(now);
   }
-  act_on_time();  // what has its connection leaves now
+  act_on_time();  // a request with an open connection is sent now
 }
 
 int Carrier::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
@@ -159,14 +159,13 @@ int Carrier::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*)
     case CURL_POLL_INOUT:
       carrier.watch(socket, EPOLLIN | EPOLLOUT);
       break;
-    default:  // It may be closed already, and is not watched then.
+    default:  // A socket that is closed already is no longer in the epoll set.
       epoll_ctl(carrier.epoll_fd_, EPOLL_CTL_DEL, socket, nullptr);
   }
   return 0;
 }
 
-// Whether it is watched already is not known: a socket that was closed is forgotten by itself, and
-// its number comes again.
+// The socket may be in the epoll set or not: closing removes it, and its number is used again.
 void Carrier::watch(int socket, std::uint32_t events) const {
   epoll_event event{};
   event.events = events;
@@ -271,7 +270,7 @@ void Carrier::expire_waiting(Instant now) {
   }
 }
 
-// Tries the next address, or finishes with what the earlier ones gave.
+// Tries the next address, or finishes with the errors of the earlier ones.
 void Carrier::attempt(Instant now, TransferPtr transfer) {
   const std::optional<std::size_t> endpoint = failover_.next(now, transfer->tried);
   if (!endpoint) return finish(std::move(transfer));
@@ -296,7 +295,7 @@ void Carrier::launch(Instant now, TransferPtr transfer) {
   live_.emplace(id, std::move(transfer));
 }
 
-// Takes the handle from libcurl; of a transfer that is not over this closes the connection.
+// Takes the handle from libcurl, which closes the connection of an unfinished transfer.
 void Carrier::withdraw(Transfer& transfer) {
   LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), transfer.easy()) == CURLM_OK);
   transfer.running = false;
@@ -309,7 +308,7 @@ void Carrier::collect_done() {
   int ignored = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
     if (message->msg != CURLMSG_DONE) continue;
-    const CURLcode code = message->data.result;  // The message goes with the handle.
+    const CURLcode code = message->data.result;  // `message` is freed with the handle.
     Transfer* self = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
     auto node = live_.extract(self->id);
@@ -360,8 +359,8 @@ void Carrier::finish(TransferPtr transfer) {
   done(std::move(response));
 }
 
-// libcurl counts busy connections too, so a fixed limit would, with that many long polls, close
-// every other connection after each request. And between two bursts few are busy.
+// libcurl counts busy connections too: with a fixed limit and as many long polls, it would close
+// every other connection after each request. The limit falls slowly, for the next burst.
 void Carrier::limit_connections(Instant now) {
   const std::size_t limit = running_ + tuning_.max_idle_connections;
   if (limit < connection_limit_ && now < limit_needed_at_ + tuning_.keep_more_for) return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <future>
 #include <utility>
 
 #include "base/assert.h"
@@ -20,7 +21,19 @@ thread_local bool is_network_thread = false;
 
 }  // namespace
 
-bool on_network_thread() { return is_network_thread; }
+Result<std::unique_ptr<Transport>> Transport::open(Options options) {
+  return CurlTransport::open(std::move(options), Tuning{});
+}
+
+Response Transport::perform(Request request) {
+  LICTOR_ASSERT(!is_network_thread);  // It would wait for itself.
+  // Shared: set_value() may still be in the promise when get() has already returned here.
+  const auto promise = std::make_shared<std::promise<Response>>();
+  std::future<Response> reply = promise->get_future();
+  send(std::move(request),
+       [promise](Response response) { promise->set_value(std::move(response)); });
+  return reply.get();
+}
 
 Result<std::unique_ptr<CurlTransport>> CurlTransport::open(Options options, Tuning tuning) {
   auto carrier = Carrier::open(std::move(options), tuning);
@@ -100,7 +113,7 @@ bool CurlTransport::take_orders() {
 
 milliseconds CurlTransport::longest_wait() {
   {
-    // A callback that sends does not wake its own thread, nor does who sends after it.
+    // A callback's send() doesn't wake this thread, nor does a later send() of another thread.
     const std::lock_guard lock{mutex_};
     if (!inbox_.empty()) return milliseconds{0};
   }

@@ -13,9 +13,6 @@
 
 namespace lictor::net {
 
-/// Whether the caller is a transport's own thread, which must not wait for a reply.
-[[nodiscard]] bool on_network_thread();
-
 /// The transport: a thread that drives a Carrier. The others put orders into the inbox and wake it.
 ///
 /// Destruction ends all requests with kCancelled. A callback that answers kCancelled with another

@@ -19,7 +19,16 @@ class Failover {
       : avoid_for_(avoid_for), avoided_until_(addresses) {}
 
   /// The address to try, of those whose bit in `tried` is not set; nothing when all were.
-  [[nodiscard]] std::optional<std::size_t> next(Instant now, std::uint64_t tried) const;
+  [[nodiscard]] std::optional<std::size_t> next(Instant now, std::uint64_t tried) const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < avoided_until_.size(); ++i) {
+      if ((tried >> i & 1U) != 0) continue;
+      if (avoided_until_[i] <= now) return i;
+      // All failed lately: the one whose failure is oldest is the likeliest to be back.
+      if (!best || avoided_until_[i] < avoided_until_[*best]) best = i;
+    }
+    return best;
+  }
 
   void failed(Instant now, std::size_t address) { avoided_until_[address] = now + avoid_for_; }
   void worked(std::size_t address) { avoided_until_[address] = Instant{}; }

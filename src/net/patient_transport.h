@@ -11,8 +11,8 @@
 
 namespace lictor::net {
 
-/// Another transport, and somebody who is told once that an answer is long in coming, so that who
-/// sits before a silent command knows what it waits for. Thread safe.
+/// Wraps a transport, and reports once that an answer takes long, so that the user of a silent
+/// command knows what it waits for. Thread safe.
 class PatientTransport : public Transport {
  public:
   /// `tell` is called at most once, from a thread of ours, when a request that is no blocking query

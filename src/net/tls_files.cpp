@@ -1,17 +1,10 @@
 #include "net/tls_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
-#include "base/errno_text.h"
 #include "base/read_file.h"
-#include "base/unique_fd.h"
 
 namespace lictor::net {
 namespace {
@@ -62,23 +55,6 @@ Result<std::string> read_ca_path(const std::string& folder) {
 }
 
 }  // namespace
-
-Result<std::string> read_small_file(const std::string& what, const std::string& path,
-                                    std::size_t limit) {
-  const auto refuse = [&](const std::string& got) {
-    return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected a readable file, got: " +
-                                         got + "; correct the path or its rights");
-  };
-  // O_NONBLOCK: a FIFO without a writer must not hold up the start.
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (!file) return refuse(errno_text());
-  struct stat info {};
-  if (::fstat(file.get(), &info) == 0 && S_ISDIR(info.st_mode)) return refuse("a folder");
-  auto text = read_up_to(file.get(), limit);
-  if (!text) return refuse(errno_text());
-  if (text->size() > limit) return refuse("over " + std::to_string(limit) + " bytes");
-  return *std::move(text);
-}
 
 Result<std::string> load_tls_files(const Options& options) {
   if (options.client_cert.empty() != options.client_key.empty()) {

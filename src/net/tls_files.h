@@ -7,13 +7,9 @@
 
 namespace lictor::net {
 
-/// Reads at most `limit` bytes. Errors: kInvalid, `what` and the path in the message.
-[[nodiscard]] Result<std::string> read_small_file(const std::string& what, const std::string& path,
-                                                  std::size_t limit = 4U << 20U);
-
-/// Checks that the TLS files of `options` are there, readable and of their kind, and returns the
-/// certificates of ca_path, one after the other (empty without ca_path). OpenSSL wants hashed names
-/// in such a folder where the consul command takes any file, so it is read here.
+/// Checks that the TLS files of `options` are readable and of the right kind. Returns the certificates
+/// of ca_path, concatenated (empty without ca_path): OpenSSL would need hashed file names there, while
+/// the consul command takes any file.
 /// Errors: kInvalid; the message names setting and file.
 [[nodiscard]] Result<std::string> load_tls_files(const Options& options);
 

@@ -5,19 +5,13 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "net/tls_files.h"
+#include "base/read_file.h"
+#include "base/text.h"
 
 namespace lictor::net {
 namespace {
 
 constexpr std::size_t kMaxTokenBytes = 4096;  // Consul's are 36; JSON web tokens reach 2 KiB.
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
 
 // Anything else, a line break above all, would let the token write headers of its own.
 bool is_header_value(std::string_view text) {

@@ -10,12 +10,11 @@
 
 namespace lictor::net {
 
-/// The ACL token of the next request: a fixed one, or that of a file which may be replaced at any
-/// time (Vault agent and the like do). Thread safe. Its errors never contain a token.
+/// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
+/// agent does). Thread safe. Its errors never contain a token.
 class TokenSource {
  public:
-  /// `file` wins over `token`; both may be empty. The file is looked at anew at most once in
-  /// `check_every`: one stat() a request would be cheap, one a second is nothing.
+  /// `file` wins over `token`; both may be empty. The file is checked at most once in `check_every`.
   /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every);
 

@@ -1,7 +1,6 @@
 #include "net/transfer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <string_view>
 
@@ -11,33 +10,18 @@
 namespace lictor::net {
 namespace {
 
-// A connection that says nothing for 30 s is asked whether it is there, since a long poll is silent
-// for a minute, and is given up after three more silences of 10 s.
+// TCP keep-alive probes start after 30 s, since a long poll is silent for a minute; the connection
+// is given up after three probes, 10 s apart, without an answer.
 constexpr long kKeepAliveIdleS = 30;
 constexpr long kKeepAliveIntervalS = 10;
-// A reply to a long poll that has begun comes at once: one whose rest does not come, of a
-// Content-Length that is wrong, is not waited for as long as for the first byte.
+// The reply to a long poll arrives in one go. If its rest is missing, for example because of a wrong
+// Content-Length, the wait is shorter than for the first byte.
 constexpr long kStallS = 5;
 // A CA file that is replaced counts from the next minute on; libcurl's own default is a day.
 constexpr long kCaCacheS = 60;
 
-// No request of ours lasts longer, and neither libcurl's arithmetic nor ours overflows.
+// Longer than any of our requests, and too short to overflow libcurl's or our arithmetic.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours{24};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && std::string_view{" \t\r\n"}.find(text.back()) != std::string_view::npos) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) ==
-           std::tolower(static_cast<unsigned char>(y));
-  });
-}
 
 std::uint64_t parse_index(std::string_view text) {
   std::uint64_t index = 0;
@@ -211,7 +195,7 @@ void Transfer::set_headers(const Options& options, const std::string& token) {
   add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
   bool has_type = false;
   for (const auto& [name, value] : request.headers) {
-    has_type = has_type || equals_ignoring_case(name, "Content-Type");
+    has_type = has_type || equal_but_for_case(name, "Content-Type");
     // libcurl takes "name:" for "leave it out", "name;" for "send it empty".
     std::string line = name;
     line.append(value.empty() ? ";" : ": ").append(value);
@@ -263,9 +247,9 @@ std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t 
   if (colon == std::string_view::npos) return line.size();
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
-  if (equals_ignoring_case(name, "X-Consul-Index")) {
+  if (equal_but_for_case(name, "X-Consul-Index")) {
     response.consul_index = parse_index(value);
-  } else if (equals_ignoring_case(name, "X-Consul-KnownLeader")) {
+  } else if (equal_but_for_case(name, "X-Consul-KnownLeader")) {
     if (value == "true" || value == "false") response.known_leader = value == "true";
   }
   return line.size();
@@ -279,8 +263,8 @@ std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t co
     return 0;
   }
   std::string& body = transfer.response.body;
-  // What is large is large at once: each time that it grows it is copied to fresh memory, and what
-  // it does not use of that costs nothing.
+  // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that stay
+  // unused cost nothing.
   constexpr std::size_t kLarge = 256 * 1024;
   if (body.size() + bytes > body.capacity() && body.capacity() >= kLarge) {
     body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));
@@ -325,8 +309,8 @@ void Transfer::add_error(const std::string& text) {
   response.error += text;
 }
 
-// With TLS 1.3 a client's handshake is over before the server has looked at its certificate: the
-// refusal is then read in place of the reply. The server has read nothing of the request.
+// In TLS 1.3 a client finishes its handshake before the server checks its certificate, so the
+// refusal arrives in place of the reply. The server has read nothing of the request.
 bool Transfer::certificate_refused() const {
   long connections = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_NUM_CONNECTS, &connections);

@@ -7,11 +7,11 @@
 
 namespace lictor::runtime {
 
-/// Wall clock against monotonic clock. NTP's slewing moves both alike, so they part only where one
-/// of them is set, or stands still.
+/// The offset between wall clock and monotonic clock. NTP slews both alike, so the offset changes
+/// only when a clock is set or stops.
 class ClockOffset {
  public:
-  /// Whether they have parted since the last call. Both are to be read one right after the other.
+  /// Whether the offset has changed since the last call. Read both clocks in direct succession.
   [[nodiscard]] bool stepped(Instant boot, WallTime wall) {
     const auto offset = wall.time_since_epoch() -
                         std::chrono::floor<std::chrono::milliseconds>(boot.time_since_epoch());
@@ -22,7 +22,7 @@ class ClockOffset {
   }
 
  private:
-  // Above what lies between two readings.
+  // More than the time between the two readings.
   static constexpr std::chrono::milliseconds kLeast{20};
   std::optional<std::chrono::milliseconds> offset_;
 };

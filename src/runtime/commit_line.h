@@ -7,9 +7,10 @@
 
 namespace lictor::runtime {
 
-/// The queues' own line to Consul, for what stands between a task and the next: its replies come on
-/// the loop's thread, without a change of thread. Short replies only: they are decoded there. To be
-/// added to the loop before what sends over it, so that a reply and what it leads to are one turn.
+/// A connection to Consul on the loop's own thread, for the transactions between one task and the
+/// next: a reply needs no change of thread. Only for short replies, since the loop decodes them. Add
+/// it to the loop before the tasks that send over it, so that one turn handles a reply and its
+/// consequences.
 class CommitLine : public Task {
  public:
   CommitLine(std::unique_ptr<net::Carrier> carrier, Loop& loop) : carrier_(std::move(carrier)) {

@@ -11,12 +11,13 @@ using Kind = core::Fact::Kind;
 struct Wording {
   Level level;
   const char* message;
+  const char* text_name = "error";  // of the field for the fact's text
 };
 
 Wording wording_of(Kind kind) {
   switch (kind) {
     case Kind::kCampaigning:
-      return {Level::kInfo, "another member leads; waiting"};
+      return {Level::kInfo, "another member leads; waiting", "leader"};
     case Kind::kLeading:
       return {Level::kInfo, "leading"};
     case Kind::kLeaseLost:
@@ -28,26 +29,26 @@ Wording wording_of(Kind kind) {
     case Kind::kLeaderRestored:
       return {Level::kWarn, "another client overwrote the leader key; restored it, still leading"};
     case Kind::kSteppingDown:
-      return {Level::kInfo,
-              "asked to step down; running jobs may finish, no new tasks are started"};
+      return {Level::kInfo, "asked to step down; running jobs may finish, no new tasks are started",
+              "by"};
     case Kind::kSteppedDown:
       return {Level::kInfo, "stepped down"};
     case Kind::kStopped:
       return {Level::kInfo, "stopped"};
     case Kind::kSessionCreated:
-      return {Level::kDebug, "session created"};
+      return {Level::kDebug, "session created", "session"};
     case Kind::kSessionLost:
-      return {Level::kWarn, "the session is gone; creating a new one"};
+      return {Level::kWarn, "the session is gone; creating a new one", "session"};
     case Kind::kLockDelay:
       return {Level::kInfo, "the last leader was lost; waiting for its lock-delay to end"};
     case Kind::kClaimed:
       return {Level::kDebug, "claimed"};
     case Kind::kStarted:
-      return {Level::kDebug, "started"};
+      return {Level::kDebug, "started", "type"};
     case Kind::kDone:
-      return {Level::kInfo, "done"};
+      return {Level::kInfo, "done", "type"};
     case Kind::kDoneLate:
-      return {Level::kWarn, "finished successfully after its timeout"};
+      return {Level::kWarn, "finished successfully after its timeout", "type"};
     case Kind::kResultVoid:
       return {Level::kWarn,
               "the task was rewritten while its job ran; this result is discarded, and the task "
@@ -55,7 +56,8 @@ Wording wording_of(Kind kind) {
     case Kind::kGoesOn:
       return {Level::kWarn,
               "the job was told to stop and still runs after kill_grace; it keeps its slot until "
-              "it ends"};
+              "it ends",
+              "why"};
     case Kind::kFailed:
       return {Level::kWarn, "failed; trying again"};
     case Kind::kNotStarted:
@@ -67,7 +69,7 @@ Wording wording_of(Kind kind) {
     case Kind::kGivenBack:
       return {Level::kInfo, "given back to the queue"};
     case Kind::kLost:
-      return {Level::kWarn, "its owner is lost; taking it over"};
+      return {Level::kWarn, "its owner is lost; taking it over", "owner"};
     case Kind::kWithdrawn:
       return {Level::kInfo, "withdrawn"};
     case Kind::kChanged:
@@ -83,12 +85,12 @@ Wording wording_of(Kind kind) {
     case Kind::kStoreTrouble:
       return {Level::kWarn, "a request to Consul failed; trying again"};
     case Kind::kPaused:
-      return {Level::kInfo, "paused"};
+      return {Level::kInfo, "paused", "by"};
     case Kind::kControlUnreadable:
       return {Level::kWarn,
               "the control key cannot be read; paused until it is put right (\"lictor resume\")"};
     case Kind::kResumed:
-      return {Level::kInfo, "resumed"};
+      return {Level::kInfo, "resumed", "by"};
     case Kind::kUnnameable:
       return {Level::kError,
               "its key is not valid UTF-8 and cannot be run; write the task under another key and "
@@ -104,35 +106,10 @@ Wording wording_of(Kind kind) {
     case Kind::kResultLeftOut:
       return {Level::kWarn, "the result does not fit into a transaction; stored without it"};
     case Kind::kNoExecutor:
-      return {Level::kWarn, "no executor for this type; its tasks wait: configure one, or \"*\""};
+      return {Level::kWarn, "no executor for this type; its tasks wait: configure one, or \"*\"",
+              "type"};
   }
   return {Level::kInfo, "?"};
-}
-
-// What `text` is depends on the kind.
-const char* text_name(Kind kind) {
-  switch (kind) {
-    case Kind::kCampaigning:
-      return "leader";
-    case Kind::kSessionCreated:
-    case Kind::kSessionLost:
-      return "session";
-    case Kind::kStarted:
-    case Kind::kDone:
-    case Kind::kDoneLate:
-    case Kind::kNoExecutor:
-      return "type";
-    case Kind::kLost:
-      return "owner";
-    case Kind::kPaused:
-    case Kind::kResumed:
-    case Kind::kSteppingDown:
-      return "by";
-    case Kind::kGoesOn:
-      return "why";
-    default:
-      return "error";
-  }
 }
 
 }  // namespace
@@ -149,7 +126,7 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
        {"task", fact.key},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
        {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
-       {text_name(fact.kind), fact.text},
+       {wording.text_name, fact.text},
        {took, fact.took > Duration::zero()
                   ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
                   : ""}});

@@ -13,7 +13,7 @@
 namespace lictor::runtime {
 namespace {
 
-// An agent that does not answer within this is to be given up for the next one.
+// After this, the next agent is asked.
 constexpr std::chrono::milliseconds kRequestTimeout{1000};
 constexpr std::chrono::milliseconds kConnectTimeout{500};
 constexpr std::chrono::milliseconds kPause{100};
@@ -23,19 +23,19 @@ struct Lock {
   wire::Binding binding;
   core::GiveBack steps;
   std::string error{};
-  bool forgotten = false;  // by the file that a restarted daemon reads
+  bool forgotten = false;  // removed from the session file
 };
 
 using Answer = std::function<bool(const http::Response&)>;
 
-// The request for the next step, and what takes its reply.
+// The request for the next step, and the handler of its reply.
 std::pair<http::Request, Answer> next_request(Lock& lock) {
   return std::visit(
       [&](const auto& effect) -> std::pair<http::Request, Answer> {
         if constexpr (requires { lock.steps.on(wire::decode(effect, http::Response{})); }) {
           http::Request request;
           if constexpr (requires { wire::encode(lock.binding, effect, wall_now()); }) {
-            request = wire::encode(lock.binding, effect, wall_now());  // it is told in the value
+            request = wire::encode(lock.binding, effect, wall_now());  // goes into the value
           } else {
             request = wire::encode(lock.binding, effect);
           }
@@ -49,12 +49,12 @@ std::pair<http::Request, Answer> next_request(Lock& lock) {
       lock.steps.ask(RequestId{1}));
 }
 
-// One step of all. False: something said nothing, so that a pause is due.
+// One step for each lock. False: a reply is missing, so pause before the next step.
 bool step(net::Transport& transport, std::vector<Lock>& locks) {
   std::vector<std::future<http::Response>> replies;
   std::vector<Answer> answers;
   for (Lock& lock : locks) {
-    // Before its session may be destroyed: a restarted daemon is not to take it up.
+    // Before the session is destroyed, so that a restarted daemon does not resume it.
     if (lock.steps.lock_is_free() && !std::exchange(lock.forgotten, true)) {
       lock.owner->session_file.save({});
     }
@@ -102,7 +102,7 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   options.connect_timeout = kConnectTimeout;
   auto opened = net::Transport::open(std::move(options));
   if (!opened) return dead + "the lock is not given back: " + opened.error().message + later;
-  // Never destroyed: that would wait for a name server that does not answer.
+  // Never destroyed: the destructor would wait for a name server that does not answer.
   net::Transport& transport = *opened->release();
   while (true) {
     const bool all_answered = step(transport, locks);

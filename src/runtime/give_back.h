@@ -10,16 +10,16 @@
 
 namespace lictor::runtime {
 
-/// A queue as its lock is given back; `binding` without leader_value, which the lock brings.
+/// The queue of a lock. `binding` has no leader_value; the lock carries it.
 struct LockOwner {
   wire::Binding binding;
   SessionFile session_file;
 };
 
-/// Gives back the locks of a daemon that is dead (core/give_back.h), all at once, over the
-/// addresses of `options` in turn; tries until it is done or exec::kGiveBackPatience is over.
-/// `owners`: by lease slot. For a process that ends afterwards: what the network still holds is
-/// left to that. Returns a line that says what was given back, and what was not.
+/// Releases the locks of a dead daemon (core/give_back.h), all at once, over the addresses of
+/// `options` in turn, until all are released or exec::kGiveBackPatience has passed. `owners` is
+/// indexed by lease slot. Leaks its transport, so call it only before the process exits. Returns a
+/// line that says which locks were released.
 [[nodiscard]] std::string give_back_locks(net::Options options,
                                           const std::vector<LockOwner>& owners,
                                           const std::vector<exec::HeldLock>& locks);

@@ -31,28 +31,19 @@ LogStyle g_style = LogStyle::kText;
 
 thread_local bool t_gathers = false;
 
-spdlog::level::level_enum to_spdlog(Level level) {
-  switch (level) {
-    case Level::kTrace:
-      return spdlog::level::trace;
-    case Level::kDebug:
-      return spdlog::level::debug;
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarn:
-      return spdlog::level::warn;
-    case Level::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+// Both enums have the same order.
+constexpr spdlog::level::level_enum to_spdlog(Level level) {
+  return static_cast<spdlog::level::level_enum>(level);
 }
+static_assert(to_spdlog(Level::kTrace) == spdlog::level::trace);
+static_assert(to_spdlog(Level::kError) == spdlog::level::err);
 
 const char* name_of(Level level) {
   static constexpr const char* kNames[] = {"trace", "debug", "info", "warn", "error"};
   return kNames[static_cast<std::size_t>(level)];
 }
 
-// A field's value on a line of text: bare where that is clear, else quoted.
+// A field's value on a line of text, quoted if it holds spaces, quotes or "=".
 void append_value(std::string& line, std::string_view value) {
   const bool bare = std::all_of(value.begin(), value.end(),
                                 [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '='; });
@@ -103,9 +94,9 @@ void word(std::string& line, Level level, std::string_view message, Fields field
   }
 }
 
-// Standard error, in pieces that no other process's can come between: pipe(7). What cannot be
-// written, since the disk is full or nobody reads, is let go and counted: a daemon that waited for
-// it would lose its lease, and hear no signal.
+// Writes to standard error in pieces of at most PIPE_BUF bytes, which no other process's output can
+// split (pipe(7)). Drops and counts lines that cannot be written, because the disk is full or nobody
+// reads: a daemon that waited would lose its lease and handle no signal.
 class Output : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void end_batch() {
@@ -124,7 +115,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override { write_out(gathered_.size()); }
 
  private:
-  // As much of what is gathered.
+  // The first `size` gathered bytes.
   void write_out(std::size_t size) {
     if (size == 0) return;
     if (lost_ != 0) tell_of_lost();
@@ -145,7 +136,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
     if (write_some({text.data(), text.size()}) == text.size()) lost_ = 0;
   }
 
-  // How much of `text`.
+  // Returns how many bytes of `text` were written.
   std::size_t write_some(std::string_view text) {
     const std::size_t size = text.size();
     while (!text.empty() && is_writable()) {
@@ -159,7 +150,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
     return size - text.size();
   }
 
-  // Who reads slowly is waited for, a second in ten; who has stopped is not waited for again.
+  // Waits for a slow reader, at most 1 s in any 10 s. Doesn't wait again for one that has stopped.
   bool is_writable() {
     constexpr Duration kPatience = std::chrono::seconds{1};
     constexpr Duration kWindow = 10 * kPatience;
@@ -174,7 +165,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
     return !is_stuck_;
   }
 
-  // Whether it is writable within `limit`; then nobody is stuck.
+  // Whether standard error becomes writable within `limit`.
   bool wait(Duration limit) {
     pollfd error{STDERR_FILENO, POLLOUT, 0};
     const auto limit_ms = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
@@ -184,8 +175,8 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
   }
 
   spdlog::memory_buf_t gathered_;
-  std::size_t lost_ = 0;  // lines, and not told of yet
-  bool cut_ = false;      // the last line
+  std::size_t lost_ = 0;  // lines dropped and not reported yet
+  bool cut_ = false;      // the last line was written in part
   bool is_stuck_ = false;
   Instant window_begin_{};
   Duration waited_{};  // in that window

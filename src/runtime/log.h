@@ -20,22 +20,22 @@ struct Field {
 };
 using Fields = std::initializer_list<Field>;
 
-/// Says where the log goes, once, before there are threads. Errors: kInvalid.
+/// Sets up the log. Call once, before there are threads.
 void set_up_log(LogStyle style, Level least);
 
-/// From now on. Thread safe.
+/// Takes effect at once. Thread safe.
 void set_log_level(Level least);
 
-/// Whether a line of `level` would be written; saves the work of wording it.
+/// Whether a line of `level` would be written; ask before building an expensive one.
 [[nodiscard]] bool logs(Level level) noexcept;
 
 /// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
-/// left out. What cannot be written, since the disk is full or nobody has read for a second, is let
-/// go, and counted in a line of its own once there is room again.
+/// left out. Lines that cannot be written, because the disk is full or nobody has read for a second,
+/// are dropped; a later line says how many.
 void log(Level level, std::string_view message, Fields fields = {});
 
-/// While one lives, the lines that its thread logs below kWarn go out together: thousands a second
-/// would be as many system calls, and wake whoever reads them as often. Not nested.
+/// While one exists, its thread's lines below kWarn are written together at its end: thousands of
+/// lines a second would take as many system calls, and wake the reader as often. Not nested.
 class LogBatch {
  public:
   LogBatch();

@@ -19,10 +19,9 @@
 namespace lictor::runtime {
 namespace {
 
-constexpr int kMostLent = 4;  // turns; then the loop's thread goes on
-// A longer wait is timed by a timer of its own: the kernel lets a timeout of poll be late by a
-// thousandth of it (fs/select.c, select_estimate_accuracy()), so that what is due after a quiet
-// minute would start 60 ms late.
+constexpr int kMostLent = 4;  // turns of a lent thread, before the loop's thread takes over
+// Longer waits use a timerfd: the kernel may delay a poll timeout by a thousandth of it
+// (fs/select.c, select_estimate_accuracy()), which is 60 ms after a quiet minute.
 constexpr Duration kLongWait = std::chrono::milliseconds{20};
 
 timespec to_timespec(Duration duration) {
@@ -32,7 +31,7 @@ timespec to_timespec(Duration duration) {
   return spec;
 }
 
-thread_local const Loop* turning = nullptr;  // whose turn this thread makes
+thread_local const Loop* turning = nullptr;  // the loop whose turn this thread makes
 
 }  // namespace
 
@@ -62,7 +61,7 @@ Loop::~Loop() {
 
 void Loop::wake() noexcept {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is already there.
+  // A full counter means that a wake-up is pending.
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
 }
 
@@ -91,7 +90,7 @@ void Loop::on_turn(Duration interval, std::function<void()> handler) {
   on_turn_ = std::move(handler);
 }
 
-// A timer for the end of time that is cancelled whenever somebody sets the clock.
+// A timer that never expires and is cancelled when somebody sets the clock.
 void Loop::arm_clock_watch() {
   itimerspec never{};
   never.it_value.tv_sec = 0x7fffffff;
@@ -106,13 +105,14 @@ void Loop::read_clock_watch() {
   }
 }
 
-// Each turn looks for itself: a lent thread makes it without a look at the timer, and not every
-// kernel that a guest wakes up on cancels it.
+// Every turn checks: a lent thread doesn't read the timer, and some hypervisors resume a guest
+// without cancelling it.
 void Loop::check_clocks() {
   constexpr Duration kTogether = std::chrono::milliseconds{1};
   const Instant boot = boot_now();
   const WallTime wall = wall_now();
-  if (boot_now() - boot > kTogether) return;  // off the processor in between; the next turn looks
+  if (boot_now() - boot > kTogether)
+    return;  // preempted between the readings; the next turn checks
   if (clock_offset_.stepped(boot, wall) && on_clock_step_) on_clock_step_();
 }
 
@@ -125,7 +125,7 @@ Instant Loop::turn() {
   for (Task* task : tasks_) task->step(now);
   run_posted(false);
   if (on_turn_) on_turn_();
-  // Not before all were stepped: one gives another something to do.
+  // After all steps, since a step may give another task something to do.
   Instant deadline = Instant::max();
   for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
   turning = before;
@@ -176,7 +176,7 @@ void Loop::wait(Instant deadline) {
 }
 
 void Loop::read_polled() {
-  // A wake-up, and the timer's, which may be that of an earlier wait.
+  // The wake-up and the timer, which may be left from an earlier wait.
   for (const pollfd* counted : {&polled_[0], &polled_[3]}) {
     std::uint64_t count = 0;
     if (counted->revents == 0) continue;
@@ -196,7 +196,7 @@ void Loop::run() {
     if (stopped_ || wanted_) continue;
     sleeps_until_ = deadline;
     release();
-    // Whoever wanted a turn before that, and found us at it, is not to wait.
+    // lend() may have asked for a turn before release(), and found this thread making one.
     wait(wanted_ ? Instant::min() : deadline);
   }
   run_posted(true);

@@ -15,22 +15,22 @@
 
 namespace lictor::runtime {
 
-/// What the loop serves: it is stepped when it asked to be woken or when its deadline comes.
+/// A part of the loop: stepped after a wake-up, and at its deadline.
 class Task {
  public:
   virtual ~Task() = default;
-  /// On the loop's thread, or one that was lent to it: takes what has come in and acts on it.
+  /// Handles what has arrived. On the loop's thread, or one lent to it.
   virtual void step(Instant now) = 0;
-  /// When to be stepped without being woken; Instant::max() when never.
+  /// When to step it without a wake-up; Instant::max(): never.
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
-/// The daemon's decisions, one turn after the other: waits for wake-ups, deadlines, signals and
-/// steps of the wall clock, and steps its tasks. Nothing in it may block.
+/// The daemon's event loop: waits for wake-ups, deadlines, signals and steps of the wall clock, then
+/// steps its tasks. Nothing on it may block.
 ///
-/// Turns are made by the loop's thread, which waits in between; or, while it waits, by a thread
-/// that was lent: who has just ended a job need not wake another thread up to learn of the next.
-/// Never by two at a time, and what is said here of the loop's thread holds for both.
+/// The loop's thread makes the turns. While it waits, a lent thread may make one: a thread that has
+/// just ended a job then learns of the next without waking another thread. Only one thread makes a
+/// turn at a time; "the loop's thread" below means that thread.
 class Loop {
  public:
   /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
@@ -40,31 +40,30 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// In the order in which they are stepped in a turn.
+  /// Tasks are stepped in the order in which they were added.
   void add(Task& task) { tasks_.push_back(&task); }
 
-  /// Steps all tasks when `fd` is readable, too; whoever it belongs to reads it then. It must stay
-  /// open while run() runs.
+  /// Steps all tasks when `fd` is readable; its owner reads it. It must stay open while run() runs.
   void watch(int fd) { watched_.push_back(fd); }
 
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
 
-  /// From a thread that holds no lock and has time: steps all tasks soon, on this thread unless
-  /// another is at it.
+  /// From a thread that holds no mutex: steps all tasks soon, on this thread unless another thread is
+  /// making a turn.
   void lend();
 
-  /// Whether this is the thread of run(), and no lent one.
+  /// Whether this is the thread of run(), not a lent one.
   [[nodiscard]] bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
 
-  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. What was
-  /// taken is run before run() returns. False: the loop has ended, and `work` is dropped.
+  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted work
+  /// runs before run() returns. False: the loop has ended and `work` is dropped.
   bool post(std::function<void()> work);
 
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
-  /// The wall clock stepped against the monotonic clock: somebody set it, or the other stood still.
-  /// Found before the tasks of a turn are stepped.
+  /// The wall clock stepped against the monotonic clock: somebody set it, or the monotonic clock
+  /// stopped. Called before the tasks of a turn are stepped.
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
   /// After each turn, at least every `interval`: feeds the watchdog.
   void on_turn(Duration interval, std::function<void()> handler);
@@ -100,13 +99,13 @@ class Loop {
   std::thread::id own_thread_;
   ClockOffset clock_offset_;
 
-  std::atomic<bool> at_it_ = true;    // somebody makes a turn, or it does not run
-  std::atomic<bool> wanted_ = false;  // another turn, by whoever is at it
-  Instant sleeps_until_{};            // of whoever is at it
+  std::atomic<bool> at_it_ = true;    // a thread makes a turn, or run() was not called
+  std::atomic<bool> wanted_ = false;  // another turn is due
+  Instant sleeps_until_{};            // the waiting thread's deadline
 
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
-  bool ended_ = false;  // nothing more is taken
+  bool ended_ = false;  // post() accepts no more
 };
 
 }  // namespace lictor::runtime

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 constexpr const char* kTtl = "30s";
 constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
-// As the lease's: who leads again after an outage is to be seen again soon after.
+// As the lease's, so that a daemon that leads again after an outage is soon listed again.
 constexpr auto kMaxBackoff = 5s;
 
 http::Request put(std::string target, std::string body = {}) {
@@ -93,7 +93,7 @@ void Membership::step(Instant now) {
 void Membership::create() {
   json checks = json::array();
   for (const std::string& check : options_.session_checks) checks.push_back(check);
-  // Without lock-delay: nothing rests on the lock, and a daemon that comes back is to be seen.
+  // No lock-delay: nothing relies on the lock, and a restarted daemon must be listed at once.
   const json session{{"Name", "lictor member " + options_.node},
                      {"TTL", kTtl},
                      {"LockDelay", "0s"},
@@ -124,7 +124,7 @@ void Membership::on_renewed(Instant now, const std::string&, const http::Respons
   if (replied(response, 404)) return lose(now);
   if (!replied(response, 200)) {
     complain("session", "this member's session could not be renewed", wire::describe(response));
-    // Of a remembered one nobody knows whether it is ours to use; a new one is as good.
+    // A remembered session may belong to another daemon; a new one serves as well.
     if (state_ == State::kNone && replied(response, 403)) session_.clear();
     return retry(now);
   }
@@ -132,8 +132,8 @@ void Membership::on_renewed(Instant now, const std::string&, const http::Respons
   acquire(now);
 }
 
-// With each renewal: the entry says when this daemon was last seen, and somebody may have deleted
-// it. Consul answers true to the lock's holder.
+// With each renewal: the entry says when this daemon was last seen, and a client may have deleted
+// it. Consul accepts the holder's own acquire.
 void Membership::acquire(Instant now) {
   json value = json::parse(options_.value);
   value["seen"] = format_rfc3339(wall_now());
@@ -163,8 +163,8 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
            wire::describe(response));
 }
 
-// A server that has just started may say so of a session that lives; the next one would find its
-// entries held by that, and take it for another daemon's.
+// A server that has just started may report a live session as gone. A new session would then find
+// the entries held, and this daemon would take the holder for another daemon.
 void Membership::lose(Instant now) {
   if (!session_.empty()) {
     send(put("/v1/session/destroy/" + wire::query_value(session_)), &Membership::on_destroyed);
@@ -188,7 +188,7 @@ void Membership::complain(const std::string& about, const std::string& message,
 void Membership::remember() const {
   const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
   const std::string text = session_ + "\n";
-  // What was not written costs a restarted daemon up to two TTLs out of the list.
+  // Without this file a restarted daemon is missing from the list for up to two TTLs.
   if (fd >= 0 && write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     unlink(file_.c_str());
   }

@@ -19,9 +19,9 @@
 
 namespace lictor::runtime {
 
-/// Holds `members/<node>` in each of the daemon's queues, by a session of the daemon's own whose
-/// end deletes them, so that people and commands see who takes part and where to ask it. Nothing
-/// else relies on it: what fails is told once and tried again.
+/// Holds `members/<node>` in each of the daemon's queues by a session that deletes them when it ends,
+/// so that people and commands see which daemons take part and where their admin faces are. Nothing
+/// else relies on it: a failure is logged once and tried again.
 class Membership : public Task {
  public:
   struct Options {
@@ -73,11 +73,11 @@ class Membership : public Task {
   const std::shared_ptr<Inbox> inbox_;
 
   State state_ = State::kNone;
-  std::string session_;      // held, or remembered and not yet known to live
+  std::string session_;      // held, or remembered and not verified yet
   std::size_t waiting_ = 0;  // requests under way
   Duration backoff_{};
   Instant next_at_{};
-  std::set<std::string> told_;  // what was complained about; each once until it has gone well
+  std::set<std::string> told_;  // failures logged since the last success
 };
 
 }  // namespace lictor::runtime

@@ -5,14 +5,14 @@
 
 namespace lictor::runtime {
 
-/// Tells when a number has fallen far below the most that it was.
+/// Detects when a number has fallen far below its peak.
 class Peak {
  public:
-  /// A peak below `least` is not worth telling.
+  /// Peaks below `least` are ignored.
   explicit Peak(std::size_t least) : least_(least) {}
 
-  /// True when `now` is at most half of the peak; from here on the peak is counted anew, so that a
-  /// long fall is told once a halving.
+  /// True when `now` is at most half of the peak; `now` is then the new peak, so a long fall is
+  /// reported once a halving.
   [[nodiscard]] bool fell_to(std::size_t now) {
     peak_ = std::max(peak_, now);
     if (peak_ < least_ || now > peak_ / 2) return false;

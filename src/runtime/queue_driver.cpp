@@ -18,7 +18,7 @@
 namespace lictor::runtime {
 namespace {
 
-// Tasks whose memory is worth giving back: a task takes about a kilobyte.
+// From this many tasks on, their memory is worth returning: a task takes about 1 kB.
 constexpr std::size_t kBacklog = 500;
 
 core::JobEnding to_core(exec::Ending ending) {
@@ -44,7 +44,7 @@ bool is_about_jobs(const core::Effect& effect) {
          std::holds_alternative<core::EndLease>(effect);
 }
 
-// What a job handed over is looked at here, off the loop's thread: nonsense fails the attempt.
+// Checks the result and the KV writes of a job, off the loop's thread; a fault fails the attempt.
 core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
                         exec::Exit exit) {
   core::JobExited event;
@@ -80,7 +80,7 @@ core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& b
   return options;
 }
 
-// Decodes and counts the parsing to the reply's cost, by which listings are paced.
+// Decodes, and adds the parsing time to the reply's cost, which paces listings.
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
                          http::Response response) {
@@ -150,8 +150,8 @@ void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
 
-// A runner waits for its jobs when it goes, and nothing here may wait; nor does it end from a
-// thread of its own.
+// A runner's destructor waits for its jobs and for its threads: so only runners without jobs, and
+// never on a runner's own (lent) thread.
 void QueueDriver::drop_old_runners() {
   if (!loop_.on_own_thread()) return loop_.wake();
   std::erase_if(old_runners_, [this](const Runners& runners) {
@@ -172,9 +172,9 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(reasons, binding_->layout);
 }
 
-// The many small pieces that a long list was read into; what was large went back when it was freed.
-// Not at once, since each new task has the names read again, and would wait for fresh memory. And
-// what a backlog took that is done or that the next leader works off, and a thousand jobs in a row.
+// Returns free memory after a long list, after a backlog, and after 1,000 jobs: the small blocks,
+// since large ones go back when they are freed. After a list it waits for a quiet moment: each new
+// task has the key names read again, which would need fresh memory each time.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kMuch = 1024 * 1024;
   constexpr std::size_t kMany = 1000;
@@ -221,8 +221,8 @@ void QueueDriver::step(Instant now) {
   deliver(now);
 }
 
-// The warden knows of the lock before a job can start under it. What it knows may be behind: its
-// release asks Consul whether it is so still.
+// The warden learns of the lock before a job can start under it. Its knowledge may be out of date:
+// before it releases a lock it asks Consul.
 void QueueDriver::note_lock(const core::Event& event) {
   using Answer = core::LockReplied::Answer;
   if (const auto* lock = std::get_if<core::LockReplied>(&event)) {
@@ -243,7 +243,7 @@ void QueueDriver::keep_lock(const std::string& session, std::uint64_t index) {
 void QueueDriver::deliver(Instant now) {
   effects_.clear();
   core_.step(now, events_, effects_);
-  // First what jobs wait for; a request wakes others up, and they take the processor.
+  // Jobs first: a request wakes other threads, which would compete for the processor.
   for (core::Effect& effect : effects_) {
     if (is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
   }
@@ -275,8 +275,8 @@ void QueueDriver::send(const Effect& effect) {
            });
 }
 
-// What is asked once more, since nobody knows what became of it, is the same to the byte: Consul
-// changes nothing for it.
+// A repeated request is the same to the byte as the one whose outcome is unknown, so that Consul
+// changes nothing if the first was applied.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
   lock_asked_ = effect;
   if (kept_session_ != effect.session) keep_lock(effect.session, 0);  // its reply may not be seen

@@ -23,8 +23,8 @@ namespace lictor::runtime {
 
 using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>>;
 
-/// One queue in the world: carries out what its core decides, and tells it what happened. All on
-/// the loop's thread, but for the inbox, where replies and exits come in from other threads.
+/// Connects one queue's core to Consul and to the executors: carries out its effects, and feeds it
+/// events. On the loop's thread, except the inbox, which takes replies and exits from any thread.
 class QueueDriver : public Task {
  public:
   struct Parts {
@@ -35,22 +35,22 @@ class QueueDriver : public Task {
     std::string state_dir;
   };
 
-  /// What it refers to must outlive it.
-  /// Transactions go over `commits`, on the loop's thread, all else over `transport`.
+  /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all other
+  /// requests go over `transport`.
   QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
               exec::ProcessHost& host);
   ~QueueDriver() override;
 
   /// Begins to campaign.
   void start();
-  /// The wall clock was set.
+  /// Call it when the wall clock was set.
   void read_wall_clock();
-  /// Ends orderly; stopped() tells when.
+  /// Begins an orderly stop; stopped() says when it is over.
   void request_stop();
 
-  /// Limits and executors as they are to be from now on; running jobs go on under the old ones.
+  /// Replaces limits and executors; running jobs continue under the old ones.
   void reconfigure(const core::QueueOptions& options, Runners runners);
-  /// Why the task `id` does not run: JSON (wire::reasons_json). Nothing while this member does not
+  /// Why the task `id` is not running, as JSON (wire::reasons_json). Nothing if this member doesn't
   /// hold the lock.
   [[nodiscard]] std::optional<std::string> why(Instant now, const std::string& id) const;
 
@@ -120,11 +120,11 @@ class QueueDriver : public Task {
   Peak backlog_;
   Instant release_at_ = Instant::max();
   std::size_t jobs_since_release_ = 0;
-  WallTime lock_since_{};  // of what was last asked for the lock, as its value says
+  WallTime lock_since_{};  // in the value of the last lock request
   bool lock_answered_ = true;
-  core::AcquireLock lock_asked_;  // last
-  std::string kept_session_;      // what the warden knows of
-  // The core's ids to the transport's and the carrier's.
+  core::AcquireLock lock_asked_;  // the last request
+  std::string kept_session_;      // the one that the warden knows
+  // Request ids of the core to those of the transport and the carrier.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;

@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-// The check's TTL is three passes long, so that two may be lost. What stays critical for an hour is
-// a host that is gone for good.
+// The check's TTL covers three passes, so that two may be lost. A host that is critical for an hour
+// is gone for good.
 constexpr auto kPassInterval = 10s;
 constexpr const char* kCheckTtl = "30s";
 constexpr const char* kForgetAfter = "1h";

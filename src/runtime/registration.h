@@ -8,9 +8,9 @@
 
 namespace lictor::runtime {
 
-/// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the
-/// loop passes and, while any queue is led from here, the tag `leader`. A convenience for people
-/// and load balancers; nothing in lictor relies on it, so what fails is tried again and no more.
+/// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the loop
+/// passes and, while this daemon leads a queue, the tag `leader`. For people and load balancers;
+/// nothing in lictor relies on it, so a failure is only tried again.
 class Registration : public Task {
  public:
   Registration(std::string node, std::string version, net::Transport& transport);
@@ -30,7 +30,7 @@ class Registration : public Task {
   std::string version_;
   net::Transport& transport_;
   std::vector<std::string> leading_;
-  bool registered_ = false;  // as far as asked for; the agent's answer is not waited for
+  bool registered_ = false;  // requested; the agent's answer is not awaited
   Instant register_at_{};
   Instant next_at_{};
 };

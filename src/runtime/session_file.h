@@ -7,13 +7,13 @@
 
 namespace lictor::runtime {
 
-/// Keeps the id of a queue's session across restarts of the daemon, so that a daemon that comes
-/// back within the TTL takes up its session, and with it the lock, instead of waiting for the
-/// lock-delay. What cannot be written or read is worth a warning and no more.
+/// Keeps the id of a queue's session across restarts, so that a daemon that is restarted within the
+/// TTL resumes its session and its lock instead of waiting for the lock-delay. A file that cannot be
+/// written or read only causes a warning.
 class SessionFile {
  public:
-  /// A session is taken up again only by a daemon with the same node and timing: to trust a
-  /// session of a shorter lock-delay for longer would let two leaders run.
+  /// A daemon resumes a session only if node and timing are the same: trusting a session beyond its
+  /// own, shorter lock-delay would let two leaders run.
   SessionFile(std::string state_dir, const std::string& queue, std::string node, Duration ttl,
               Duration lock_delay);
 

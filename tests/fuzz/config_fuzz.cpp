@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     }
     FUZZ_REQUIRE(!config->queues.empty());
     for (const app::QueueConfig& queue : config->queues) {
-      FUZZ_REQUIRE(queue.tasks_prefix.ends_with('/'));
+      FUZZ_REQUIRE(queue.layout.tasks_prefix.ends_with('/'));
       FUZZ_REQUIRE(queue.options.session_ttl > Duration::zero());
       FUZZ_REQUIRE(queue.options.concurrency > 0);
     }

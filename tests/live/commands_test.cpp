@@ -701,7 +701,7 @@ TEST_CASE("with --json a hand-over and a task that is not waited for to its end 
   CHECK(done.at("leader") == daemon->node());
 }
 
-TEST_CASE("only a variable that is set is said to lie over the configuration") {
+TEST_CASE("only a variable that is set is said to override the configuration") {
   World world;
   const std::string config = world.folder.file("client.json");
   write_text(config, json{{"consul", {{"addresses", {world.consul.address().substr(7)}}}}}.dump());

@@ -132,7 +132,9 @@ TEST_CASE("records that are strange and well formed are run as they are") {
       R"({"taskType":"Record","executeAt":"0000-01-01T00:00:00Z"})",
       R"({"taskType":"Record","executeAt":0,"taskTime":0})",
       R"({"taskType":"Record","expireAt":"9999-12-31T23:59:59Z","timeout":"87600h"})",
-      R"({"taskType":"Record","taskClaim":)" + deep("[", "]") + "}"};
+      R"({"taskType":"Record","taskClaim":)" + deep("[", "]") + "}",
+      R"({"taskType":"Record","taskPara":)" + deep("[", "]") + "}",
+      R"({"taskType":"Record","taskPara":{"a":)" + deep(R"({"a":)", "}", 50'000) + "}}"};
   const std::string far = R"({"taskType":"Record","executeAt":"9999-12-31T23:59:59Z"})";
   world.kv.put(world.task_key("far"), far);
   for (std::size_t i = 0; i < strange.size(); ++i) {

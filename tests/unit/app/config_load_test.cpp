@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/unique_fd.h"
 #include "config_text.h"
 #include "skip.h"
 #include "temporary_folder.h"
@@ -61,7 +64,7 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   const auto client = load_config(request);
   REQUIRE(client);
   CHECK(client->file.empty());
-  CHECK(client->queues.at(0).tasks_prefix == "jobs/default/tasks/");
+  CHECK(client->queues.at(0).layout.tasks_prefix == "jobs/default/tasks/");
 
   request.mode = Mode::kDaemon;
   const auto daemon = load_config(request);
@@ -114,7 +117,7 @@ TEST_CASE("errors in a file are named by its path as given") {
         folder / "x.json" + ":2: nodes: unknown key; did you mean \"node\"?");
 }
 
-TEST_CASE("variables lie over the file, flags over both") {
+TEST_CASE("variables override the file, flags override both") {
   LoadRequest request;
   request.environment = {
       {"LICTOR_NODE", "n2"},           {"LICTOR_ROOT", "r2/"},
@@ -129,7 +132,7 @@ TEST_CASE("variables lie over the file, flags over both") {
   REQUIRE(config);
   CHECK(config->node == "n2");
   CHECK(config->queues[0].options.node == "n2");
-  CHECK(config->queues[0].tasks_prefix == "r2/default/tasks/");
+  CHECK(config->queues[0].layout.tasks_prefix == "r2/default/tasks/");
   CHECK(config->state_dir == "/state2");
   CHECK(config->log.level == LogLevel::kDebug);
   CHECK(config->log.format == LogFormat::kJson);
@@ -266,7 +269,65 @@ TEST_CASE("root's daemon takes no plug-in from a folder that others may write") 
                        below));
 }
 
-TEST_CASE("files with secrets that others can read are warned of") {
+TEST_CASE("root's daemon takes no configuration that a hostile link or FIFO on the way chooses") {
+  if (!is_root()) return;
+  const Folder folder;
+  const std::string safe = folder.write("lictor.json", kSmall, 0644);
+  const std::string open = folder / "open";
+  REQUIRE(::mkdir(open.c_str(), 0755) == 0);
+  REQUIRE(::chmod(open.c_str(), 0777) == 0);
+  REQUIRE(::symlink(safe.c_str(), (open + "/second.json").c_str()) == 0);
+  REQUIRE(::symlink("open/second.json", (folder / "first.json").c_str()) == 0);
+  REQUIRE(::mkfifo((open + "/fifo.json").c_str(), 0644) == 0);
+  const UniqueFd writer{::open((open + "/fifo.json").c_str(), O_RDWR | O_CLOEXEC)};  // or it waits
+  for (const std::string& path : {folder / "first.json", open + "/fifo.json"}) {
+    LoadRequest request;
+    request.flags.config = path;
+    CHECK(message(load_config(request)).find("the folder " + open + " may be written") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("root's daemon starts no program that others could change") {
+  if (!is_root()) return;
+  const Folder folder;
+  const std::string below = folder / "below";
+  REQUIRE(::mkdir(below.c_str(), 0755) == 0);
+  const std::string program = folder.write("below/job", "#!/bin/sh\n", 0755);
+  const std::string link = folder / "link";
+  REQUIRE(::symlink(program.c_str(), link.c_str()) == 0);
+  LoadRequest request;
+  const auto refused = [&](const std::string& path, const std::string& more = "") {
+    request.flags.config =
+        folder.write("lictor.json", R"({"queues": [{"executors": {"A": {"exec": [")" + path +
+                                        "\"]" + more + "}}}]}");
+    return message(load_config(request));
+  };
+  CHECK(refused(program).empty());
+  CHECK(refused(link).empty());
+  REQUIRE(::chmod(below.c_str(), 0775) == 0);
+  CHECK(refused(link) == *request.flags.config + ": queue \"default\": executor \"A\": program \"" +
+                             link + "\": the folder " + below +
+                             " may be written by others than root, and lictor runs as root: they "
+                             "could choose what runs as root; chown root and chmod go-w " +
+                             below);
+  request.refuse_untrusted = false;
+  CHECK(refused(link).empty());
+  request.refuse_untrusted = true;
+  REQUIRE(::chmod(below.c_str(), 0755) == 0);
+  REQUIRE(::chmod(program.c_str(), 0777) == 0);
+  CHECK_FALSE(refused(program).empty());
+
+  // What runs as another user may be that user's.
+  REQUIRE(::chmod(program.c_str(), 0755) == 0);
+  const passwd* const nobody = ::getpwnam("nobody");
+  REQUIRE(nobody != nullptr);
+  REQUIRE(::chown(program.c_str(), nobody->pw_uid, nobody->pw_gid) == 0);
+  CHECK_FALSE(refused(program).empty());
+  CHECK(refused(program, R"(, "user": "nobody")").empty());
+}
+
+TEST_CASE("files with secrets that others can read, or write as root's, are warned of") {
   const Folder folder;
   LoadRequest request;
   request.flags.config = folder / "lictor.json";
@@ -282,6 +343,9 @@ TEST_CASE("files with secrets that others can read are warned of") {
 
   REQUIRE(::chmod(token.c_str(), 0600) == 0);
   CHECK(load_config(request)->warnings.empty());
+  REQUIRE(::chmod(token.c_str(), 0620) == 0);
+  CHECK(load_config(request)->warnings.size() == (::geteuid() == 0 ? 1 : 0));
+  REQUIRE(::chmod(token.c_str(), 0600) == 0);
 
   folder.write("lictor.json", R"({"consul": {"token": "secret"}, )" + rest, 0644);
   CHECK(load_config(request)->warnings ==

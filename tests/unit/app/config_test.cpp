@@ -69,12 +69,12 @@ TEST_CASE("the example of the design is read as it says") {
   CHECK(queue.options.queue == "oracle");
   CHECK(queue.options.node == "host-a");
   CHECK(queue.options.identity.empty());
-  CHECK(queue.tasks_prefix == "oracleTask/");
-  CHECK(queue.leader_key == "consumerLeader");
-  CHECK(queue.dead_prefix == "lictor/oracle/dead/");
-  CHECK(queue.done_prefix == "lictor/oracle/done/");
-  CHECK(queue.control_key == "lictor/oracle/control");
-  CHECK(queue.members_prefix == "lictor/oracle/members/");
+  CHECK(queue.layout.tasks_prefix == "oracleTask/");
+  CHECK(queue.layout.leader_key == "consumerLeader");
+  CHECK(queue.layout.dead_prefix == "lictor/oracle/dead/");
+  CHECK(queue.layout.done_prefix == "lictor/oracle/done/");
+  CHECK(queue.layout.control_key == "lictor/oracle/control");
+  CHECK(queue.layout.members_prefix == "lictor/oracle/members/");
   CHECK(queue.session_checks == std::vector<std::string>{"serfHealth"});
 
   REQUIRE(queue.executors.size() == 3);
@@ -109,8 +109,8 @@ TEST_CASE("the defaults are those of the design, and hold together") {
   CHECK(options.request_timeout == 3s);
   CHECK(options.kill_grace == 5s);
   CHECK(options.margin == 1s);
-  CHECK(config.queues[0].tasks_prefix == "lictor/default/tasks/");
-  CHECK(config.queues[0].leader_key == "lictor/default/leader");
+  CHECK(config.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
+  CHECK(config.queues[0].layout.leader_key == "lictor/default/leader");
   CHECK_FALSE(config.node.empty());
   CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 }
@@ -128,8 +128,8 @@ TEST_CASE("what is not set follows from what is") {
   const Config moved = parsed(
       "{\"queues\": [{\"name\": \"q\", \"executors\": {\"*\": {\"noop\": "
       "{}}}}], \"root\": \"jobs/x/\"}");
-  CHECK(moved.queues[0].tasks_prefix == "jobs/x/q/tasks/");  // though root stands last
-  CHECK(moved.queues[0].control_key == "jobs/x/q/control");
+  CHECK(moved.queues[0].layout.tasks_prefix == "jobs/x/q/tasks/");  // though root stands last
+  CHECK(moved.queues[0].layout.control_key == "jobs/x/q/control");
 }
 
 TEST_CASE("every setting of a queue reaches its place") {
@@ -147,12 +147,12 @@ TEST_CASE("every setting of a queue reaches its place") {
       "max_attempts": 9, "timeout": "1m", "delivery": "at_most_once",
       "backoff": {"initial": "2s", "max": "1m", "factor": 1.5, "jitter": 0}}]})");
   const QueueConfig& queue = config.queues[0];
-  CHECK(queue.tasks_prefix == "a/tasks/");
-  CHECK(queue.dead_prefix == "a/dead/");
-  CHECK(queue.done_prefix == "a/done/");
-  CHECK(queue.members_prefix == "a/members/");
-  CHECK(queue.leader_key == "a/leader");
-  CHECK(queue.control_key == "a/control");
+  CHECK(queue.layout.tasks_prefix == "a/tasks/");
+  CHECK(queue.layout.dead_prefix == "a/dead/");
+  CHECK(queue.layout.done_prefix == "a/done/");
+  CHECK(queue.layout.members_prefix == "a/members/");
+  CHECK(queue.layout.leader_key == "a/leader");
+  CHECK(queue.layout.control_key == "a/control");
   CHECK(queue.session_checks.empty());
   CHECK(queue.options.concurrency == 2);
   CHECK(queue.options.prefetch == 3);
@@ -303,7 +303,7 @@ TEST_CASE("a client needs neither executors nor their programs, but the same lay
 
   const Config empty = parsed("{}", Mode::kClient);
   REQUIRE(empty.queues.size() == 1);
-  CHECK(empty.queues[0].tasks_prefix == "lictor/default/tasks/");
+  CHECK(empty.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
 }
 
 TEST_CASE("without a file a client finds the default queue at the local agent") {
@@ -313,8 +313,8 @@ TEST_CASE("without a file a client finds the default queue at the local agent") 
   REQUIRE(config.queues.size() == 1);
   CHECK(config.queues[0].options.queue == "default");
   CHECK(config.queues[0].options.node == config.node);
-  CHECK(config.queues[0].tasks_prefix == "lictor/default/tasks/");
-  CHECK(config.queues[0].leader_key == "lictor/default/leader");
+  CHECK(config.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
+  CHECK(config.queues[0].layout.leader_key == "lictor/default/leader");
   CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 }
 

@@ -1,9 +1,13 @@
 #include "app/in_process.h"
 
+#include <pthread.h>
+
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -36,6 +40,27 @@ class Run {
   exec::Exit exit;
 };
 
+// Far smaller than that of an executor's thread, which is 8 MB where nobody set another limit.
+void run_on_small_stack(const std::function<void()>& function) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::size_t kStackBytes = 4 * 1024 * 1024;  // their frames are larger
+#else
+  constexpr std::size_t kStackBytes = 512 * 1024;
+#endif
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, kStackBytes) == 0);
+  pthread_t thread{};
+  const auto run = [](void* called) -> void* {
+    (*static_cast<const std::function<void()>*>(called))();
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, run,
+                         const_cast<std::function<void()>*>(&function)) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("app");
@@ -55,6 +80,52 @@ TEST_CASE("parameters that are nested without end are kept from an executor") {
                      record};
   CHECK(stubborn.exit.ending == exec::Ending::kDone);
   CHECK(Run{[](const Context&) {}, record}.exit.ending == exec::Ending::kDone);
+}
+
+TEST_CASE("parameters as deep as an executor may get take little of its stack") {
+  // Levels in arrays and in objects, the parameters' own and those within; one more is refused.
+  constexpr std::size_t kDeepest = 512;
+  const auto record_of = [](const std::string& open, const std::string& close, std::size_t levels) {
+    std::string text = R"({"taskPara": )";
+    for (std::size_t i = 0; i < levels; ++i) text += open;
+    text += "1";
+    for (std::size_t i = 0; i < levels; ++i) text += close;
+    return text + "}";
+  };
+  const auto use = [](const Context& context) {
+    const json& parameters = context.task().parameters;
+    const json copy = parameters;
+    CHECK(copy == parameters);
+    CHECK(json::parse(copy.dump()) == copy);
+    context.put("app/x", copy.dump());
+    return JobResult::done(copy);
+  };
+  for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{R"({"a":)", "}"}}) {
+    const std::string deepest = record_of(open, close, kDeepest);
+    exec::Exit exit;
+    run_on_small_stack([&] { exit = Run{use, deepest}.exit; });
+    CHECK(exit.ending == exec::Ending::kDone);
+    CHECK(exit.result);
+
+    const Run deeper{use, record_of(open, close, kDeepest + 1)};
+    CHECK(deeper.exit.ending == exec::Ending::kPermanent);
+    CHECK(deeper.exit.error ==
+          "taskPara is nested deeper than 512 levels, too deep for an executor in C++");
+  }
+}
+
+TEST_CASE("a result that is nested without end fails the attempt, whoever made it") {
+  const Run run{[](const Context&) {
+    json result;
+    for (int i = 0; i < 100'000; ++i) {
+      json outer = json::array();
+      outer.push_back(std::move(result));
+      result = std::move(outer);
+    }
+    return JobResult::done(std::move(result));
+  }};
+  CHECK(run.exit.ending == exec::Ending::kRetry);
+  CHECK(run.exit.error == "result: expected at most 512 levels of arrays and objects, got more");
 }
 
 TEST_CASE("the task is one, whichever of a job's threads asks first") {
