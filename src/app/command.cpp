@@ -311,7 +311,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (code == cli::kDone) {
       console.print(answer->text);
     } else {
-      std::fputs(answer->text.c_str(), stderr);
+      console.note_lines(answer->text);
     }
   } else {
     const auto result = dispatch(std::get<Invocation>(parsed), registry, console);
@@ -319,7 +319,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (result) {
       code = *result;
     } else {
-      console.complain(printable(result.error().message));
+      console.complain(result.error().message);
       code = cli::exit_code(result.error().code);
     }
   }

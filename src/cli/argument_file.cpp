@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "base/errno_text.h"
-#include "base/printable.h"
 
 namespace lictor::cli {
 namespace {
@@ -33,7 +32,7 @@ Result<std::string> read_argument(const std::string& flag, const std::string& ar
   if (in) text = read_all(in);
   if (!in.is_open() || in.bad()) {
     const std::string why = errno == 0 ? "no such file" : errno_text();
-    return fail(ErrorCode::kInvalid, flag + ": cannot read " + printable(file) + ": " + why);
+    return fail(ErrorCode::kInvalid, flag + ": cannot read " + file + ": " + why);
   }
   return text;
 }

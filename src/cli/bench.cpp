@@ -227,8 +227,11 @@ Result<int> bench(const Client& client, const BenchOptions& options) {
                     {"consul", row.consul},
                     {"ratio", ratio}});
   }
-  client.console.print(client.json ? json_document({{"tasks", options.tasks}, {"measured", list}})
-                                   : table.render(client.console.out_terminal()));
+  if (client.json) {
+    client.console.print(json_document({{"tasks", options.tasks}, {"measured", list}}));
+  } else {
+    client.console.print(table.render(client.console.width()));
+  }
   return kDone;
 }
 

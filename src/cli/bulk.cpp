@@ -64,7 +64,7 @@ void tell_refusals(const Client& client, const BulkResult& result) {
   std::size_t left = result.refused.size();
   for (std::size_t i = 0; i < std::min(groups.size(), kMaxShown); ++i) {
     const auto& [message, in_doubt, tasks] = groups[i];
-    std::string line = printable(std::string{message});
+    std::string line{message};
     if (tasks > 1 && in_doubt) line += " (and so of " + counted(tasks - 1, "other") + ")";
     if (tasks > 1 && !in_doubt) line += " (" + counted(tasks, "task") + ")";
     client.console.complain(line);
@@ -85,7 +85,7 @@ void note_odd_reason(const Client& client, const std::string& reason) {
   for (const std::string_view each : kReasons) {
     known += (known.empty() ? "" : ", ") + std::string{each};
   }
-  client.console.complain("--reason: \"" + printable(reason) +
+  client.console.complain("--reason: \"" + reason +
                           "\" is no reason of a dead letter; the reasons are " + known);
 }
 
@@ -103,10 +103,9 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     client.console.print(json_document(
         {{"queue", client.queue}, {done, std::move(tasks)}, {"refused", std::move(refused)}}));
   } else if (line) {
-    for (const TaskInfo& task : result.tasks) client.console.print(line(task) + '\n');
+    for (const TaskInfo& task : result.tasks) client.console.print_line(line(task));
   } else {
-    client.console.print(done + ' ' + counted(result.tasks.size(), "task") + not_done(result) +
-                         '\n');
+    client.console.print_line(done + ' ' + counted(result.tasks.size(), "task") + not_done(result));
   }
   tell_refusals(client, result);
   // What some were refused for is no news when Consul went: to run it again is what helps.
@@ -133,7 +132,7 @@ BulkResult each_of(const std::vector<std::string>& ids,
     }
     if (exit_code(changed.error().code) == kUnreachable) {
       away = changed.error();
-      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + printable(id);
+      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + id;
     }
     result.refused.push_back({id, std::move(changed.error())});
   }

@@ -13,13 +13,12 @@ namespace lictor::cli {
 namespace {
 
 std::string line_of(const TaskInfo& task) {
-  const std::string start = "cancelled task " + printable(task.id) + ", which was ";
+  const std::string start = "cancelled task " + task.id + ", which was ";
   switch (task.state) {
     case TaskState::kRunning:
-      return start + "running on " + printable(task.node) +
-             ", which stops its job when it sees this";
+      return start + "running on " + task.node + ", which stops its job when it sees this";
     case TaskState::kOrphan:
-      return start + "claimed by " + (task.node.empty() ? "nobody known" : printable(task.node)) +
+      return start + "claimed by " + (task.node.empty() ? "nobody known" : task.node) +
              ", which does not lead";
     default:
       return start + std::string{client::state_text(task.state)};
@@ -37,7 +36,7 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
     if (!member) continue;
     const std::string doubt = doubt_of(*member, pulse_of(*member, kGlance));
     if (doubt.empty()) continue;
-    client.console.complain(printable(node + " is to stop what it runs of this, but " + doubt) +
+    client.console.complain(node + " is to stop what it runs of this, but " + doubt +
                             "; if it is dead, its programs have ended with it; if it is frozen or "
                             "cut off, they end with its lease at the latest");
   }

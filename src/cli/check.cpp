@@ -139,7 +139,11 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     }
     console.end_progress();
   }
-  console.print(json ? report.json() : report.text(console.out_terminal()));
+  if (json) {
+    console.print(report.json());
+  } else {
+    console.print(report.page());
+  }
   const auto failure = report.first_failure();
   return failure ? exit_code(*failure) : kDone;
 }

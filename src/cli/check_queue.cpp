@@ -37,7 +37,7 @@ struct Place {
 
   // As consul/policy-daemon.hcl has it.
   [[nodiscard]] std::string rule() const {
-    return (key.ends_with('/') ? "key_prefix \"" : "key \"") + printable(key) +
+    return (key.ends_with('/') ? "key_prefix \"" : "key \"") + key +
            (daemon_writes ? R"(" { policy = "write" })" : R"(" { policy = "read" })");
   }
 };
@@ -61,7 +61,7 @@ std::string joined(const std::vector<std::string>& words) {
 std::string some(const std::vector<std::string>& ids) {
   std::string text;
   for (std::size_t i = 0; i < std::min(ids.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + printable(ids[i]);
+    text += (i == 0 ? "" : ", ") + ids[i];
   }
   return ids.size() > kNamed ? text + ", ..." : text;
 }
@@ -220,7 +220,7 @@ class QueueCheck {
       return;
     }
     if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
-      report_.warn(name("control"), queue_.layout.control_key + ": " + printable(odd),
+      report_.warn(name("control"), queue_.layout.control_key + ": " + odd,
                    "nothing acts on it; \"lictor pause\" and \"lictor leader --step-down\" write "
                    "what is acted on");
     }
@@ -303,7 +303,7 @@ class QueueCheck {
     if (!unstarted.empty()) {
       report_.warn(
           name("tasks"),
-          "the leader's host could not start " + some(unstarted) + ": " + printable(why_unstarted),
+          "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
           "no attempt was counted, and it is tried again; repair that host, or move the lead "
           "(\"lictor leader --step-down\")");
     }

@@ -61,20 +61,19 @@ std::optional<ErrorCode> Report::first_failure() const {
   return std::nullopt;
 }
 
-std::string Report::text(const Terminal& terminal) const {
+Page Report::page() const {
   std::size_t name_width = 0;
-  for (const Line& line : lines_) name_width = std::max(name_width, columns(line.name));
-  std::string text;
+  for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
+  Page page;
   for (const Line& line : lines_) {
-    const std::string word = word_of(line.status);
-    text += painted(word, style_of(line.status), terminal.color);
-    text += std::string(6 - word.size(), ' ') + line.name;
-    text += std::string(name_width - columns(line.name) + 2, ' ') + printable(line.detail) + '\n';
-    if (!line.remedy.empty()) {
-      text += std::string(6 + name_width + 2, ' ') + "-> " + printable(line.remedy) + '\n';
-    }
+    const std::string word = word_of(line.status), name = printable(line.name);
+    page.add(word, style_of(line.status));
+    page.add(std::string(6 - word.size(), ' ') + name +
+             std::string(name_width - columns(name) + 2, ' ') + printable(line.detail) + '\n');
+    if (line.remedy.empty()) continue;
+    page.add(std::string(6 + name_width + 2, ' ') + "-> " + printable(line.remedy) + '\n');
   }
-  return text;
+  return page;
 }
 
 std::string Report::json() const {

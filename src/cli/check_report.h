@@ -33,7 +33,7 @@ class Report {
   /// Of the first failure: the later ones often follow from it.
   [[nodiscard]] std::optional<ErrorCode> first_failure() const;
 
-  [[nodiscard]] std::string text(const Terminal& terminal) const;
+  [[nodiscard]] Page page() const;
   [[nodiscard]] std::string json() const;
 
  private:

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lictor/result.h"
 
@@ -22,18 +24,38 @@ struct Terminal {
 /// Looks at `stream`, NO_COLOR (no-color.org: set and not empty), TERM and the window's size.
 [[nodiscard]] Terminal detect_terminal(std::FILE* stream);
 
-/// Where a command's data and words go: data to standard output, all else to standard error. Not
-/// thread safe.
+/// Text in styles. What is put in is made printable.
+class Page {
+ public:
+  void add(std::string_view text, Style style = Style::kPlain);
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
+  /// With the escapes of the styles, if `color`.
+  [[nodiscard]] std::string text(bool color) const;
+
+ private:
+  std::vector<std::pair<std::string, Style>> parts_;
+};
+
+/// Where a command's data and words go: data to standard output, all else to standard error. All of
+/// it but print_bytes() is made printable, so that callers need not; what is one line stays one.
+/// Not thread safe.
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
       : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
   [[nodiscard]] static Console standard();
 
+  /// Lines.
   void print(std::string_view text);
+  void print(const Page& page);
+  void print_line(std::string_view line);
+  /// As they are.
+  void print_bytes(std::string_view bytes);
 
   /// One line to standard error.
   void note(std::string_view line);
+  /// Lines to standard error.
+  void note_lines(std::string_view text);
   /// "lictor: <message>" to standard error.
   void complain(std::string_view message);
 
@@ -45,8 +67,9 @@ class Console {
   void end_progress();
 
   [[nodiscard]] const Terminal& out_terminal() const { return out_terminal_; }
+  /// Columns of standard output; 0: no limit.
+  [[nodiscard]] std::size_t width() const { return out_terminal_.width; }
   [[nodiscard]] const Terminal& err_terminal() const { return err_terminal_; }
-  [[nodiscard]] std::string paint(std::string_view text, Style style) const;
 
   /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
   /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
@@ -58,6 +81,7 @@ class Console {
 
  private:
   void flush_out();
+  void write_err(const std::string& text);
 
   std::FILE* out_;
   std::FILE* err_;
@@ -67,8 +91,5 @@ class Console {
   bool told_ = false;
   bool progress_shown_ = false;
 };
-
-/// `text` between the escapes of `style`, if `color`.
-[[nodiscard]] std::string painted(std::string_view text, Style style, bool color);
 
 }  // namespace lictor::cli

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/errno_text.h"
+#include "base/printable.h"
 
 namespace lictor::cli {
 namespace {
@@ -63,7 +64,7 @@ bool interrupted() { return came != 0; }
 int interruption_fd() { return event_fd; }
 
 LastWords::LastWords(std::string_view words) {
-  last_words_size = words.copy(last_words.data(), last_words.size());
+  last_words_size = printable(words, true).copy(last_words.data(), last_words.size());
   struct sigaction action {};
   action.sa_handler = speak_and_die;
   handle(action);

@@ -2,29 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+
 namespace lictor::cli {
 
 std::string json_document(const nlohmann::ordered_json& value) {
-  const std::string text =
-      value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  std::string safe;
-  safe.reserve(text.size() + 1);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == 0x7f) {
-      safe += "\\u007f";
-    } else if (byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      static constexpr char kDigits[] = "0123456789abcdef";
-      const auto low = static_cast<unsigned char>(text[++i]);
-      safe += "\\u00";
-      safe += kDigits[low >> 4U];
-      safe += kDigits[low & 15U];
-    } else {
-      safe += text[i];
-    }
-  }
-  safe += '\n';
-  return safe;
+  using Json = nlohmann::ordered_json;
+  return printable_json(value.dump(2, ' ', false, Json::error_handler_t::replace)) + '\n';
 }
 
 std::string indented_json(std::string_view text) {

@@ -64,12 +64,12 @@ Error nobody(const Client& client, const Lock& lock) {
     const std::string released = lock.text("released");
     const std::string delay = lock.text("lock_delay");
     text += " is free)";
-    if (!last.empty()) text += "; last: " + printable(last);
+    if (!last.empty()) text += "; last: " + last;
     if (!released.empty()) {
-      text += ", which released it at " + printable(released) + "; a running daemon takes it";
+      text += ", which released it at " + released + "; a running daemon takes it";
     } else {
       text += "; it was not released: a running daemon takes it when the lock-delay has passed" +
-              (delay.empty() ? "" : ", within " + printable(delay));
+              (delay.empty() ? "" : ", within " + delay);
     }
   }
   return {ErrorCode::kNotFound, std::move(text)};
@@ -80,8 +80,7 @@ void tell(const Client& client, const Lock& lock) {
   const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
   const std::string seen = member ? member->seen : std::string{};
   if (const std::string doubt = member ? doubt_of(*member, pulse) : std::string{}; !doubt.empty()) {
-    client.console.complain(printable(lock.name() + " leads, but " + doubt) + "; " +
-                            std::string{kIfDead});
+    client.console.complain(lock.name() + " leads, but " + doubt + "; " + std::string{kIfDead});
   }
   if (client.json) {
     const auto field = [&](const char* name) {
@@ -108,7 +107,7 @@ void tell(const Client& client, const Lock& lock) {
     if (value.empty()) return;
     std::string text{name};
     text.resize(10, ' ');
-    client.console.print(text + printable(value) + '\n');
+    client.console.print_line(text + value);
   };
   const auto since = [&](const char* name, const std::string& label) {
     const std::string text = lock.text(name);
@@ -146,7 +145,7 @@ void note_if_alone(const Client& client, const std::string& leader) {
   const bool alone = std::all_of(members->begin(), members->end(),
                                  [&](const Member& member) { return member.node == leader; });
   if (alone) {
-    client.console.complain("no other daemon is up to take the lead from " + printable(leader));
+    client.console.complain("no other daemon is up to take the lead from " + leader);
   }
 }
 
@@ -177,8 +176,7 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     if (!now.session.empty() && now.session != before.session) {
       tell_handover(client, before.name(), now.name());
       if (!client.json) {
-        client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
-                             " leads\n");
+        client.console.print_line(before.name() + " stepped down; " + now.name() + " leads");
       }
       return kDone;
     }
@@ -190,10 +188,10 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     }
     if (now.session.empty()) {
       if (!std::exchange(released, true)) {
-        client.console.progress(printable(before.name()) + " stepped down; nobody leads yet");
+        client.console.progress(before.name() + " stepped down; nobody leads yet");
       }
     } else if (!released) {
-      client.console.progress(printable(before.name()) + " still leads; its jobs may be ending");
+      client.console.progress(before.name() + " still leads; its jobs may be ending");
     }
     // Without a key every write near it ends the wait (CONSUL-FACTS.md 4.2).
     if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
@@ -244,7 +242,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
     if (client.json) {
       client.console.print(json_document({{"queue", client.queue}, {"asked", lock->name()}}));
     } else {
-      client.console.print(printable(lock->name()) + " is asked to step down\n");
+      client.console.print_line(lock->name() + " is asked to step down");
     }
     return kDone;
   }

@@ -52,7 +52,7 @@ std::string error_text(const TaskInfo& view) {
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
 }
 
-std::string table_of(const std::vector<TaskInfo>& views, const Terminal& terminal) {
+Table table_of(const std::vector<TaskInfo>& views) {
   const WallTime now = wall_now();
   Table table{{"ID", "TYPE", "STATE", "TIME", "ATTEMPT", "NODE", "ERROR"}};
   for (const TaskInfo& view : views) {
@@ -64,7 +64,7 @@ std::string table_of(const std::vector<TaskInfo>& views, const Terminal& termina
                    {view.node},
                    {excerpt(error_text(view), 200)}});
   }
-  return table.render(terminal);
+  return table;
 }
 
 constexpr std::array<std::pair<std::string_view, TaskState>, 8> kStates{
@@ -101,7 +101,7 @@ std::string pause_text(const PauseState& state) {
   if (!state.by.empty()) text += " by " + state.by;
   if (state.at) text += (state.by.empty() ? " " : ", ") + relative_time(*state.at, wall_now());
   if (!state.reason.empty()) text += ": " + state.reason;
-  return printable(text);
+  return text;
 }
 
 ordered_json pause_json(const PauseState& state) {
@@ -132,7 +132,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                                         {"hidden", listed->hidden},
                                         {"tasks", std::move(told)}}));
   } else {
-    client.console.print(table_of(tasks, client.console.out_terminal()));
+    client.console.print(table_of(tasks).render(client.console.width()));
     if (found == 0) {
       const bool all = !filter.state && filter.type.empty();
       client.console.note(all ? "no tasks in queue \"" + client.queue + "\" (" +

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
-#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
@@ -178,14 +177,14 @@ class Printer {
   explicit Printer(Console& console) : console_(console) {}
 
   void print(std::string_view bytes) {
-    if (!console_.out_terminal().is_terminal) return console_.print(bytes);
+    if (!console_.out_terminal().is_terminal) return console_.print_bytes(bytes);
     const std::string text = held_ + std::string{bytes};
     const std::size_t whole = text.size() - unfinished(text);
-    console_.print(printable(std::string_view{text}.substr(0, whole), true));
+    console_.print(std::string_view{text}.substr(0, whole));
     held_ = text.substr(whole);
   }
   void end() {
-    console_.print(printable(held_, true));
+    console_.print(held_);
     held_.clear();
   }
 
@@ -241,9 +240,8 @@ class Show {
 
  private:
   [[nodiscard]] int printed_nothing(bool yet) const {
-    client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " +
-                         printable(place_.node) + " has printed nothing" +
-                         (yet ? " yet; -f waits for it" : ""));
+    client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " + place_.node +
+                         " has printed nothing" + (yet ? " yet; -f waits for it" : ""));
     return kDone;
   }
 
@@ -298,20 +296,20 @@ constexpr const char* kNoLog =
 
 tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
                                     const Whereabouts& where, const Search& search) {
-  const std::string task = "task " + printable(options.id);
+  const std::string task = "task " + options.id;
   if (where.waits_or_runs && where.attempt == 0) {
     return fail(ErrorCode::kNotFound, task + " in queue \"" + client.queue +
-                                          "\" was never started; \"lictor why " +
-                                          printable(options.id) + "\" says what it waits for");
+                                          "\" was never started; \"lictor why " + options.id +
+                                          "\" says what it waits for");
   }
   const std::string likeliest =
       search.likeliest().empty()
           ? std::string{}
-          : "most likely it lies where it could not be asked for: " + printable(search.likeliest());
+          : "most likely it lies where it could not be asked for: " + search.likeliest();
   if (!where.known && !options.attempt && options.node.empty()) {
     return fail(ErrorCode::kNotFound,
                 "queue \"" + client.queue + "\" has no " + task +
-                    ", and no output of one was found (tried " + printable(search.tried()) + ")" +
+                    ", and no output of one was found (tried " + search.tried() + ")" +
                     (likeliest.empty() ? "" : "; " + likeliest) +
                     "; what is done leaves the queue, and its log is removed in time (\"logs\" in "
                     "the configuration)");
@@ -322,7 +320,7 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
   std::string what = "no output of ";
   if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
   return fail(ErrorCode::kNotFound, what + task + " in queue \"" + client.queue +
-                                        "\" was found (tried " + printable(search.tried()) + "); " +
+                                        "\" was found (tried " + search.tried() + "); " +
                                         (likeliest.empty() ? why : likeliest));
 }
 
@@ -336,7 +334,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (auto asked = search.run(where->node); !asked) return tl::unexpected(asked.error());
     const auto [place, log] = search.best();
     if (log != nullptr && !search.unheard().empty()) {
-      client.console.complain("there may be other attempts: " + printable(search.unheard()));
+      client.console.complain("there may be other attempts: " + search.unheard());
     }
     const bool may_come = options.follow && where->waits_or_runs;
     if (client.json && (log != nullptr || !may_come)) {
@@ -350,7 +348,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
       return Show{client, options, *place, *log}.run();
     }
     if (!may_come) return nothing_found(client, options, *where, search);
-    client.console.progress(printable(options.id) + " has printed nothing yet");
+    client.console.progress(options.id + " has printed nothing yet");
     if (auto watched =
             client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);
         !watched) {

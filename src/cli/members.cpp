@@ -33,8 +33,7 @@ ordered_json json_of(const Member& member, const Pulse& pulse) {
           {"leads", member.leads}};
 }
 
-std::string table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses,
-                     const Terminal& terminal) {
+Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses) {
   const WallTime now = wall_now();
   Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "LEADS"}};
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -57,7 +56,7 @@ std::string table_of(const std::vector<Member>& members, const std::vector<Pulse
                     silent ? Style::kRed : Style::kPlain},
                    {member.leads ? "leads" : "", Style::kGreen}});
   }
-  return table.render(terminal);
+  return table;
 }
 
 }  // namespace
@@ -77,15 +76,15 @@ Result<int> members(const Client& client) {
   if (members->empty()) {
     const std::string leader = leader_name(client);
     client.console.note("no members in queue \"" + client.queue + "\" (" +
-                        printable(client.layout.members_prefix) + ')' +
+                        client.layout.members_prefix + ')' +
                         (leader.empty() ? R"(; start one with "lictor run")"
-                                        : ", though " + printable(leader) +
+                                        : ", though " + leader +
                                               " leads: a daemon's entry may come seconds after "
                                               "its lead; if it does not, the daemon's log says "
                                               "why"));
     return kDone;
   }
-  client.console.print(table_of(*members, pulses, client.console.out_terminal()));
+  client.console.print(table_of(*members, pulses).render(client.console.width()));
   return kDone;
 }
 

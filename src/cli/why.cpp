@@ -47,10 +47,10 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
     return {"it is claimed, and runs or is about to: " + client::described(task)};
   }
   if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
-  if (task.state == TaskState::kTooLarge) return {"it never runs: " + printable(task.error)};
+  if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
     reasons.push_back("it becomes a dead letter as soon as somebody leads: " +
-                      printable(task.error));
+                      task.error);
   }
   if (task.state == TaskState::kScheduled) {
     const char* what =
@@ -149,8 +149,8 @@ Result<int> why(const Client& client, const std::string& id) {
   }
   for (const json& reason : *told) {
     const json text = reason.is_object() ? reason.value("text", json{}) : json{};
-    client.console.print("task " + printable(task.id) + ": " +
-                         (text.is_string() ? printable(text.get<std::string>()) : "?") + '\n');
+    client.console.print_line("task " + task.id + ": " +
+                              (text.is_string() ? text.get<std::string>() : "?"));
   }
   if (!why_not.empty()) client.console.note("lictor: as far as Consul knows; " + why_not);
   return kDone;
