@@ -80,7 +80,12 @@ void tell(const Client& client, const Lock& lock) {
   const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
   const std::string seen = member ? member->seen : std::string{};
   if (const std::string doubt = member ? doubt_of(*member, pulse) : std::string{}; !doubt.empty()) {
-    client.console.complain(lock.name() + " leads, but " + doubt + "; " + std::string{kIfDead});
+    const std::string text = lock.name() + " leads, but " + doubt + "; " + std::string{kIfDead};
+    if (client.json) {
+      client.console.complain(text);
+    } else {
+      client.console.print_line(text);
+    }
   }
   if (client.json) {
     const auto field = [&](const char* name) {

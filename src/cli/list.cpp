@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
 #include "cli/table.h"
 #include "cli/task_json.h"
 #include "client/task_info.h"
@@ -115,8 +116,19 @@ ordered_json pause_json(const PauseState& state) {
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
-  auto listed = client.api.list(filter);
+  TaskFilter asked = filter;
+  // One that was rewritten while it runs looks as if it waited.
+  if (filter.state == TaskState::kRunning) asked.state.reset();
+  auto listed = client.api.list(asked);
   if (!listed) return tl::unexpected(std::move(listed.error()));
+  mark_running(client, listed->tasks);
+  if (filter.state) {
+    std::erase_if(listed->tasks, [&](const TaskInfo& task) {
+      const bool orphan = task.state == TaskState::kOrphan;
+      return (orphan ? TaskState::kRunning : task.state) != *filter.state;
+    });
+  }
+  if (!asked.state && filter.state) std::erase(listed->hidden, client.layout.dead_prefix);
   // Whoever may not read the switches is not told of them.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed->tasks;

@@ -14,8 +14,9 @@
 #include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/admin_client.h"
+#include "cli/listing.h"
 #include "wire/json_text.h"
+#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -97,6 +98,65 @@ Reach reach_of(const Member& member, std::string_view own_host) {
                       : "its admin face listens on its own host's loopback only; set admin.listen "
                         "there to an address that can be reached from here, or ask on that host";
   return reach;
+}
+
+LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
+  LeaderFace leader;
+  const auto members = read_members(client);
+  if (!members) {
+    leader.why_not = members.error().message;
+    return leader;
+  }
+  const auto member = std::find_if(members->begin(), members->end(),
+                                   [](const Member& each) { return each.leads; });
+  if (member == members->end()) {
+    const std::string name = leader_name(client);
+    leader.why_not = name.empty() ? "no member leads"
+                                  : "the leader, " + name +
+                                        ", is not among the members, so that nobody knows where "
+                                        "to ask it";
+    return leader;
+  }
+  leader.node = member->node;
+  const Reach reach = reach_of(*member, host_name());
+  leader.why_not = "the leader, " + member->node + ", could not be asked: " + reach.why_not;
+  if (reach.addresses.empty()) return leader;
+  auto face = AdminClient::open(reach.addresses, limit);
+  if (!face) {
+    leader.why_not += face.error().message;
+  } else {
+    leader.face.emplace(std::move(*face));
+  }
+  return leader;
+}
+
+Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {
+  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
+  auto answer = leader.face->get("/v1/tasks/" + wire::query_value(id) +
+                                 "/why?queue=" + wire::query_value(client.queue));
+  if (!answer) return fail(answer.error().code, leader.why_not + answer.error().message);
+  auto reasons = wire::parse_json(*answer);
+  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
+                    std::all_of(reasons->begin(), reasons->end(),
+                                [](const json& reason) { return reason.is_object(); });
+  if (!fits) return fail(ErrorCode::kFailed, leader.why_not + "it gave another answer");
+  return *std::move(reasons);
+}
+
+void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
+  constexpr std::size_t kMostAsked = 16;
+  std::optional<LeaderFace> leader;
+  std::size_t asked = 0;
+  for (TaskInfo& task : tasks) {
+    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
+    if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
+    if (!leader) leader = leader_face(client, kGlance);
+    const auto reasons = ask_why(client, *leader, task.id);
+    if (!reasons) return;
+    if (text_of(reasons->front(), "reason") != "running") continue;
+    task.state = TaskState::kRunning;
+    task.node = leader->node;
+  }
 }
 
 Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {

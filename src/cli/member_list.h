@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/admin_client.h"
 #include "cli/commands.h"
 
 namespace lictor::cli {
@@ -40,6 +43,21 @@ struct Reach {
   std::string why_not;                 ///< then, with the way out
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
+
+/// The admin face of the leader of a queue.
+struct LeaderFace {
+  std::optional<AdminClient> face;  ///< nothing: it cannot be asked
+  std::string node;                 ///< empty: no member leads
+  std::string why_not;              ///< why it cannot be asked
+};
+[[nodiscard]] LeaderFace leader_face(const Client& client,
+                                     std::chrono::milliseconds limit = std::chrono::seconds{5});
+/// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
+[[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
+                                             const std::string& id);
+/// Marks those of `tasks` that run although their records say that they wait: the producer rewrote
+/// them meanwhile, and the leader alone knows. Blocks, for kGlance at most and a few requests.
+void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
 
 /// Whether a member's admin face answers: a dead daemon's refuses long before its session ends.
 struct Pulse {

@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
 #include "cli/task_json.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -167,8 +168,9 @@ Result<int> tell_none(const Client& client, const std::string& id, const Error& 
 }  // namespace
 
 Result<int> show(const Client& client, const std::string& id) {
-  const auto found = client.api.show(id);
+  auto found = client.api.show(id);
   if (!found) return tell_none(client, id, found.error());
+  mark_running(client, *found);
   return print_tasks(client, id, *found);
 }
 

@@ -1,13 +1,10 @@
-#include <algorithm>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json_output.h"
@@ -49,8 +46,7 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
   if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
-    reasons.push_back("it becomes a dead letter as soon as somebody leads: " +
-                      task.error);
+    reasons.push_back("it becomes a dead letter as soon as somebody leads: " + task.error);
   }
   if (task.state == TaskState::kScheduled) {
     const char* what =
@@ -66,53 +62,24 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (lock && (!*lock || (*lock)->session.empty())) {
     reasons.emplace_back("nobody leads the queue; \"lictor leader\" says more");
   }
-  if (reasons.empty()) reasons.emplace_back("it may start as soon as it is its turn");
+  if (reasons.empty()) reasons.emplace_back("as far as Consul knows, it starts at its turn");
   return reasons;
 }
 
-// What the leader decides by, which is more than Consul holds. Nothing: it cannot be asked, and
-// `why_not` says why.
-std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not) {
-  const auto members = read_members(client);
-  if (!members) {
-    why_not = members.error().message;
+// What the leader decides by is more than Consul holds. Nothing: `why_not` says why, and
+// `is_silent` that its daemon did not answer.
+std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not,
+                               bool& is_silent) {
+  LeaderFace leader = leader_face(client);
+  auto reasons = ask_why(client, leader, id);
+  if (!reasons) {
+    why_not = reasons.error().message;
+    is_silent = reasons.error().code == ErrorCode::kUnavailable;
     return std::nullopt;
   }
-  const auto leader = std::find_if(members->begin(), members->end(),
-                                   [](const Member& member) { return member.leads; });
-  if (leader == members->end()) {
-    const std::string name = leader_name(client);
-    why_not = name.empty() ? "no member leads"
-                           : "the leader, " + name +
-                                 ", is not among the members, so that nobody knows "
-                                 "where to ask it";
-    return std::nullopt;
-  }
-  const Reach reach = reach_of(*leader, host_name());
-  why_not = "the leader, " + leader->node + ", could not be asked: " + reach.why_not;
-  if (reach.addresses.empty()) return std::nullopt;
-  auto face = AdminClient::open(reach.addresses);
-  auto answer = face ? face->get("/v1/tasks/" + wire::query_value(id) +
-                                 "/why?queue=" + wire::query_value(client.queue))
-                     : Result<std::string>{tl::unexpected(face.error())};
-  if (!answer) {
-    why_not += answer.error().message;
-    return std::nullopt;
-  }
-  auto reasons = wire::parse_json(*answer);
-  if (reasons && reasons->is_array() && !reasons->empty()) {
-    why_not.clear();
-    return reasons;
-  }
-  why_not += "it gave another answer";
-  return std::nullopt;
-}
-
-// The answer of a leader that has not heard of the task yet, or that leads no more, says less than
-// Consul does.
-bool is_known(const json& reasons) {
-  const json& first = reasons.front();
-  return first.is_object() && first.value("reason", "") != "unknown_task";
+  // A leader that has not heard of the task yet, or leads no more, says less than Consul does.
+  if (reasons->front().value("reason", json{}) == "unknown_task") return std::nullopt;
+  return *std::move(reasons);
 }
 
 }  // namespace
@@ -131,11 +98,16 @@ Result<int> why(const Client& client, const std::string& id) {
   const TaskInfo& task = found->front();
   std::string why_not;
   std::optional<json> told;
-  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not);
-  if (told && !is_known(*told)) told.reset();
+  bool is_silent = false;
+  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not, is_silent);
   if (!told) {
     told = json::array();
     for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
+  }
+  if (is_silent) {
+    told->insert(told->begin(), json{{"reason", "leader_silent"},
+                                     {"text", why_not + "; " + std::string{kIfDead}}});
+    why_not.clear();
   }
   if (task.state == TaskState::kOrphan) {
     told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
@@ -148,7 +120,7 @@ Result<int> why(const Client& client, const std::string& id) {
     return kDone;
   }
   for (const json& reason : *told) {
-    const json text = reason.is_object() ? reason.value("text", json{}) : json{};
+    const json text = reason.value("text", json{});
     client.console.print_line("task " + task.id + ": " +
                               (text.is_string() ? text.get<std::string>() : "?"));
   }

@@ -34,10 +34,15 @@ bool replied(const http::Response& response, int status) {
 
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
-Error no_right(std::string_view doing) {
+// Empty: where it went is not known.
+std::string at(const http::Response& response) {
+  return response.endpoint.empty() ? std::string{} : " at " + response.endpoint;
+}
+
+Error no_right(std::string_view doing, const http::Response& response) {
   return {ErrorCode::kPermissionDenied,
           "cannot " + std::string{doing} +
-              ": the token may not (Consul: Permission denied); give it the right, or another "
+              ": the token may not (Consul" + at(response) + ": Permission denied); give it the right, or another "
               "token by CONSUL_HTTP_TOKEN or --token-file"};
 }
 
@@ -93,7 +98,7 @@ Error store_error(std::string_view doing, const http::Response& response) {
                     ": Consul does not know the token; correct CONSUL_HTTP_TOKEN or "
                     "the token file"};
       }
-      return no_right(doing);
+      return no_right(doing, response);
     case 413:
       return {ErrorCode::kTooLarge, what + answer};
     case 429:
@@ -169,14 +174,14 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     const std::string doing = "read " + shown(keys.front());
     if (!answered || !reply) return tl::unexpected(read_error(doing, response));
     if (response.status == 200) {
-      if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing));
+      if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing, response));
       found = std::move(reply->results);
       break;
     }
     // All that are missing are named; the others were not read either.
     std::vector<bool> missing(keys.size());
     for (const auto& error : reply->errors) {
-      if (denied(error.what)) return tl::unexpected(no_right(doing));
+      if (denied(error.what)) return tl::unexpected(no_right(doing, response));
       if (!contains(error.what, "doesn't exist") || error.index >= keys.size()) {
         return fail(ErrorCode::kFailed, "cannot " + doing + ": Consul: " + error.what);
       }
