@@ -10,8 +10,8 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/argument_file.h"
-#include "cli/exit_code.h"
+#include "cli/input.h"
+#include "cli/process.h"
 
 namespace lictor::app {
 namespace {

@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "cli/bench_site.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
+#include "cli/process.h"
 #include "cli/json_output.h"
 #include "cli/table.h"
 

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/random.h"
-#include "cli/interruption.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/printable.h"
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -25,7 +25,8 @@ std::string line_of(const TaskInfo& task) {
   }
 }
 
-// A job is stopped by the daemon that runs it, when Consul tells it that the task is gone.
+// The daemon that runs a job stops it when Consul reports that the task is gone. Warn if that daemon
+// does not answer.
 void complain_of_silent(const Client& client, const BulkResult& result) {
   std::set<std::string> nodes;
   for (const TaskInfo& task : result.tasks) {

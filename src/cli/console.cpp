@@ -60,7 +60,7 @@ Terminal detect_terminal(std::FILE* stream) {
 }
 
 Console Console::standard() {
-  constexpr std::size_t kBuffer = 64 * 1024;  // so that what is flushed in time are whole lines
+  constexpr std::size_t kBuffer = 64 * 1024;  // large enough that each flush ends with a whole line
   const Terminal out = detect_terminal(stdout);
   if (!out.is_terminal) std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
   return {stdout, stderr, out, detect_terminal(stderr)};
@@ -105,7 +105,7 @@ void Console::note(std::string_view line) { note_lines(printable(line) + '\n'); 
 
 void Console::note_lines(std::string_view text) {
   end_progress();
-  flush_out();  // where both go to one place, what was said first stands first
+  flush_out();  // keeps the order where both streams share a terminal
   write_err(printable(text, true));
 }
 

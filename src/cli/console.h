@@ -18,13 +18,13 @@ enum class Style { kPlain, kBold, kDim, kGreen, kYellow, kRed };
 struct Terminal {
   bool is_terminal = false;
   bool color = false;
-  std::size_t width = 0;  ///< columns; 0: no limit, since nobody looks at a screen
+  std::size_t width = 0;  ///< columns; 0: no limit
 };
 
 /// Looks at `stream`, NO_COLOR (no-color.org: set and not empty), TERM and the window's size.
 [[nodiscard]] Terminal detect_terminal(std::FILE* stream);
 
-/// Text in styles. What is put in is made printable.
+/// Styled text. Everything that is added is made printable.
 class Page {
  public:
   void add(std::string_view text, Style style = Style::kPlain);
@@ -36,9 +36,8 @@ class Page {
   std::vector<std::pair<std::string, Style>> parts_;
 };
 
-/// Where a command's data and words go: data to standard output, all else to standard error. All of
-/// it but print_bytes() is made printable, so that callers need not; what is one line stays one.
-/// Not thread safe.
+/// A command's output: data to standard output, messages to standard error. Makes all text printable
+/// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
@@ -59,7 +58,7 @@ class Console {
   /// "lictor: <message>" to standard error.
   void complain(std::string_view message);
 
-  /// Asks a question that is answered with yes or no; nothing where nobody can be asked.
+  /// Asks a yes-or-no question. Nothing: there is no terminal.
   [[nodiscard]] std::optional<bool> confirm(std::string_view question);
 
   /// A line that the next one overwrites; on a terminal only.
@@ -71,12 +70,12 @@ class Console {
   [[nodiscard]] std::size_t width() const { return out_terminal_.width; }
   [[nodiscard]] const Terminal& err_terminal() const { return err_terminal_; }
 
-  /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
-  /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
+  /// Flushes standard output. Errors, once: kFailed, the output is incomplete, say on a full disk.
+  /// A reader that closed its pipe ("| head") is no error.
   [[nodiscard]] Result<void> flush();
-  /// The same, on the way: a line of progress stays.
+  /// The same, and keeps the progress line.
   [[nodiscard]] Result<void> hand_out();
-  /// Nothing that is printed arrives any more.
+  /// Further output is lost.
   [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 
  private:

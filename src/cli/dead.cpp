@@ -1,8 +1,8 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {

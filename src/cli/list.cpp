@@ -8,12 +8,11 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "cli/table.h"
-#include "cli/task_json.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -40,7 +39,7 @@ Style style_of(TaskState state) {
   return Style::kPlain;
 }
 
-// What a person wants to know of its time: until when it waits, since when it runs or is dead.
+// When a scheduled task is due, since when one runs or is dead, else its taskTime.
 std::string time_text(const TaskInfo& view, WallTime now) {
   const auto time = view.state == TaskState::kScheduled ? view.due
                     : view.since                        ? view.since
@@ -107,17 +106,14 @@ std::string pause_text(const PauseState& state) {
 
 ordered_json pause_json(const PauseState& state) {
   if (!state.paused) return nullptr;
-  const auto text = [](const std::string& value) {
-    return value.empty() ? ordered_json{} : ordered_json(value);
-  };
-  return {{"by", text(state.by)},
+  return {{"by", text_or_null(state.by)},
           {"at", state.at ? ordered_json(format_rfc3339(*state.at)) : ordered_json{}},
-          {"reason", text(state.reason)}};
+          {"reason", text_or_null(state.reason)}};
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
   TaskFilter asked = filter;
-  // One that was rewritten while it runs looks as if it waited.
+  // A task that was rewritten while it runs has the record of a waiting one.
   if (filter.state == TaskState::kRunning) asked.state.reset();
   auto listed = client.api.list(asked);
   if (!listed) return tl::unexpected(std::move(listed.error()));
@@ -129,7 +125,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     });
   }
   if (!asked.state && filter.state) std::erase(listed->hidden, client.layout.dead_prefix);
-  // Whoever may not read the switches is not told of them.
+  // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed->tasks;
   const std::size_t found = tasks.size();

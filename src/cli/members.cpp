@@ -6,10 +6,10 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "cli/table.h"
 
 namespace lictor::cli {
@@ -18,17 +18,14 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json json_of(const Member& member, const Pulse& pulse) {
-  const auto text = [](const std::string& value) {
-    return value.empty() ? ordered_json{} : ordered_json(value);
-  };
   const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
   return {{"node", member.node},
-          {"host", text(member.host)},
-          {"pid", pid.is_number() ? pid : text(member.pid)},
-          {"version", text(member.version)},
+          {"host", text_or_null(member.host)},
+          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
+          {"version", text_or_null(member.version)},
           {"admin", member.admin},
-          {"since", text(member.since)},
-          {"seen", text(member.seen)},
+          {"since", text_or_null(member.since)},
+          {"seen", text_or_null(member.seen)},
           {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
           {"leads", member.leads}};
 }
@@ -74,7 +71,8 @@ Result<int> members(const Client& client) {
     return kDone;
   }
   if (members->empty()) {
-    const std::string leader = leader_name(client);
+    const auto lock = read_lock(client.store, client.layout);
+    const std::string leader = lock ? lock->name() : std::string{};
     client.console.note("no members in queue \"" + client.queue + "\" (" +
                         client.layout.members_prefix + ')' +
                         (leader.empty() ? R"(; start one with "lictor run")"

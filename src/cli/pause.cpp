@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {

@@ -1,5 +1,5 @@
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {

@@ -8,11 +8,10 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
-#include "cli/task_json.h"
+#include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 
@@ -73,7 +72,7 @@ Page sheet_of(const TaskInfo& view) {
   sheet.line("type", view.type);
   std::string state{client::state_text(view.state)};
   if (view.state == TaskState::kOrphan) {
-    state += ": its owner died or leads no more; whoever leads runs it again";
+    state += ": its owner died or lost the lead; the next leader runs it again";
   } else if (view.state == TaskState::kUnreadable) {
     state += ": a leader makes it a dead letter";
   } else if (view.state == TaskState::kTooLarge) {
@@ -119,12 +118,12 @@ Page sheet_of(const TaskInfo& view) {
 
 ordered_json json_of(const TaskInfo& view) {
   ordered_json told = task_json(view);
-  told["session"] = view.session.empty() ? ordered_json{} : ordered_json(view.session);
+  told["session"] = text_or_null(view.session);
   if (view.state == TaskState::kDone) {
     told["result"] =
         wire::parse_json(view.result) ? ordered_json::parse(view.result) : ordered_json{};
   }
-  told["output_tail"] = view.output_tail.empty() ? ordered_json{} : ordered_json(view.output_tail);
+  told["output_tail"] = text_or_null(view.output_tail);
   if (wire::parse_json(view.record)) {
     told["value"] = ordered_json::parse(view.record);
   } else if (is_utf8(view.record)) {

@@ -8,10 +8,9 @@
 #include "base/random.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 

@@ -21,10 +21,9 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
+#include "cli/input.h"
 #include "cli/json_output.h"
-#include "cli/line_reader.h"
+#include "cli/process.h"
 #include "client/new_record.h"
 #include "client/record_writer.h"
 

@@ -6,10 +6,10 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -29,14 +29,14 @@ bool expired(const TaskInfo& task, WallTime now) {
   return false;
 }
 
-// More than what it waits for, and the leader says only that.
+// Comes before what it waits for.
 std::string orphan_text(const TaskInfo& task) {
   return "its owner" + (task.node.empty() ? std::string{} : ", " + task.node + ",") +
-         " died or leads no more: whoever leads runs it again, with one lost owner more (" +
-         std::to_string(task.lost) + " so far); after max_losses it is a dead letter";
+         " died or lost the lead; the next leader runs it again and counts a lost owner (" +
+         std::to_string(task.lost) + " so far); after max_losses it becomes a dead letter";
 }
 
-// What keeps a waiting task from being started, as far as Consul holds it.
+// Why the task does not run, as far as Consul knows.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
   const WallTime now = wall_now();

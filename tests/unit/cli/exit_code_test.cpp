@@ -1,7 +1,6 @@
-#include "cli/exit_code.h"
-
 #include <doctest/doctest.h>
 
+#include "cli/process.h"
 #include "client/store.h"
 #include "harness.h"
 
