@@ -22,9 +22,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
-#include "cli/patience.h"
+#include "cli/process.h"
 #include "client/client.h"
 #include "core/overloaded.h"
 #include "net/environment.h"
@@ -283,7 +281,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (code == cli::kDone) {
       console.print(answer->text);
     } else {
-      std::fputs(answer->text.c_str(), stderr);
+      console.note_lines(answer->text);
     }
   } else {
     const auto result = dispatch(std::get<Invocation>(parsed), registry, console);
@@ -291,7 +289,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (result) {
       code = *result;
     } else {
-      console.complain(printable(result.error().message));
+      console.complain(result.error().message);
       code = cli::exit_code(result.error().code);
     }
   }

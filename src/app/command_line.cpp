@@ -9,7 +9,8 @@
 #include "app/command_options.h"
 #include "base/printable.h"
 #include "base/text.h"
-#include "cli/exit_code.h"
+#include "cli/input.h"
+#include "cli/process.h"
 
 namespace lictor::app {
 namespace {

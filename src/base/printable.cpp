@@ -10,29 +10,30 @@
 namespace lictor {
 namespace {
 
-// The code point at the start of valid UTF-8, and its length.
 struct CodePoint {
   std::uint32_t value = 0;
-  std::size_t bytes = 1;
+  std::size_t bytes = 0;  // 0: not UTF-8
 };
 
 CodePoint first_of(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto tail = [&](std::size_t i) { return static_cast<std::uint32_t>(byte(i) & 0x3fU); };
-  const std::uint32_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  if (first < 0xe0) return {(first & 0x1fU) << 6U | tail(1), 2};
-  if (first < 0xf0) return {(first & 0x0fU) << 12U | tail(1) << 6U | tail(2), 3};
-  return {(first & 0x07U) << 18U | tail(1) << 12U | tail(2) << 6U | tail(3), 4};
+  const std::size_t bytes = utf8_length(text);
+  if (bytes == 0) return {};
+  const auto first = static_cast<unsigned char>(text[0]);
+  std::uint32_t value = bytes == 1 ? first : first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    value = value << 6U | (static_cast<unsigned char>(text[i]) & 0x3fU);
+  }
+  return {value, bytes};
 }
 
 // Whether a terminal would do something other than show it.
 bool is_hidden(std::uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad ||  // controls, soft hyphen
+         c == 0x61c || c == 0x180e ||                         // Arabic mark, Mongolian separator
          (c >= 0x200b && c <= 0x200f) ||                      // zero width, direction marks
          (c >= 0x2028 && c <= 0x202e) ||                      // separators, embedding, override
-         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-         (c >= 0xe0000 && c <= 0xe0fff);  // tags
+         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||       // isolates, byte order mark
+         (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);  // annotations, tags
 }
 
 template <class... Args>
@@ -42,59 +43,72 @@ std::string text_of(const char* format, Args... args) {
   return buffer.data();
 }
 
-// The length of the valid UTF-8 sequence at the start, or 0.
-std::size_t valid_bytes(std::string_view text) {
-  for (std::size_t n = 1; n <= 4 && n <= text.size(); ++n) {
-    if (is_utf8(text.substr(0, n))) return n;
+std::string json_escape(std::uint32_t c) {
+  if (c < 0x10000) return text_of("\\u%04x", c);
+  c -= 0x10000;
+  return text_of("\\u%04x\\u%04x", 0xd800 + (c >> 10U), 0xdc00 + (c & 0x3ffU));
+}
+
+// `text` with `escape` of each code point that is hidden.
+template <class Escape>
+std::string escaped(std::string_view text, bool lines, Escape escape) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const auto plain =
+        std::find_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; });
+    shown.append(text.begin(), plain);
+    text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+    if (text.empty()) break;
+    const CodePoint c = first_of(text);
+    if (c.bytes == 0) {
+      shown += text_of("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text.front())));
+    } else if (is_hidden(c.value) && !(lines && (c.value == '\n' || c.value == '\t'))) {
+      shown += escape(c.value);
+    } else {
+      shown += text.substr(0, c.bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(c.bytes, 1));
   }
-  return 0;
+  return shown;
+}
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }
+
+// Where the character after the first `count` begins.
+std::size_t place_of(std::string_view text, std::size_t count) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (begins_character(text[at]) && count-- == 0) break;
+  }
+  return at;
 }
 
 }  // namespace
 
 std::string printable(std::string_view text, bool lines) {
-  if (is_printable_ascii(text)) return std::string{text};
-
-  std::string shown;
-  shown.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t valid = valid_bytes(text);
-    if (valid == 0) {
-      shown += text_of("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text.front())));
-      text.remove_prefix(1);
-      continue;
-    }
-    const CodePoint c = first_of(text);
-    if (lines && (c.value == '\n' || c.value == '\t')) {
-      shown += text.front();
-    } else if (c.value == '\n') {
-      shown += "\\n";
-    } else if (!is_hidden(c.value)) {
-      shown += text.substr(0, c.bytes);
-    } else {
-      shown += text_of(c.value < 0x100 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(c.value));
-    }
-    text.remove_prefix(valid);
-  }
-  return shown;
+  return escaped(text, lines, [](std::uint32_t c) {
+    return c == '\n' ? "\\n" : text_of(c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+  });
 }
 
+std::string printable_json(std::string_view json) { return escaped(json, true, json_escape); }
+
 std::size_t columns(std::string_view text) {
-  std::size_t count = 0;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xc0U) != 0x80U) ++count;
-  }
-  return count;
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
 std::string fitted(std::string_view text, std::size_t width) {
   if (width == 0 || columns(text) <= width) return std::string{text};
   const std::size_t keep = width > 3 ? width - 3 : 0;
-  std::size_t end = 0;
-  for (std::size_t count = 0; end < text.size(); ++end) {
-    if ((static_cast<unsigned char>(text[end]) & 0xc0U) != 0x80U && count++ == keep) break;
-  }
-  return std::string{text.substr(0, end)} + std::string(width - keep, '.');
+  return std::string{text.substr(0, place_of(text, keep))} + std::string(width - keep, '.');
+}
+
+std::string fitted_in_middle(std::string_view text, std::size_t width) {
+  const std::size_t all = columns(text);
+  if (width < 5 || all <= width) return fitted(text, width);
+  const std::size_t tail = (width - 3) / 2;
+  return fitted(text, width - tail) + std::string{text.substr(place_of(text, all - tail))};
 }
 
 std::string relative_time(WallTime time, WallTime now) {

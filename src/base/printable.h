@@ -9,10 +9,14 @@
 
 namespace lictor {
 
-/// `text` fit for a terminal, whatever bytes it holds: what would move the cursor, hide text or
-/// turn its direction is written as an escape (`\x1b`, `\u202e`), what is not UTF-8 as `\xff`. Line
-/// feeds and tabs stay if `lines`.
+// The one place that makes untrusted text fit for a terminal, a log and an error.
+
+/// `text` with an escape for what would move the cursor, hide text or turn its direction (`\x1b`,
+/// `\u202e`) and for what is not UTF-8 (`\xff`). Line feeds and tabs stay if `lines`.
 [[nodiscard]] std::string printable(std::string_view text, bool lines = false);
+
+/// The same for JSON, which it leaves the same JSON; line feeds and tabs stay.
+[[nodiscard]] std::string printable_json(std::string_view json);
 
 /// How many columns printable text takes: its code points. (Wide and combining characters are not
 /// looked up; a table may then be ragged, never wrong.)
@@ -20,6 +24,9 @@ namespace lictor {
 
 /// `text` cut to `width` columns, with "..." where it was cut. 0: no limit.
 [[nodiscard]] std::string fitted(std::string_view text, std::size_t width);
+
+/// The same with the cut in the middle, so that both ends are seen.
+[[nodiscard]] std::string fitted_in_middle(std::string_view text, std::size_t width);
 
 /// How `time` lies to `now`, in one unit: "12s ago", "in 3h".
 [[nodiscard]] std::string relative_time(WallTime time, WallTime now);

@@ -5,30 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/printable.h"
+
 namespace lictor {
 namespace {
-
-// The length of the valid UTF-8 sequence at the start of `text`, or 0.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto tail = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0U) == 0x80U; };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;  // overlong
-    if (first == 0xed && byte(1) > 0x9f) return 0;  // surrogate
-    return 3;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if (first == 0xf0 && byte(1) < 0x90) return 0;  // overlong
-    if (first == 0xf4 && byte(1) > 0x8f) return 0;  // over U+10FFFF
-    return 4;
-  }
-  return 0;
-}
 
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -70,9 +50,30 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto tail = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0U) == 0x80U; };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    if (!tail(1) || !tail(2)) return 0;
+    if (first == 0xe0 && byte(1) < 0xa0) return 0;  // overlong
+    if (first == 0xed && byte(1) > 0x9f) return 0;  // surrogate
+    return 3;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    if (!tail(1) || !tail(2) || !tail(3)) return 0;
+    if (first == 0xf0 && byte(1) < 0x90) return 0;  // overlong
+    if (first == 0xf4 && byte(1) > 0x8f) return 0;  // over U+10FFFF
+    return 4;
+  }
+  return 0;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t n = sequence_length(text);
+    const std::size_t n = utf8_length(text);
     if (n == 0) return false;
     text.remove_prefix(n);
   }
@@ -111,7 +112,7 @@ std::string to_utf8(std::string_view text) {
   std::string valid;
   valid.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t n = sequence_length(text);
+    const std::size_t n = utf8_length(text);
     if (n == 0) {
       valid += "\xef\xbf\xbd";
       text.remove_prefix(1);
@@ -124,23 +125,14 @@ std::string to_utf8(std::string_view text) {
 }
 
 std::string excerpt(std::string_view text, std::size_t limit) {
-  const std::string valid = to_utf8(text.substr(0, limit + 4));
-  std::string_view rest = valid;
   std::string line;
-  while (!rest.empty()) {
-    const std::size_t n = std::max<std::size_t>(1, sequence_length(rest));
-    const char c = rest.front();
-    if (line.size() + (c == '\n' ? 2 : n) > limit) break;
-    if (c == '\n') {
-      line += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      line += '?';
-    } else {
-      line += rest.substr(0, n);
-    }
-    rest.remove_prefix(n);
+  while (!text.empty()) {
+    const std::size_t bytes = std::max<std::size_t>(1, utf8_length(text));
+    const std::string shown = printable(text.substr(0, bytes));
+    if (line.size() + shown.size() > limit) return line + "...";
+    line += shown;
+    text.remove_prefix(bytes);
   }
-  if (!rest.empty() || text.size() > limit + 4) line += "...";
   return line;
 }
 

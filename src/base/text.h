@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,10 @@ namespace lictor {
 /// Whether the two differ in nothing but the case of ASCII letters: names of HTTP headers.
 [[nodiscard]] bool equal_but_for_case(std::string_view a, std::string_view b);
 
+/// How many bytes the character at the start of `text`, which is not empty, takes in UTF-8; 0: it
+/// is not UTF-8.
+[[nodiscard]] std::size_t utf8_length(std::string_view text);
+
 /// Whether `text` is UTF-8 as RFC 3629 has it: no overlong forms, surrogates or values over
 /// U+10FFFF.
 [[nodiscard]] bool is_utf8(std::string_view text);
@@ -29,8 +34,7 @@ namespace lictor {
 /// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.
 [[nodiscard]] std::string to_utf8(std::string_view text);
 
-/// `text` cut to `limit` bytes at most, with "..." where it was cut, and control characters made
-/// visible: fit for one line of a log or an error.
+/// One line: `text` made printable and cut to `limit` bytes, with "..." where it was cut.
 [[nodiscard]] std::string excerpt(std::string_view text, std::size_t limit = 60);
 
 }  // namespace lictor

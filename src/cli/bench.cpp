@@ -1,4 +1,4 @@
-// What lictor makes of this Consul, and what this Consul gives without it: both in one run.
+// Measures lictor and raw Consul requests in one run.
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,8 @@
 #include "base/clock.h"
 #include "cli/bench_site.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
 #include "cli/json_output.h"
+#include "cli/process.h"
 #include "cli/table.h"
 
 namespace lictor::cli {
@@ -101,7 +100,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// From the write of a task to its key's end, in ms, one at a time; by lictor, or by hand.
+// From the write of a task to the deletion of its key, in ms, one at a time; by lictor or by raw
+// requests.
 Result<double> round_trip(const Client& client, const BenchOptions& options, bool by_lictor) {
   constexpr std::size_t kTimes = 50;
   BenchSite site{client.store, options.consul};
@@ -111,7 +111,7 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
   std::vector<double> ms;
   for (std::size_t i = 0; i < kTimes; ++i) {
     const std::string key = site.key(i);
-    const std::string record = BenchSite::record(i, {});
+    const std::string record = task_record(i, "Noop");
     const Instant begin = boot_now();
     const auto created = client.store.create({{key, record}});
     if (!created) return tl::unexpected(created.error());
@@ -132,7 +132,7 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
   return median(std::move(ms));
 }
 
-// How long after the instant at which all were due the last one was finished in Consul, in ms.
+// From the time at which all are due to the last finish in Consul, in ms.
 Result<double> due_at_once(const Client& client, const BenchOptions& options) {
   BenchSite site{client.store, options.consul};
   const std::size_t count = std::min(options.tasks, kMostAtOnce);
@@ -166,7 +166,7 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
     if (!rate) return tl::unexpected(rate.error());
     best = std::max(best, *rate);
   }
-  BenchOptions few = options;  // one after the other, a transaction each: the slow ones
+  BenchOptions few = options;  // for the slow measurements: one transaction a task
   few.tasks = options.tasks / 10 + 1;
   const Result<double> single = raw_rate(client, few, 1, 1);
   if (!single) return tl::unexpected(single.error());
@@ -227,8 +227,11 @@ Result<int> bench(const Client& client, const BenchOptions& options) {
                     {"consul", row.consul},
                     {"ratio", ratio}});
   }
-  client.console.print(client.json ? json_document({{"tasks", options.tasks}, {"measured", list}})
-                                   : table.render(client.console.out_terminal()));
+  if (client.json) {
+    client.console.print(json_document({{"tasks", options.tasks}, {"measured", list}}));
+  } else {
+    client.console.print(table.render(client.console.width()));
+  }
   return kDone;
 }
 

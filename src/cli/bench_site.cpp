@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/random.h"
-#include "cli/interruption.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -26,10 +26,30 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-// Longer than a lock-delay: another daemon of ours cannot hold this lock, but Consul may be slow.
+// Nobody else holds this lock, but Consul may be slow.
 constexpr Duration kPatience = 60s;
 
 }  // namespace
+
+std::string task_record(std::size_t i, const std::string& type, std::int64_t due_ms,
+                        std::size_t padding) {
+  json record{
+      {"taskId", "bench-" + std::to_string(i)},
+      {"taskTime", std::to_string(1'445'599'887 + i)},
+      {"taskTaken", "false"},
+      {"taskType", type},
+      {"taskPara",
+       {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}, {"stepSize", "2000"}}}};
+  if (due_ms != 0) record["executeAt"] = due_ms;
+  if (padding != 0) record["taskPara"]["note"] = std::string(padding, 'x');
+  return record.dump();
+}
+
+std::string task_key(const std::string& prefix, std::size_t i) {
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "%08zu", i);
+  return prefix + name.data();
+}
 
 BenchSite::BenchSite(client::Store& store, net::Options consul)
     : store_(store), consul_(std::move(consul)) {
@@ -44,32 +64,15 @@ BenchSite::~BenchSite() {
   clean();
 }
 
-std::string BenchSite::key(std::size_t i) const {
-  std::array<char, 24> name{};
-  std::snprintf(name.data(), name.size(), "%08zu", i);
-  return tasks_prefix() + name.data();
-}
-
-std::string BenchSite::record(std::size_t i, std::optional<WallTime> due) {
-  json task{
-      {"taskId", "bench-" + std::to_string(i)},
-      {"taskTime", std::to_string(1'445'599'887 + i)},
-      {"taskTaken", "false"},
-      {"taskType", "Noop"},
-      {"taskPara",
-       {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}, {"stepSize", "2000"}}}};
-  if (due) task["executeAt"] = due->time_since_epoch().count();
-  return task.dump();
-}
-
 Result<void> BenchSite::go_on() {
   return interrupted() ? fail(ErrorCode::kFailed, "interrupted") : Result<void>{};
 }
 
 Result<void> BenchSite::load(std::size_t count, std::optional<WallTime> due) {
+  const std::int64_t due_ms = due ? due->time_since_epoch().count() : 0;
   std::vector<client::Store::Record> batch;
   for (std::size_t i = 0; i < count; ++i) {
-    batch.push_back({key(i), record(i, due)});
+    batch.push_back({key(i), task_record(i, "Noop", due_ms)});
     if (batch.size() < client::Store::kMaxOperations && i + 1 < count) continue;
     if (auto on = go_on(); !on) return on;
     if (auto created = store_.create(batch); !created) return tl::unexpected(created.error());
@@ -80,7 +83,7 @@ Result<void> BenchSite::load(std::size_t count, std::optional<WallTime> due) {
 
 Result<void> BenchSite::make_folder(const std::string& settings) {
   std::string folder = (std::filesystem::temp_directory_path() / "lictor-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {  // for its owner alone: the token goes in there
+  if (mkdtemp(folder.data()) == nullptr) {  // mode 0700: the configuration holds the token
     return fail(ErrorCode::kFailed, "cannot make the folder " + folder + ": " + errno_text() +
                                         "; set TMPDIR to one that may hold "
                                         "files");
@@ -173,7 +176,7 @@ Result<void> BenchSite::pause(bool on) {
 Result<void> BenchSite::wait_until_drained(std::size_t count) {
   const Instant end = boot_now() + kPatience + count * 5ms;
   std::uint64_t index = 0;
-  while (boot_now() < end) {  // the last in order is among the last to go
+  while (boot_now() < end) {  // the last task is among the last to be deleted
     if (auto on = go_on(); !on) return on;
     const auto last = store_.watch(key(count - 1), index, 1s);
     if (!last) return tl::unexpected(last.error());
@@ -186,7 +189,7 @@ Result<void> BenchSite::wait_until_drained(std::size_t count) {
   return fail(ErrorCode::kTimeout, "the tasks below " + tasks_prefix() + " were not drained");
 }
 
-// Whatever fails here is left for "consul kv delete -recurse lictor-bench/".
+// After a failure, clean up with "consul kv delete -recurse lictor-bench/".
 void BenchSite::clean() {
   const auto left = store_.list(root_);
   if (!left) return;

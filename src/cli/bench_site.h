@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,8 +15,15 @@
 
 namespace lictor::cli {
 
-/// A queue that a measurement has for itself: a prefix in Consul that nobody else uses, a daemon
-/// that is this program, a folder for it. All of it is gone when this is. Blocks; not thread safe.
+/// The record of a task of about 200 bytes; `i` is its place in the order and in its id. `due_ms`
+/// since the epoch; 0: at once.
+[[nodiscard]] std::string task_record(std::size_t i, const std::string& type,
+                                      std::int64_t due_ms = 0, std::size_t padding = 0);
+/// `prefix` and eight digits: the keys have the order of the tasks.
+[[nodiscard]] std::string task_key(const std::string& prefix, std::size_t i);
+
+/// A queue for one measurement: a prefix of its own in Consul, a daemon, which is this program, and
+/// its folder. The destructor removes all of it. Blocks; not thread safe.
 class BenchSite {
  public:
   BenchSite(client::Store& store, net::Options consul);
@@ -23,7 +31,7 @@ class BenchSite {
   BenchSite(const BenchSite&) = delete;
   BenchSite& operator=(const BenchSite&) = delete;
 
-  /// An error once interrupted(): what blocks here ends with it, so that nothing is left behind.
+  /// An error once interrupted(); ends what blocks, so that the destructor cleans up.
   [[nodiscard]] static Result<void> go_on();
 
   /// Writes `count` no-op tasks of about 200 bytes, due at `due` where there is one.
@@ -36,8 +44,7 @@ class BenchSite {
   /// Waits until no task is left.
   [[nodiscard]] Result<void> wait_until_drained(std::size_t count);
 
-  [[nodiscard]] std::string key(std::size_t i) const;
-  [[nodiscard]] static std::string record(std::size_t i, std::optional<WallTime> due);
+  [[nodiscard]] std::string key(std::size_t i) const { return task_key(tasks_prefix(), i); }
   [[nodiscard]] std::string tasks_prefix() const { return root_ + "q/tasks/"; }
 
  private:

@@ -11,9 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
-#include "cli/task_json.h"
+#include "cli/process.h"
 #include "client/change.h"
 
 namespace lictor::cli {
@@ -42,7 +41,7 @@ std::string not_done(const BulkResult& result) {
   return text;
 }
 
-// What concerns most of them first: where Consul went, that says the same of many.
+// One line for each message, the most frequent first.
 void tell_refusals(const Client& client, const BulkResult& result) {
   struct Group {
     std::string_view message;
@@ -52,7 +51,7 @@ void tell_refusals(const Client& client, const BulkResult& result) {
   std::vector<Group> groups;
   std::map<std::string_view, std::size_t> places;
   for (const auto& [id, error] : result.refused) {
-    // What nobody can tell of names its task, and is the same of all but for that.
+    // The message of a task in doubt names the task; those messages count as one.
     const bool in_doubt = error.code == ErrorCode::kTimeout;
     const auto [place, is_new] =
         places.try_emplace(in_doubt ? "" : std::string_view{error.message}, groups.size());
@@ -64,7 +63,7 @@ void tell_refusals(const Client& client, const BulkResult& result) {
   std::size_t left = result.refused.size();
   for (std::size_t i = 0; i < std::min(groups.size(), kMaxShown); ++i) {
     const auto& [message, in_doubt, tasks] = groups[i];
-    std::string line = printable(std::string{message});
+    std::string line{message};
     if (tasks > 1 && in_doubt) line += " (and so of " + counted(tasks - 1, "other") + ")";
     if (tasks > 1 && !in_doubt) line += " (" + counted(tasks, "task") + ")";
     client.console.complain(line);
@@ -85,7 +84,7 @@ void note_odd_reason(const Client& client, const std::string& reason) {
   for (const std::string_view each : kReasons) {
     known += (known.empty() ? "" : ", ") + std::string{each};
   }
-  client.console.complain("--reason: \"" + printable(reason) +
+  client.console.complain("--reason: \"" + reason +
                           "\" is no reason of a dead letter; the reasons are " + known);
 }
 
@@ -103,13 +102,12 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
     client.console.print(json_document(
         {{"queue", client.queue}, {done, std::move(tasks)}, {"refused", std::move(refused)}}));
   } else if (line) {
-    for (const TaskInfo& task : result.tasks) client.console.print(line(task) + '\n');
+    for (const TaskInfo& task : result.tasks) client.console.print_line(line(task));
   } else {
-    client.console.print(done + ' ' + counted(result.tasks.size(), "task") + not_done(result) +
-                         '\n');
+    client.console.print_line(done + ' ' + counted(result.tasks.size(), "task") + not_done(result));
   }
   tell_refusals(client, result);
-  // What some were refused for is no news when Consul went: to run it again is what helps.
+  // An unreachable Consul outranks other refusals: running the command again helps.
   const bool is_away =
       std::any_of(result.refused.begin(), result.refused.end(),
                   [](const auto& each) { return exit_code(each.error.code) == kUnreachable; });
@@ -133,7 +131,7 @@ BulkResult each_of(const std::vector<std::string>& ids,
     }
     if (exit_code(changed.error().code) == kUnreachable) {
       away = changed.error();
-      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + printable(id);
+      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + id;
     }
     result.refused.push_back({id, std::move(changed.error())});
   }

@@ -4,29 +4,29 @@
 
 #include "base/printable.h"
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
 namespace {
 
 std::string line_of(const TaskInfo& task) {
-  const std::string start = "cancelled task " + printable(task.id) + ", which was ";
+  const std::string start = "cancelled task " + task.id + ", which was ";
   switch (task.state) {
     case TaskState::kRunning:
-      return start + "running on " + printable(task.node) +
-             ", which stops its job when it sees this";
+      return start + "running on " + task.node + ", which stops its job when it sees this";
     case TaskState::kOrphan:
-      return start + "claimed by " + (task.node.empty() ? "nobody known" : printable(task.node)) +
+      return start + "claimed by " + (task.node.empty() ? "nobody known" : task.node) +
              ", which does not lead";
     default:
       return start + std::string{client::state_text(task.state)};
   }
 }
 
-// A job is stopped by the daemon that runs it, when Consul tells it that the task is gone.
+// The daemon that runs a job stops it when Consul reports that the task is gone. Warn if that daemon
+// does not answer.
 void complain_of_silent(const Client& client, const BulkResult& result) {
   std::set<std::string> nodes;
   for (const TaskInfo& task : result.tasks) {
@@ -37,7 +37,7 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
     if (!member) continue;
     const std::string doubt = doubt_of(*member, pulse_of(*member, kGlance));
     if (doubt.empty()) continue;
-    client.console.complain(printable(node + " is to stop what it runs of this, but " + doubt) +
+    client.console.complain(node + " is to stop what it runs of this, but " + doubt +
                             "; if it is dead, its programs have ended with it; if it is frozen or "
                             "cut off, they end with its lease at the latest");
   }

@@ -1,20 +1,101 @@
-// The doctor: the configuration, each address of Consul, then each queue.
-
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/patience.h"
+#include "cli/json_output.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
 
-// The first address that answers, asked for the rest.
+const char* word_of(Report::Status status) {
+  switch (status) {
+    case Report::Status::kOk:
+      return "ok";
+    case Report::Status::kWarn:
+      return "warn";
+    case Report::Status::kFail:
+      return "FAIL";
+  }
+  return "";
+}
+
+Style style_of(Report::Status status) {
+  switch (status) {
+    case Report::Status::kOk:
+      return Style::kGreen;
+    case Report::Status::kWarn:
+      return Style::kYellow;
+    case Report::Status::kFail:
+      return Style::kRed;
+  }
+  return Style::kPlain;
+}
+
+}  // namespace
+
+void Report::ok(std::string name, std::string detail) {
+  lines_.push_back({Status::kOk, std::move(name), std::move(detail), {}, ErrorCode::kFailed});
+}
+
+void Report::warn(std::string name, std::string detail, std::string remedy) {
+  lines_.push_back(
+      {Status::kWarn, std::move(name), std::move(detail), std::move(remedy), ErrorCode::kFailed});
+}
+
+void Report::fail(std::string name, std::string detail, std::string remedy, ErrorCode code) {
+  lines_.push_back({Status::kFail, std::move(name), std::move(detail), std::move(remedy), code});
+}
+
+void Report::fail(std::string name, const Error& error) {
+  fail(std::move(name), error.message, {}, error.code);
+}
+
+std::optional<ErrorCode> Report::first_failure() const {
+  for (const Line& line : lines_) {
+    if (line.status == Status::kFail) return line.code;
+  }
+  return std::nullopt;
+}
+
+Page Report::page() const {
+  std::size_t name_width = 0;
+  for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
+  Page page;
+  for (const Line& line : lines_) {
+    const std::string word = word_of(line.status), name = printable(line.name);
+    page.add(word, style_of(line.status));
+    page.add(std::string(6 - word.size(), ' ') + name +
+             std::string(name_width - columns(name) + 2, ' ') + printable(line.detail) + '\n');
+    if (line.remedy.empty()) continue;
+    page.add(std::string(6 + name_width + 2, ' ') + "-> " + printable(line.remedy) + '\n');
+  }
+  return page;
+}
+
+std::string Report::json() const {
+  using nlohmann::ordered_json;
+  ordered_json checks = ordered_json::array();
+  for (const Line& line : lines_) {
+    const bool failed = line.status == Status::kFail;
+    checks.push_back({{"name", line.name},
+                      {"status", failed ? "fail" : word_of(line.status)},
+                      {"detail", line.detail},
+                      {"remedy", text_or_null(line.remedy)}});
+  }
+  return json_document({{"ok", !first_failure()}, {"checks", std::move(checks)}});
+}
+
+namespace {
+
+// The first address that answers; the other checks use it.
 struct Reached {
   std::unique_ptr<net::Transport> transport;
   std::string node;
@@ -54,8 +135,7 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                   ", and so has this check, to see what it will see; or chown the folder");
 }
 
-// One address after the other, each through a transport of its own, since one for all of them
-// would hide an address that is down behind one that is up.
+// Each address through a transport of its own: one for all would hide an address that is down.
 Reached check_addresses(const net::Options& consul, const Console& console, Report& report) {
   Reached reached;
   std::vector<std::pair<std::string, Error>> down;
@@ -113,7 +193,7 @@ Reached check_addresses(const net::Options& consul, const Console& console, Repo
 
 void check_service(Store& store, Report& report) {
   const auto may = store.may_write("service", "lictor");
-  if (!may) return;  // this Consul does not tell
+  if (!may) return;  // this Consul cannot be asked
   if (*may) return report.ok("service", "the token may register the service lictor");
   report.fail("service", "the token may not register the service lictor",
               R"(the daemon needs: service "lictor" { policy = "write" }; or set consul.register )"
@@ -139,7 +219,11 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     }
     console.end_progress();
   }
-  console.print(json ? report.json() : report.text(console.out_terminal()));
+  if (json) {
+    console.print(report.json());
+  } else {
+    console.print(report.page());
+  }
   const auto failure = report.first_failure();
   return failure ? exit_code(*failure) : kDone;
 }

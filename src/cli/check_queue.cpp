@@ -13,10 +13,9 @@
 #include "cli/listing.h"
 #include "cli/member_list.h"
 #include "client/control.h"
+#include "client/task_id.h"
 #include "client/task_info.h"
-#include "client/unnameable.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::cli {
@@ -25,11 +24,11 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;  // tasks that a finding names
+constexpr std::size_t kNamed = 3;  // at most so many tasks are named in a finding
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
-// A place of the queue, and which right to it the daemon needs.
+// A key or prefix of the queue, and the right that the daemon needs.
 struct Place {
   std::string name;
   std::string key;
@@ -37,7 +36,7 @@ struct Place {
 
   // As consul/policy-daemon.hcl has it.
   [[nodiscard]] std::string rule() const {
-    return (key.ends_with('/') ? "key_prefix \"" : "key \"") + printable(key) +
+    return (key.ends_with('/') ? "key_prefix \"" : "key \"") + key +
            (daemon_writes ? R"(" { policy = "write" })" : R"(" { policy = "read" })");
   }
 };
@@ -61,7 +60,7 @@ std::string joined(const std::vector<std::string>& words) {
 std::string some(const std::vector<std::string>& ids) {
   std::string text;
   for (std::size_t i = 0; i < std::min(ids.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + printable(ids[i]);
+    text += (i == 0 ? "" : ", ") + ids[i];
   }
   return ids.size() > kNamed ? text + ", ..." : text;
 }
@@ -92,7 +91,7 @@ class QueueCheck {
     return queue_.name + ": " + std::string{what};
   }
 
-  // False: Consul does not answer, so that the rest would only say the same again.
+  // False: Consul does not answer, so skip the other checks.
   bool check_rights() {
     std::vector<std::string> readable;
     std::vector<std::string> unreadable;
@@ -146,7 +145,7 @@ class QueueCheck {
   }
 
   void check_session_right() {
-    if (!may_lead_) return;  // then it does not matter
+    if (!may_lead_) return;  // irrelevant then
     if (agent_node_.empty()) {
       return report_.warn(
           name("session"),
@@ -155,7 +154,7 @@ class QueueCheck {
           "policy = \"read\" }");
     }
     const auto may = store_.may_write("session", agent_node_);
-    if (!may) return;  // this Consul does not tell
+    if (!may) return;  // this Consul cannot be asked
     if (*may)
       return report_.ok(name("session"), "the token may hold sessions of node " + agent_node_);
     const std::string remedy =
@@ -185,16 +184,12 @@ class QueueCheck {
 
   client::Leader check_leader() {
     const auto lock = store_.get(queue_.layout.leader_key);
-    if (!lock) return {};  // told by the rights
+    if (!lock) return {};  // check_rights() reports it
     if (!*lock || (*lock)->session.empty()) {
       check_who_waits();
       return {};
     }
-    const auto value = wire::parse_json((*lock)->value);
-    std::string who = "session " + (*lock)->session;
-    if (value && value->is_object() && value->contains("node") && (*value)["node"].is_string()) {
-      who = (*value)["node"].get<std::string>();
-    }
+    const std::string who = lock_of(*lock).name();
     const auto member = read_member(store_, queue_.layout, who);
     const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : std::string{};
     if (!doubt.empty()) {
@@ -220,7 +215,7 @@ class QueueCheck {
       return;
     }
     if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
-      report_.warn(name("control"), queue_.layout.control_key + ": " + printable(odd),
+      report_.warn(name("control"), queue_.layout.control_key + ": " + odd,
                    "nothing acts on it; \"lictor pause\" and \"lictor leader --step-down\" write "
                    "what is acted on");
     }
@@ -303,7 +298,7 @@ class QueueCheck {
     if (!unstarted.empty()) {
       report_.warn(
           name("tasks"),
-          "the leader's host could not start " + some(unstarted) + ": " + printable(why_unstarted),
+          "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
           "no attempt was counted, and it is tried again; repair that host, or move the lead "
           "(\"lictor leader --step-down\")");
     }
@@ -337,7 +332,7 @@ class QueueCheck {
 
   void check_dead_letters() {
     const auto listed = store_.list(queue_.layout.dead_prefix);
-    if (!listed) return;  // told by the rights
+    if (!listed) return;  // check_rights() reports it
     std::vector<std::string> dead;
     for (const wire::KvEntry& entry : listed->entries) {
       if (!entry.key.ends_with('/'))

@@ -10,7 +10,7 @@
 
 namespace lictor::cli {
 
-/// What `check` has found, in order.
+/// The findings of `check`, in order.
 class Report {
  public:
   enum class Status { kOk, kWarn, kFail };
@@ -26,14 +26,14 @@ class Report {
   void warn(std::string name, std::string detail, std::string remedy);
   void fail(std::string name, std::string detail, std::string remedy,
             ErrorCode code = ErrorCode::kFailed);
-  /// A request that failed; its message says the way out.
+  /// A failed request, whose message says what to do.
   void fail(std::string name, const Error& error);
 
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
   /// Of the first failure: the later ones often follow from it.
   [[nodiscard]] std::optional<ErrorCode> first_failure() const;
 
-  [[nodiscard]] std::string text(const Terminal& terminal) const;
+  [[nodiscard]] Page page() const;
   [[nodiscard]] std::string json() const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands that ask or tell Consul something, each in a file of its name. Each returns its
-// exit code, or the error that app prints and maps to one. All block.
+// The subcommands that talk to Consul, each in a file of its name. Each returns its exit code, or an
+// error that app prints and maps to one. All block.
 
 #include <chrono>
 #include <cstddef>
@@ -27,7 +27,7 @@ using client::Store;
 struct Client {
   Console& console;
   lictor::Client& api;
-  Store& store;  ///< for what the API does not say
+  Store& store;  ///< for what the API does not offer
   std::string queue;
   wire::Layout layout;
   bool json = false;
@@ -59,7 +59,7 @@ struct ListOptions {
 [[nodiscard]] Result<int> why(const Client& client, const std::string& id);
 
 struct CancelOptions {
-  std::vector<std::string> ids;  ///< else all that `state` and `type` let through
+  std::vector<std::string> ids;  ///< else all that match `state` and `type`
   bool all = false;
   bool yes = false;  ///< do not ask
   std::string state;
@@ -117,14 +117,14 @@ struct LogsOptions {
   std::string id;
   bool follow = false;
   std::optional<std::uint32_t> attempt;  ///< nothing: the newest
-  std::string node;                      ///< empty: who has it
-  // Of the configuration: whose logs lie on this host, and where.
+  std::string node;                      ///< empty: any
+  // From the configuration: the member on this host, and where its logs are.
   std::string own_node, state_dir;
 };
 /// Prints what an attempt of a program printed, wherever it ran.
 [[nodiscard]] Result<int> logs(const Client& client, const LogsOptions& options);
 
-/// What `check` looks at. The configuration has been loaded by app, the only one who knows it.
+/// What `check` looks at. app has loaded the configuration.
 struct CheckOptions {
   struct Queue {
     std::string name;
@@ -135,13 +135,13 @@ struct CheckOptions {
   };
   std::string file;                   ///< of the configuration; empty: there is none
   std::vector<std::string> warnings;  ///< of the configuration
-  std::optional<Error> error;         ///< it could not be loaded; what follows is then empty
-  std::optional<Error> daemon_error;  ///< it serves clients, not the daemon
-  bool serves = false;                ///< it has executors: a daemon is to run with it
+  std::optional<Error> error;         ///< why it could not be loaded; the rest is empty then
+  std::optional<Error> daemon_error;  ///< why the daemon cannot use it
+  bool serves = false;                ///< it has executors, so a daemon uses it
   bool registers = false;             ///< that daemon registers its service
   std::string state_dir;              ///< of that daemon
-  std::string state_dir_exposure;     ///< what lets others at it; empty: nothing
-  std::string state_dir_owner;        ///< if that is not who runs this; else empty
+  std::string state_dir_exposure;     ///< how others can access it; empty: not at all
+  std::string state_dir_owner;        ///< its owner if another user; else empty
   net::Options consul;
   std::vector<Queue> queues;
 };

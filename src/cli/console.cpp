@@ -39,6 +39,10 @@ bool is_set(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
+std::string painted(const std::string& text, Style style, bool color) {
+  return color && style != Style::kPlain ? escape_of(style) + text + "\x1b[0m" : text;
+}
+
 }  // namespace
 
 Terminal detect_terminal(std::FILE* stream) {
@@ -56,26 +60,33 @@ Terminal detect_terminal(std::FILE* stream) {
 }
 
 Console Console::standard() {
-  constexpr std::size_t kBuffer = 64 * 1024;  // so that what is flushed in time are whole lines
+  constexpr std::size_t kBuffer = 64 * 1024;  // large enough that each flush ends with a whole line
   const Terminal out = detect_terminal(stdout);
   if (!out.is_terminal) std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
   return {stdout, stderr, out, detect_terminal(stderr)};
 }
 
-std::string painted(std::string_view text, Style style, bool color) {
-  if (!color || style == Style::kPlain) return std::string{text};
-  return std::string{escape_of(style)} + std::string{text} + "\x1b[0m";
+void Page::add(std::string_view text, Style style) {
+  parts_.emplace_back(printable(text, true), style);
 }
 
-std::string Console::paint(std::string_view text, Style style) const {
-  return painted(text, style, out_terminal_.color);
+std::string Page::text(bool color) const {
+  std::string text;
+  for (const auto& [part, style] : parts_) text += painted(part, style, color);
+  return text;
 }
 
-void Console::print(std::string_view text) {
+void Console::print(std::string_view text) { print_bytes(printable(text, true)); }
+
+void Console::print(const Page& page) { print_bytes(page.text(out_terminal_.color)); }
+
+void Console::print_line(std::string_view line) { print_bytes(printable(line) + '\n'); }
+
+void Console::print_bytes(std::string_view bytes) {
   if (out_terminal_.is_terminal) end_progress();
-  if (error_number_ != 0 || text.empty()) return;
+  if (error_number_ != 0 || bytes.empty()) return;
   errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), out_) != text.size()) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), out_) != bytes.size()) {
     error_number_ = errno == 0 ? EIO : errno;
   }
 }
@@ -85,24 +96,30 @@ void Console::flush_out() {
   if (std::fflush(out_) != 0 && error_number_ == 0) error_number_ = errno == 0 ? EIO : errno;
 }
 
-void Console::note(std::string_view line) {
-  end_progress();
-  flush_out();  // where both go to one place, what was said first stands first
-  const std::string whole = std::string{line} + '\n';
-  std::fwrite(whole.data(), 1, whole.size(), err_);
+void Console::write_err(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), err_);
   std::fflush(err_);
 }
 
+void Console::note(std::string_view line) { note_lines(printable(line) + '\n'); }
+
+void Console::note_lines(std::string_view text) {
+  end_progress();
+  flush_out();  // keeps the order where both streams share a terminal
+  write_err(printable(text, true));
+}
+
 void Console::complain(std::string_view message) {
-  note(painted("lictor:", Style::kRed, err_terminal_.color) + ' ' + std::string{message});
+  end_progress();
+  flush_out();
+  write_err(painted("lictor:", Style::kRed, err_terminal_.color) + ' ' + printable(message) + '\n');
 }
 
 std::optional<bool> Console::confirm(std::string_view question) {
   if (!err_terminal_.is_terminal || ::isatty(STDIN_FILENO) != 1) return std::nullopt;
   end_progress();
   flush_out();
-  std::fputs((std::string{question} + " [y/N] ").c_str(), err_);
-  std::fflush(err_);
+  write_err(printable(question) + " [y/N] ");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -111,16 +128,13 @@ std::optional<bool> Console::confirm(std::string_view question) {
 void Console::progress(std::string_view line) {
   if (!err_terminal_.is_terminal) return;
   const std::size_t room = err_terminal_.width > 1 ? err_terminal_.width - 1 : 1;
-  const std::string text = "\r\x1b[K" + fitted(line, room);
-  std::fwrite(text.data(), 1, text.size(), err_);
-  std::fflush(err_);
+  write_err("\r\x1b[K" + fitted(printable(line), room));
   progress_shown_ = true;
 }
 
 void Console::end_progress() {
   if (!progress_shown_) return;
-  std::fputs("\r\x1b[K", err_);
-  std::fflush(err_);
+  write_err("\r\x1b[K");
   progress_shown_ = false;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lictor/result.h"
 
@@ -16,28 +18,47 @@ enum class Style { kPlain, kBold, kDim, kGreen, kYellow, kRed };
 struct Terminal {
   bool is_terminal = false;
   bool color = false;
-  std::size_t width = 0;  ///< columns; 0: no limit, since nobody looks at a screen
+  std::size_t width = 0;  ///< columns; 0: no limit
 };
 
 /// Looks at `stream`, NO_COLOR (no-color.org: set and not empty), TERM and the window's size.
 [[nodiscard]] Terminal detect_terminal(std::FILE* stream);
 
-/// Where a command's data and words go: data to standard output, all else to standard error. Not
-/// thread safe.
+/// Styled text. Everything that is added is made printable.
+class Page {
+ public:
+  void add(std::string_view text, Style style = Style::kPlain);
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
+  /// With the escapes of the styles, if `color`.
+  [[nodiscard]] std::string text(bool color) const;
+
+ private:
+  std::vector<std::pair<std::string, Style>> parts_;
+};
+
+/// A command's output: data to standard output, messages to standard error. Makes all text printable
+/// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
       : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
   [[nodiscard]] static Console standard();
 
+  /// Lines.
   void print(std::string_view text);
+  void print(const Page& page);
+  void print_line(std::string_view line);
+  /// As they are.
+  void print_bytes(std::string_view bytes);
 
   /// One line to standard error.
   void note(std::string_view line);
+  /// Lines to standard error.
+  void note_lines(std::string_view text);
   /// "lictor: <message>" to standard error.
   void complain(std::string_view message);
 
-  /// Asks a question that is answered with yes or no; nothing where nobody can be asked.
+  /// Asks a yes-or-no question. Nothing: there is no terminal.
   [[nodiscard]] std::optional<bool> confirm(std::string_view question);
 
   /// A line that the next one overwrites; on a terminal only.
@@ -45,19 +66,21 @@ class Console {
   void end_progress();
 
   [[nodiscard]] const Terminal& out_terminal() const { return out_terminal_; }
+  /// Columns of standard output; 0: no limit.
+  [[nodiscard]] std::size_t width() const { return out_terminal_.width; }
   [[nodiscard]] const Terminal& err_terminal() const { return err_terminal_; }
-  [[nodiscard]] std::string paint(std::string_view text, Style style) const;
 
-  /// Whether all that was printed has arrived: a full disk shows here at the latest. A reader that
-  /// has gone away ("| head") had what it wanted and is no error. A failure is told once.
+  /// Flushes standard output. Errors, once: kFailed, the output is incomplete, say on a full disk.
+  /// A reader that closed its pipe ("| head") is no error.
   [[nodiscard]] Result<void> flush();
-  /// The same, on the way: a line of progress stays.
+  /// The same, and keeps the progress line.
   [[nodiscard]] Result<void> hand_out();
-  /// Nothing that is printed arrives any more.
+  /// Further output is lost.
   [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 
  private:
   void flush_out();
+  void write_err(const std::string& text);
 
   std::FILE* out_;
   std::FILE* err_;
@@ -67,8 +90,5 @@ class Console {
   bool told_ = false;
   bool progress_shown_ = false;
 };
-
-/// `text` between the escapes of `style`, if `color`.
-[[nodiscard]] std::string painted(std::string_view text, Style style, bool color);
 
 }  // namespace lictor::cli

@@ -1,8 +1,8 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -47,9 +47,8 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   if (!options.all) {
     const auto result =
         each_of(options.ids, [&](const std::string& id) { return client.api.purge(id); });
-    return tell_bulk(client, result, "purged", [](const TaskInfo& letter) {
-      return "purged dead letter " + printable(letter.id);
-    });
+    return tell_bulk(client, result, "purged",
+                     [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
   }
   const auto result = client.api.purge_all(filter, progress_of(client));
   if (!result) return tl::unexpected(result.error());

@@ -2,29 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+#include "base/time_text.h"
+
 namespace lictor::cli {
 
 std::string json_document(const nlohmann::ordered_json& value) {
-  const std::string text =
-      value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  std::string safe;
-  safe.reserve(text.size() + 1);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == 0x7f) {
-      safe += "\\u007f";
-    } else if (byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      static constexpr char kDigits[] = "0123456789abcdef";
-      const auto low = static_cast<unsigned char>(text[++i]);
-      safe += "\\u00";
-      safe += kDigits[low >> 4U];
-      safe += kDigits[low & 15U];
-    } else {
-      safe += text[i];
-    }
-  }
-  safe += '\n';
-  return safe;
+  using Json = nlohmann::ordered_json;
+  return printable_json(value.dump(2, ' ', false, Json::error_handler_t::replace)) + '\n';
 }
 
 std::string indented_json(std::string_view text) {
@@ -78,6 +63,42 @@ std::string indented_json(std::string_view text) {
     }
   }
   return out;
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json time_or_null(const std::optional<WallTime>& time) {
+  return time ? ordered_json(format_rfc3339(*time)) : ordered_json{};
+}
+
+}  // namespace
+
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json{} : ordered_json(text);
+}
+
+ordered_json task_json(const TaskInfo& view) {
+  return {{"id", view.id},
+          {"key", view.key},
+          {"type", text_or_null(view.type)},
+          {"state", client::state_name(view.state)},
+          {"orphan", view.state == TaskState::kOrphan},
+          {"time", time_or_null(view.time)},
+          {"due", time_or_null(view.due)},
+          {"since", time_or_null(view.since)},
+          {"started", time_or_null(view.started)},
+          {"took_ms", view.took ? ordered_json(view.took->count() / 1'000'000) : ordered_json{}},
+          {"attempt", view.attempt},
+          {"lost", view.lost},
+          {"node", text_or_null(view.node)},
+          {"serial_key", text_or_null(view.serial_key)},
+          {"reason", text_or_null(view.reason)},
+          {"error", text_or_null(view.error)},
+          {"bytes", view.record.size()},
+          {"create_index", view.create_index},
+          {"modify_index", view.modify_index}};
 }
 
 }  // namespace lictor::cli

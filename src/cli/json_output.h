@@ -5,15 +5,23 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "client/task_info.h"
+
 namespace lictor::cli {
 
-/// `value`, indented, with a line feed at its end. What is not UTF-8 in it becomes U+FFFD; control
-/// characters that JSON leaves as they are (DEL, U+0080 to U+009F) are escaped, since the text may
-/// be shown on a terminal.
+/// `value`, indented and printable, with a line feed at its end. What is not UTF-8 in it becomes
+/// U+FFFD.
 [[nodiscard]] std::string json_document(const nlohmann::ordered_json& value);
 
-/// The JSON in `text`, indented and otherwise as it was written: numbers keep their digits,
-/// repeated names stay. `text` must be JSON.
+/// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits, repeated
+/// names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
+
+/// Null for an empty text.
+[[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
+
+/// A task as `--json` prints it. Every field is always present, null without a value; times are
+/// RFC 3339.
+[[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& view);
 
 }  // namespace lictor::cli

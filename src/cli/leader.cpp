@@ -8,52 +8,18 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
-#include "wire/json_text.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
 constexpr auto kPause = 500ms;
-
-// The leader key, read. Its value is for people, and may be of an older or another program.
-struct Lock {
-  std::string session;  // empty: nobody holds it
-  json value = json::object();
-  std::uint64_t index = 0;
-
-  [[nodiscard]] std::string text(const char* name) const {
-    const auto it = value.find(name);
-    if (it == value.end() || it->is_null()) return {};
-    return it->is_string() ? it->get<std::string>() : it->dump();
-  }
-  [[nodiscard]] std::string name() const {
-    return text("node").empty() ? "session " + session : text("node");
-  }
-};
-
-Lock lock_of(const std::optional<wire::KvEntry>& entry) {
-  Lock lock;
-  if (!entry) return lock;
-  lock.session = entry->session;
-  lock.index = entry->modify_index;
-  auto value = wire::parse_json(entry->value);
-  if (value && value->is_object()) lock.value = std::move(*value);
-  return lock;
-}
-
-Result<Lock> read_lock(const Client& client) {
-  const auto entry = client.store.get(client.layout.leader_key);
-  if (!entry) return tl::unexpected(entry.error());
-  return lock_of(*entry);
-}
 
 Error nobody(const Client& client, const Lock& lock) {
   std::string text = "nobody leads queue \"" + client.queue + "\" (" + client.layout.leader_key;
@@ -64,12 +30,12 @@ Error nobody(const Client& client, const Lock& lock) {
     const std::string released = lock.text("released");
     const std::string delay = lock.text("lock_delay");
     text += " is free)";
-    if (!last.empty()) text += "; last: " + printable(last);
+    if (!last.empty()) text += "; last: " + last;
     if (!released.empty()) {
-      text += ", which released it at " + printable(released) + "; a running daemon takes it";
+      text += ", which released it at " + released + "; a running daemon takes it";
     } else {
       text += "; it was not released: a running daemon takes it when the lock-delay has passed" +
-              (delay.empty() ? "" : ", within " + printable(delay));
+              (delay.empty() ? "" : ", within " + delay);
     }
   }
   return {ErrorCode::kNotFound, std::move(text)};
@@ -80,8 +46,12 @@ void tell(const Client& client, const Lock& lock) {
   const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
   const std::string seen = member ? member->seen : std::string{};
   if (const std::string doubt = member ? doubt_of(*member, pulse) : std::string{}; !doubt.empty()) {
-    client.console.complain(printable(lock.name() + " leads, but " + doubt) + "; " +
-                            std::string{kIfDead});
+    const std::string text = lock.name() + " leads, but " + doubt + "; " + std::string{kIfDead};
+    if (client.json) {
+      client.console.complain(text);
+    } else {
+      client.console.print_line(text);
+    }
   }
   if (client.json) {
     const auto field = [&](const char* name) {
@@ -96,7 +66,7 @@ void tell(const Client& client, const Lock& lock) {
                       {"version", field("version")},
                       {"started", field("started")},  // the daemon
                       {"since", field("since")},      // it leads
-                      {"seen", seen.empty() ? ordered_json{} : ordered_json(seen)},
+                      {"seen", text_or_null(seen)},
                       {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
                       {"session", lock.session},
                       {"key", client.layout.leader_key},
@@ -108,7 +78,7 @@ void tell(const Client& client, const Lock& lock) {
     if (value.empty()) return;
     std::string text{name};
     text.resize(10, ' ');
-    client.console.print(text + printable(value) + '\n');
+    client.console.print_line(text + value);
   };
   const auto since = [&](const char* name, const std::string& label) {
     const std::string text = lock.text(name);
@@ -139,26 +109,24 @@ void tell(const Client& client, const Lock& lock) {
   line("session", holder);
 }
 
-// Who steps down stands back for a while, and leads again if nobody else wants to.
+// A leader that steps down waits a while and leads again if nobody else does.
 void note_if_alone(const Client& client, const std::string& leader) {
   const auto members = read_members(client);
   if (!members || members->empty()) return;  // not known
   const bool alone = std::all_of(members->begin(), members->end(),
                                  [&](const Member& member) { return member.node == leader; });
   if (alone) {
-    client.console.complain("no other daemon is up to take the lead from " + printable(leader));
+    client.console.complain("no other daemon is up to take the lead from " + leader);
   }
 }
 
-// For programs: who has stepped down, and who leads now; empty: nobody.
+// For --json. Empty: nobody.
 void tell_handover(const Client& client, const std::string& stepped_down,
                    const std::string& leader) {
-  const auto name = [](const std::string& text) {
-    return text.empty() ? ordered_json{} : ordered_json(text);
-  };
   if (!client.json) return;
-  client.console.print(json_document(
-      {{"queue", client.queue}, {"stepped_down", name(stepped_down)}, {"leader", name(leader)}}));
+  client.console.print(json_document({{"queue", client.queue},
+                                      {"stepped_down", text_or_null(stepped_down)},
+                                      {"leader", text_or_null(leader)}}));
 }
 
 // Waits until another session holds the lock than `before`'s.
@@ -177,8 +145,7 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     if (!now.session.empty() && now.session != before.session) {
       tell_handover(client, before.name(), now.name());
       if (!client.json) {
-        client.console.print(printable(before.name()) + " stepped down; " + printable(now.name()) +
-                             " leads\n");
+        client.console.print_line(before.name() + " stepped down; " + now.name() + " leads");
       }
       return kDone;
     }
@@ -190,12 +157,12 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     }
     if (now.session.empty()) {
       if (!std::exchange(released, true)) {
-        client.console.progress(printable(before.name()) + " stepped down; nobody leads yet");
+        client.console.progress(before.name() + " stepped down; nobody leads yet");
       }
     } else if (!released) {
-      client.console.progress(printable(before.name()) + " still leads; its jobs may be ending");
+      client.console.progress(before.name() + " still leads; its jobs may be ending");
     }
-    // Without a key every write near it ends the wait (CONSUL-FACTS.md 4.2).
+    // A wait for a missing key ends with unrelated writes (CONSUL-FACTS.md 4.2).
     if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
   }
   tell_handover(client, released ? before.name() : std::string{},
@@ -222,7 +189,7 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
 }  // namespace
 
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  const auto lock = read_lock(client);
+  const auto lock = read_lock(client.store, client.layout);
   if (!lock) return tl::unexpected(lock.error());
   if (lock->session.empty()) {
     if (client.json) {
@@ -244,7 +211,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
     if (client.json) {
       client.console.print(json_document({{"queue", client.queue}, {"asked", lock->name()}}));
     } else {
-      client.console.print(printable(lock->name()) + " is asked to step down\n");
+      client.console.print_line(lock->name() + " is asked to step down");
     }
     return kDone;
   }
@@ -253,13 +220,8 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
   return code;
 }
 
-std::string leader_name(const Client& client) {
-  const auto lock = read_lock(client);
-  return !lock || lock->session.empty() ? std::string{} : lock->name();
-}
-
 void note_if_never_led(const Client& client) {
-  const auto lock = read_lock(client);
+  const auto lock = read_lock(client.store, client.layout);
   if (!lock || lock->index != 0) return;
   client.console.note("no daemon has ever led queue \"" + client.queue +
                       "\": " + client.layout.leader_key +
@@ -267,7 +229,7 @@ void note_if_never_led(const Client& client) {
 }
 
 void note_if_not_led(const Client& client) {
-  const auto lock = read_lock(client);
+  const auto lock = read_lock(client.store, client.layout);
   if (lock && lock->session.empty()) client.console.note(nobody(client, *lock).message);
 }
 

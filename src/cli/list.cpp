@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/member_list.h"
+#include "cli/process.h"
 #include "cli/table.h"
-#include "cli/task_json.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -39,7 +39,7 @@ Style style_of(TaskState state) {
   return Style::kPlain;
 }
 
-// What a person wants to know of its time: until when it waits, since when it runs or is dead.
+// When a scheduled task is due, since when one runs or is dead, else its taskTime.
 std::string time_text(const TaskInfo& view, WallTime now) {
   const auto time = view.state == TaskState::kScheduled ? view.due
                     : view.since                        ? view.since
@@ -52,7 +52,7 @@ std::string error_text(const TaskInfo& view) {
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
 }
 
-std::string table_of(const std::vector<TaskInfo>& views, const Terminal& terminal) {
+Table table_of(const std::vector<TaskInfo>& views) {
   const WallTime now = wall_now();
   Table table{{"ID", "TYPE", "STATE", "TIME", "ATTEMPT", "NODE", "ERROR"}};
   for (const TaskInfo& view : views) {
@@ -64,7 +64,7 @@ std::string table_of(const std::vector<TaskInfo>& views, const Terminal& termina
                    {view.node},
                    {excerpt(error_text(view), 200)}});
   }
-  return table.render(terminal);
+  return table;
 }
 
 constexpr std::array<std::pair<std::string_view, TaskState>, 8> kStates{
@@ -101,23 +101,31 @@ std::string pause_text(const PauseState& state) {
   if (!state.by.empty()) text += " by " + state.by;
   if (state.at) text += (state.by.empty() ? " " : ", ") + relative_time(*state.at, wall_now());
   if (!state.reason.empty()) text += ": " + state.reason;
-  return printable(text);
+  return text;
 }
 
 ordered_json pause_json(const PauseState& state) {
   if (!state.paused) return nullptr;
-  const auto text = [](const std::string& value) {
-    return value.empty() ? ordered_json{} : ordered_json(value);
-  };
-  return {{"by", text(state.by)},
+  return {{"by", text_or_null(state.by)},
           {"at", state.at ? ordered_json(format_rfc3339(*state.at)) : ordered_json{}},
-          {"reason", text(state.reason)}};
+          {"reason", text_or_null(state.reason)}};
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
-  auto listed = client.api.list(filter);
+  TaskFilter asked = filter;
+  // A task that was rewritten while it runs has the record of a waiting one.
+  if (filter.state == TaskState::kRunning) asked.state.reset();
+  auto listed = client.api.list(asked);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  // Whoever may not read the switches is not told of them.
+  mark_running(client, listed->tasks);
+  if (filter.state) {
+    std::erase_if(listed->tasks, [&](const TaskInfo& task) {
+      const bool orphan = task.state == TaskState::kOrphan;
+      return (orphan ? TaskState::kRunning : task.state) != *filter.state;
+    });
+  }
+  if (!asked.state && filter.state) std::erase(listed->hidden, client.layout.dead_prefix);
+  // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed->tasks;
   const std::size_t found = tasks.size();
@@ -132,7 +140,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                                         {"hidden", listed->hidden},
                                         {"tasks", std::move(told)}}));
   } else {
-    client.console.print(table_of(tasks, client.console.out_terminal()));
+    client.console.print(table_of(tasks).render(client.console.width()));
     if (found == 0) {
       const bool all = !filter.state && filter.type.empty();
       client.console.note(all ? "no tasks in queue \"" + client.queue + "\" (" +

@@ -17,14 +17,11 @@ namespace lictor::cli {
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
                                      std::size_t limit);
 
-/// Notes that no daemon has ever led the queue, whose name may be mistyped; nothing where the token
-/// may not see that.
+/// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may not
+/// read the leader key.
 void note_if_never_led(const Client& client);
-/// The same for whoever waits for a task: also when nobody leads the queue just now.
+/// Also notes that nobody leads the queue now.
 void note_if_not_led(const Client& client);
-
-/// The name of who leads the queue; empty: nobody does, or the token may not see it.
-[[nodiscard]] std::string leader_name(const Client& client);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);

@@ -13,11 +13,50 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/time_text.h"
-#include "cli/admin_client.h"
+#include "cli/listing.h"
 #include "wire/json_text.h"
+#include "wire/layout.h"
 
 namespace lictor::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+ErrorCode code_of(int status) {
+  return status == 404   ? ErrorCode::kNotFound
+         : status == 403 ? ErrorCode::kPermissionDenied
+                         : ErrorCode::kFailed;
+}
+
+}  // namespace
+
+Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
+                                      std::chrono::milliseconds limit) {
+  net::Options options;
+  options.addresses = std::move(addresses);
+  options.server = "a lictor daemon";
+  auto transport = net::Transport::open(std::move(options));
+  if (!transport) return tl::unexpected(std::move(transport.error()));
+  return AdminClient{std::move(*transport), limit};
+}
+
+Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
+  http::Request request;
+  request.target = std::move(target);
+  request.timeout = limit_ + wait;
+  request.long_poll = wait > 0s;
+  http::Response response = transport_->perform(std::move(request));
+  if (response.delivery != http::Delivery::kReplied) {
+    return fail(ErrorCode::kUnavailable, response.error);
+  }
+  if (response.status == 200) return std::move(response.body);
+  return fail(code_of(response.status), response.endpoint + " answered " +
+                                            std::to_string(response.status) + " (" +
+                                            excerpt(response.body, 200) + ")");
+}
+
 namespace {
 
 using nlohmann::json;
@@ -59,12 +98,8 @@ Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layou
   const std::string& prefix = layout.members_prefix;
   auto listed = store.list(prefix);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  const auto lock = store.get(layout.leader_key);
-  std::string leader;
-  if (lock && *lock && !(*lock)->session.empty()) {
-    const auto value = wire::parse_json((*lock)->value);
-    if (value && value->is_object()) leader = text_of(*value, "node");
-  }
+  const Lock lock = read_lock(store, layout).value_or(Lock{});
+  const std::string leader = lock.session.empty() ? std::string{} : lock.text("node");
   std::vector<Member> members;
   for (const wire::KvEntry& entry : listed->entries) {
     // Without a session it is no daemon's: somebody wrote it by hand.
@@ -83,6 +118,30 @@ std::optional<Member> read_member(Store& store, const wire::Layout& layout,
   return member_of(node, (*entry)->value);
 }
 
+std::string Lock::text(const char* field) const { return text_of(value, field); }
+
+std::string Lock::name() const {
+  if (session.empty()) return {};
+  const std::string node = text("node");
+  return node.empty() ? "session " + session : node;
+}
+
+Lock lock_of(const std::optional<wire::KvEntry>& entry) {
+  Lock lock{{}, json::object(), 0};
+  if (!entry) return lock;
+  lock.session = entry->session;
+  lock.index = entry->modify_index;
+  auto value = wire::parse_json(entry->value);
+  if (value && value->is_object()) lock.value = std::move(*value);
+  return lock;
+}
+
+Result<Lock> read_lock(Store& store, const wire::Layout& layout) {
+  const auto entry = store.get(layout.leader_key);
+  if (!entry) return tl::unexpected(entry.error());
+  return lock_of(*entry);
+}
+
 Reach reach_of(const Member& member, std::string_view own_host) {
   Reach reach;
   const bool here = member.host == own_host;
@@ -97,6 +156,66 @@ Reach reach_of(const Member& member, std::string_view own_host) {
                       : "its admin face listens on its own host's loopback only; set admin.listen "
                         "there to an address that can be reached from here, or ask on that host";
   return reach;
+}
+
+LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
+  LeaderFace leader;
+  const auto members = read_members(client);
+  if (!members) {
+    leader.why_not = members.error().message;
+    return leader;
+  }
+  const auto member =
+      std::find_if(members->begin(), members->end(), [](const Member& each) { return each.leads; });
+  if (member == members->end()) {
+    const auto lock = read_lock(client.store, client.layout);
+    const std::string name = lock ? lock->name() : std::string{};
+    leader.why_not = name.empty() ? "no member leads"
+                                  : "the leader, " + name +
+                                        ", is not among the members, so that nobody knows where "
+                                        "to ask it";
+    return leader;
+  }
+  leader.node = member->node;
+  const Reach reach = reach_of(*member, host_name());
+  leader.why_not = "the leader, " + member->node + ", could not be asked: " + reach.why_not;
+  if (reach.addresses.empty()) return leader;
+  auto face = AdminClient::open(reach.addresses, limit);
+  if (!face) {
+    leader.why_not += face.error().message;
+  } else {
+    leader.face.emplace(std::move(*face));
+  }
+  return leader;
+}
+
+Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {
+  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
+  auto answer = leader.face->get("/v1/tasks/" + wire::query_value(id) +
+                                 "/why?queue=" + wire::query_value(client.queue));
+  if (!answer) return fail(answer.error().code, leader.why_not + answer.error().message);
+  auto reasons = wire::parse_json(*answer);
+  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
+                    std::all_of(reasons->begin(), reasons->end(),
+                                [](const json& reason) { return reason.is_object(); });
+  if (!fits) return fail(ErrorCode::kFailed, leader.why_not + "it gave another answer");
+  return *std::move(reasons);
+}
+
+void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
+  constexpr std::size_t kMostAsked = 16;
+  std::optional<LeaderFace> leader;
+  std::size_t asked = 0;
+  for (TaskInfo& task : tasks) {
+    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
+    if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
+    if (!leader) leader = leader_face(client, kGlance);
+    const auto reasons = ask_why(client, *leader, task.id);
+    if (!reasons) return;
+    if (text_of(reasons->front(), "reason") != "running") continue;
+    task.state = TaskState::kRunning;
+    task.node = leader->node;
+  }
 }
 
 Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {

@@ -1,19 +1,46 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.h"
+#include "lictor/result.h"
+#include "net/transport.h"
 
 namespace lictor::cli {
 
-/// One who takes part, as its entry below the layout's members prefix says. Entries are for people
-/// and may be of another version: what is missing is empty.
+/// Asks the admin face of a member. Never sends a Consul token.
+class AdminClient {
+ public:
+  /// Tries `addresses` in turn, for `limit` altogether. Errors: kInvalid.
+  [[nodiscard]] static Result<AdminClient> open(
+      std::vector<std::string> addresses,
+      std::chrono::milliseconds limit = std::chrono::seconds{5});
+
+  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable,
+  /// kNotFound (404), kPermissionDenied (403), kFailed.
+  [[nodiscard]] Result<std::string> get(std::string target,
+                                        std::chrono::seconds wait = std::chrono::seconds{0});
+
+ private:
+  AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit)
+      : transport_(std::move(transport)), limit_(limit) {}
+
+  std::unique_ptr<net::Transport> transport_;
+  std::chrono::milliseconds limit_;
+};
+
+/// A member, from its key below the members prefix. The value may be of another version: missing
+/// fields are empty.
 struct Member {
-  std::string node;  ///< the key's last part, if the entry does not tell
+  std::string node;  ///< from the key, if the value lacks it
   std::string host;
   std::string pid;
   std::string version;
@@ -29,10 +56,23 @@ struct Member {
   return read_members(client.store, client.layout);
 }
 
-/// What `node` says of itself among the members; nothing: there is no such entry, or it may not be
-/// read.
+/// The member `node`. Nothing: there is none, or the token may not read it.
 [[nodiscard]] std::optional<Member> read_member(Store& store, const wire::Layout& layout,
                                                 const std::string& node);
+
+/// The leader key. Another version or program may have written its value.
+struct Lock {
+  std::string session;      ///< empty: nobody holds it
+  nlohmann::json value;     ///< an object
+  std::uint64_t index = 0;  ///< 0: there is no such key
+
+  /// A field of the value; empty: there is none.
+  [[nodiscard]] std::string text(const char* field) const;
+  /// Of the leader; empty: nobody leads.
+  [[nodiscard]] std::string name() const;
+};
+[[nodiscard]] Lock lock_of(const std::optional<wire::KvEntry>& entry);
+[[nodiscard]] Result<Lock> read_lock(Store& store, const wire::Layout& layout);
 
 /// How a member's admin face can be asked from the host called `own_host`.
 struct Reach {
@@ -41,7 +81,22 @@ struct Reach {
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
 
-/// Whether a member's admin face answers: a dead daemon's refuses long before its session ends.
+/// The admin face of the leader of a queue.
+struct LeaderFace {
+  std::optional<AdminClient> face;  ///< nothing: it cannot be asked
+  std::string node;                 ///< empty: no member leads
+  std::string why_not;              ///< why it cannot be asked
+};
+[[nodiscard]] LeaderFace leader_face(const Client& client,
+                                     std::chrono::milliseconds limit = std::chrono::seconds{5});
+/// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
+[[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
+                                             const std::string& id);
+/// Marks those of `tasks` that run although their records say that they wait: the producer rewrote
+/// them meanwhile, and the leader alone knows. Blocks, for kGlance at most and a few requests.
+void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
+
+/// Whether a member's admin face answers. A dead daemon's stops long before its session ends.
 struct Pulse {
   std::optional<bool> answers;  ///< nothing: it cannot be asked from here
   std::string silence;          ///< if it does not: "its daemon does not answer: ..."
@@ -49,18 +104,17 @@ struct Pulse {
 /// Blocks, for `limit` at most.
 [[nodiscard]] Pulse pulse_of(const Member& member,
                              std::chrono::milliseconds limit = std::chrono::seconds{5});
-/// What a command waits for where the answer is a word beside what it was asked for.
+/// The limit where the answer is only an addition to the output.
 inline constexpr std::chrono::milliseconds kGlance{1'000};
-/// Of each, several asked at once. Blocks, for kGlance at most where all answer or refuse, or are
-/// few.
+/// Asks all, several at once.
 [[nodiscard]] std::vector<Pulse> pulses_of(const std::vector<Member>& members);
 
 /// A member writes its entry each 10s; one may be late or lost, and clocks differ.
 inline constexpr Duration kSilent = std::chrono::seconds{25};
-/// What speaks against its being alive: that its face is silent, and that it has not been seen for
-/// kSilent. To follow its name and "leads, but". Empty: nothing.
+/// Why the member may be dead: its face does not answer, or it was not seen for kSilent. To follow
+/// "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
-/// What becomes of a leader of whom there is doubt.
+/// What to expect then.
 inline constexpr std::string_view kIfDead =
     "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
     "died, within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is "

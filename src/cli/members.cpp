@@ -6,10 +6,10 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "cli/table.h"
 
 namespace lictor::cli {
@@ -18,23 +18,19 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json json_of(const Member& member, const Pulse& pulse) {
-  const auto text = [](const std::string& value) {
-    return value.empty() ? ordered_json{} : ordered_json(value);
-  };
   const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
   return {{"node", member.node},
-          {"host", text(member.host)},
-          {"pid", pid.is_number() ? pid : text(member.pid)},
-          {"version", text(member.version)},
+          {"host", text_or_null(member.host)},
+          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
+          {"version", text_or_null(member.version)},
           {"admin", member.admin},
-          {"since", text(member.since)},
-          {"seen", text(member.seen)},
+          {"since", text_or_null(member.since)},
+          {"seen", text_or_null(member.seen)},
           {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
           {"leads", member.leads}};
 }
 
-std::string table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses,
-                     const Terminal& terminal) {
+Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses) {
   const WallTime now = wall_now();
   Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "LEADS"}};
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -57,7 +53,7 @@ std::string table_of(const std::vector<Member>& members, const std::vector<Pulse
                     silent ? Style::kRed : Style::kPlain},
                    {member.leads ? "leads" : "", Style::kGreen}});
   }
-  return table.render(terminal);
+  return table;
 }
 
 }  // namespace
@@ -75,17 +71,18 @@ Result<int> members(const Client& client) {
     return kDone;
   }
   if (members->empty()) {
-    const std::string leader = leader_name(client);
+    const auto lock = read_lock(client.store, client.layout);
+    const std::string leader = lock ? lock->name() : std::string{};
     client.console.note("no members in queue \"" + client.queue + "\" (" +
-                        printable(client.layout.members_prefix) + ')' +
+                        client.layout.members_prefix + ')' +
                         (leader.empty() ? R"(; start one with "lictor run")"
-                                        : ", though " + printable(leader) +
+                                        : ", though " + leader +
                                               " leads: a daemon's entry may come seconds after "
                                               "its lead; if it does not, the daemon's log says "
                                               "why"));
     return kDone;
   }
-  client.console.print(table_of(*members, pulses, client.console.out_terminal()));
+  client.console.print(table_of(*members, pulses).render(client.console.width()));
   return kDone;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// From what a producer says to the record of a new task. Pure.
+// From the flags of `submit` to the record of a new task. Pure.
 
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -19,10 +19,10 @@ Result<int> tell(const Client& client, bool changed) {
   }
   const std::string queue = "queue \"" + client.queue + "\" is ";
   if (now->paused) {
-    client.console.print(queue + (changed ? "" : "already ") + pause_text(*now) +
-                         (changed ? "; running jobs go on, nothing is started\n" : "\n"));
+    client.console.print_line(queue + (changed ? "" : "already ") + pause_text(*now) +
+                              (changed ? "; running jobs go on, no new tasks are started" : ""));
   } else {
-    client.console.print(queue + (changed ? "resumed\n" : "not paused\n"));
+    client.console.print_line(queue + (changed ? "resumed" : "not paused"));
   }
   note_if_never_led(client);
   return kDone;

@@ -1,6 +1,5 @@
-#include "base/printable.h"
 #include "cli/bulk.h"
-#include "cli/exit_code.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -16,7 +15,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
       return client.api.retry(id, options.drop_expiry);
     });
     return told(tell_bulk(client, result, "retried", [](const TaskInfo& letter) {
-      return "dead letter " + printable(letter.id) + " is a waiting task again";
+      return "dead letter " + letter.id + " is a waiting task again";
     }));
   }
   note_odd_reason(client, options.reason);

@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/task_json.h"
+#include "cli/member_list.h"
+#include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 
@@ -20,26 +20,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kNameWidth = 12;
-
 class Sheet {
  public:
-  explicit Sheet(const Console& console) : console_(console) {}
-
   void line(const std::string& name, const std::string& value, Style style = Style::kPlain) {
     if (value.empty()) return;
-    const std::string gap(name.size() < kNameWidth ? kNameWidth - name.size() : 1, ' ');
-    text_ += name + gap + console_.paint(printable(value), style) + '\n';
+    page.add(name + std::string(12 - name.size(), ' '));
+    page.add(printable(value), style);
+    page.add("\n");
   }
   void block(const std::string& title, const std::string& text) {
-    text_ += '\n' + console_.paint(title, Style::kBold) + '\n' + printable(text, true);
-    if (!text_.ends_with('\n')) text_ += '\n';
+    page.add("\n");
+    page.add(title, Style::kBold);
+    page.add('\n' + text + (text.ends_with('\n') ? "" : "\n"));
   }
-  [[nodiscard]] const std::string& text() const { return text_; }
 
- private:
-  const Console& console_;
-  std::string text_;
+  Page page;
 };
 
 std::string time_line(const std::optional<WallTime>& time, WallTime now) {
@@ -68,16 +63,16 @@ std::string attempts_text(const TaskInfo& view) {
   return text;
 }
 
-std::string sheet_of(const Console& console, const TaskInfo& view) {
+Page sheet_of(const TaskInfo& view) {
   const WallTime now = wall_now();
   const bool dead = view.state == TaskState::kDead;
-  Sheet sheet{console};
+  Sheet sheet;
   sheet.line("id", view.id, Style::kBold);
   sheet.line("key", view.key);
   sheet.line("type", view.type);
   std::string state{client::state_text(view.state)};
   if (view.state == TaskState::kOrphan) {
-    state += ": its owner died or leads no more; whoever leads runs it again";
+    state += ": its owner died or lost the lead; the next leader runs it again";
   } else if (view.state == TaskState::kUnreadable) {
     state += ": a leader makes it a dead letter";
   } else if (view.state == TaskState::kTooLarge) {
@@ -118,17 +113,17 @@ std::string sheet_of(const Console& console, const TaskInfo& view) {
     }
   }
   if (!shown) sheet.block(ended ? "Value" : "Record", record_text(view.record));
-  return sheet.text();
+  return sheet.page;
 }
 
 ordered_json json_of(const TaskInfo& view) {
   ordered_json told = task_json(view);
-  told["session"] = view.session.empty() ? ordered_json{} : ordered_json(view.session);
+  told["session"] = text_or_null(view.session);
   if (view.state == TaskState::kDone) {
     told["result"] =
         wire::parse_json(view.result) ? ordered_json::parse(view.result) : ordered_json{};
   }
-  told["output_tail"] = view.output_tail.empty() ? ordered_json{} : ordered_json(view.output_tail);
+  told["output_tail"] = text_or_null(view.output_tail);
   if (wire::parse_json(view.record)) {
     told["value"] = ordered_json::parse(view.record);
   } else if (is_utf8(view.record)) {
@@ -153,7 +148,7 @@ Result<int> print_tasks(const Client& client, const std::string& id,
   }
   for (const TaskInfo& task : tasks) {
     if (&task != &tasks.front()) client.console.print("\n---\n\n");
-    client.console.print(sheet_of(client.console, task));
+    client.console.print(sheet_of(task));
   }
   if (paused.paused && tasks.front().state < TaskState::kDead) {
     client.console.note("queue \"" + client.queue + "\" is " + pause_text(paused));
@@ -172,8 +167,9 @@ Result<int> tell_none(const Client& client, const std::string& id, const Error& 
 }  // namespace
 
 Result<int> show(const Client& client, const std::string& id) {
-  const auto found = client.api.show(id);
+  auto found = client.api.show(id);
   if (!found) return tell_none(client, id, found.error());
+  mark_running(client, *found);
   return print_tasks(client, id, *found);
 }
 
@@ -182,10 +178,10 @@ Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
   if (!found) return tell_none(client, options.id, found.error());
   std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (found->empty()) {
-    return tell_none(client, options.id,
-                     {ErrorCode::kNotFound, "task " + printable(options.id) +
-                                                " is not dead; see \"lictor show " +
-                                                printable(options.id) + '"'});
+    return tell_none(
+        client, options.id,
+        {ErrorCode::kNotFound,
+         "task " + options.id + " is not dead; see \"lictor show " + options.id + '"'});
   }
   return print_tasks(client, options.id, *found);
 }

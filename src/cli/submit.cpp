@@ -8,10 +8,9 @@
 #include "base/random.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 
@@ -36,10 +35,10 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
       told["state"] = info.id.empty() ? ordered_json{} : client::state_name(info.state);
       client.console.print(json_document(told));
     }
-    std::string text = "task " + printable(task.id) + " has not ended within --wait-timeout";
+    std::string text = "task " + task.id + " has not ended within --wait-timeout";
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
     return fail(ErrorCode::kFailed,
-                text + "; it goes on: look with \"lictor show " + printable(task.id) + '"');
+                text + "; it goes on: look with \"lictor show " + task.id + '"');
   }
   const bool dead = ending.how == Ending::How::kDead;
   const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
@@ -59,14 +58,14 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   }
   if (!dead) return kDone;
 
-  std::string text = "task " + printable(task.id) + " is dead after " +
-                     counted(info.attempt, "attempt") + ": " + printable(info.reason);
-  if (!info.error.empty() && info.error != info.reason) text += ": " + printable(info.error);
+  std::string text =
+      "task " + task.id + " is dead after " + counted(info.attempt, "attempt") + ": " + info.reason;
+  if (!info.error.empty() && info.error != info.reason) text += ": " + info.error;
   client.console.complain(text);
   if (!client.json && !info.output_tail.empty()) {
-    std::string tail = printable(info.output_tail, true);
+    std::string tail = info.output_tail;
     tail.erase(tail.find_last_not_of('\n') + 1);
-    client.console.note("the end of its output:\n" + tail);
+    client.console.note_lines("the end of its output:\n" + tail + '\n');
   }
   return kFailed;
 }
@@ -82,7 +81,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   };
   if (client.console.err_terminal().is_terminal) {
     options.changed = [&](const TaskInfo& info, bool led) {
-      client.console.progress(printable(task.id) + ": " + client::described(info) +
+      client.console.progress(task.id + ": " + client::described(info) +
                               (led ? "" : "; nobody leads the queue now"));
     };
   } else {
@@ -100,7 +99,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   const auto task = new_task(options.task, wall_now(), ids);
   if (!task) return tl::unexpected(task.error());
   const std::string key = client.layout.task_key(task->id);
-  const std::string name = "task " + printable(task->id);
+  const std::string name = "task " + task->id;
   std::optional<LastWords> words;
   if (options.wait) {
     words.emplace("lictor: interrupted: " + name + " was not written\n");
@@ -121,7 +120,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   }
   // The id comes first: whoever is interrupted while waiting has it.
   if (!client.json) {
-    client.console.print(task->id + '\n');
+    client.console.print_line(task->id);
   } else if (!options.wait) {
     client.console.print(json_document(document(client, *task)));
   }

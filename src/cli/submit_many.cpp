@@ -21,10 +21,9 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
+#include "cli/input.h"
 #include "cli/json_output.h"
-#include "cli/line_reader.h"
+#include "cli/process.h"
 #include "client/new_record.h"
 #include "client/record_writer.h"
 
@@ -77,7 +76,7 @@ class Submission {
     if (lines.error() != 0) {
       const std::string why = errno_text(lines.error());
       if (lines.number() == 0)
-        return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + printable(name) + ": " + why);
+        return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + name + ": " + why);
       return stopped({ErrorCode::kFailed,
                       "cannot read on after line " + std::to_string(lines.number()) + ": " + why});
     }
@@ -132,7 +131,7 @@ class Submission {
         refuse_before(line.number);
         if (next != settled.created->existing.end() && settled.first + *next == i) {
           ++next;
-          refuse(line.number, "taskId: \"" + printable(line.id) + "\" exists already");
+          refuse(line.number, "taskId: \"" + line.id + "\" exists already");
         } else {
           written(std::move(line.id));
         }
@@ -161,7 +160,7 @@ class Submission {
     if (client_.json) {
       written_ids_.push_back(std::move(id));
     } else {
-      client_.console.print(std::move(id) + '\n');
+      client_.console.print_line(id);
     }
   }
 
@@ -201,9 +200,8 @@ class Submission {
 
   void refuse(std::size_t line, const std::string& why) {
     ++refused_;
-    const std::string shown = printable(why);
     if (refused_ <= kMaxShown) {
-      client_.console.complain("line " + std::to_string(line) + ": " + shown);
+      client_.console.complain("line " + std::to_string(line) + ": " + why);
     } else if (refused_ == kMaxShown + 1) {
       client_.console.complain("further lines are refused, and only counted from here on");
     }
@@ -294,8 +292,7 @@ Result<int> submit_many(const Client& client, const SubmitManyOptions& options) 
   if (options.file == "-") return submission.run(STDIN_FILENO, "standard input");
   const int file = ::open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    return fail(ErrorCode::kInvalid,
-                "--ndjson: cannot open " + printable(options.file) + ": " + errno_text());
+    return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + options.file + ": " + errno_text());
   }
   auto result = submission.run(file, options.file);
   ::close(file);

@@ -9,12 +9,8 @@ namespace lictor::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kLeastLast = 16;  // below it a last column says nothing; the line may wrap
-
-std::string padding(std::size_t width, std::string_view text) {
-  const std::size_t used = columns(text);
-  return std::string(width > used ? width - used + kGap : kGap, ' ');
-}
+// Below it a column says nothing; the line may wrap.
+constexpr std::size_t kLeastFirst = 12, kLeastLast = 16;
 
 }  // namespace
 
@@ -24,7 +20,7 @@ void Table::add_row(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::render(const Terminal& terminal) const {
+Page Table::render(std::size_t width) const {
   std::vector<std::size_t> shown;
   std::vector<std::size_t> widths(titles_.size());
   for (std::size_t i = 0; i < titles_.size(); ++i) {
@@ -35,33 +31,43 @@ std::string Table::render(const Terminal& terminal) const {
   }
   if (shown.empty()) return {};
 
-  std::size_t before_last = 0;
+  // The first and the last column get what the others leave.
+  std::size_t left = width;
   for (const std::size_t i : shown) {
-    if (i != shown.back()) before_last += widths[i] + kGap;
+    const std::size_t taken = i == shown.front() ? 0 : i == shown.back() ? kGap : widths[i] + kGap;
+    left -= std::min(left, taken);
   }
-  std::size_t last_width = 0;  // no limit
-  if (terminal.width != 0) {
-    last_width =
-        terminal.width > before_last + kLeastLast ? terminal.width - before_last : kLeastLast;
-  }
+  const auto limit = [&](std::size_t& column, std::size_t least, std::size_t reserved) {
+    if (width == 0) return;
+    column = std::min(column, std::max(left - std::min(left, reserved), least));
+    left -= std::min(left, column);
+  };
+  std::size_t& last = widths[shown.back()];
+  if (shown.size() > 1) limit(widths[shown.front()], kLeastFirst, std::min(last, kLeastLast));
+  limit(last, kLeastLast, 0);
 
-  std::string text;
+  Page page;
   const auto add_line = [&](auto&& cell_of) {
+    std::size_t blanks = 0;
     for (const std::size_t i : shown) {
       const Cell cell = cell_of(i);
-      const bool last = i == shown.back();
-      const std::string fit = last ? fitted(cell.text, last_width) : cell.text;
-      text += painted(fit, cell.style, terminal.color);
-      if (!last) text += padding(widths[i], cell.text);
+      const std::string text = i == shown.back()    ? fitted(cell.text, widths[i])
+                               : i == shown.front() ? fitted_in_middle(cell.text, widths[i])
+                                                    : cell.text;
+      if (!text.empty()) {
+        page.add(std::string(blanks, ' '));
+        page.add(text, cell.style);
+        blanks = 0;
+      }
+      blanks += widths[i] - columns(text) + kGap;
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
+    page.add("\n");
   };
   add_line([&](std::size_t i) { return Cell{titles_[i], Style::kBold}; });
   for (const auto& row : rows_) {
     add_line([&](std::size_t i) { return row[i]; });
   }
-  return text;
+  return page;
 }
 
 }  // namespace lictor::cli

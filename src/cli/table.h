@@ -20,9 +20,9 @@ class Table {
 
   void add_row(std::vector<Cell> cells);
 
-  /// On a terminal the lines are cut to its width: in the last column first, since it holds the
-  /// longest texts.
-  [[nodiscard]] std::string render(const Terminal& terminal) const;
+  /// For a terminal of `width` columns (0: no limit) the last column is cut, since it holds the
+  /// longest texts, and before it the first one, in the middle.
+  [[nodiscard]] Page render(std::size_t width) const;
 
  private:
   std::vector<std::string> titles_;

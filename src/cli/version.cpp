@@ -1,11 +1,9 @@
-#include "cli/version.h"
-
 #include <curl/curl.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
+#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -24,21 +22,18 @@ std::string compiler() {
 
 }  // namespace
 
-std::string_view lictor_version() { return LICTOR_VERSION; }
-
 Result<int> version(Console& console, bool json) {
   const curl_version_info_data* curl = curl_version_info(CURLVERSION_NOW);
   const std::string tls = curl->ssl_version != nullptr ? curl->ssl_version : "no TLS";
   if (json) {
-    console.print(json_document({{"version", lictor_version()},
+    console.print(json_document({{"version", LICTOR_VERSION},
                                  {"compiler", compiler()},
                                  {"libcurl", curl->version},
                                  {"tls", tls},
                                  {"consul", kConsul}}));
   } else {
-    console.print("lictor " + std::string{lictor_version()} + "\ncompiler  " + compiler() +
-                  "\nlibcurl   " + curl->version + " (" + tls + ")\nConsul    " +
-                  std::string{kConsul} + '\n');
+    console.print("lictor " LICTOR_VERSION "\ncompiler  " + compiler() + "\nlibcurl   " +
+                  curl->version + " (" + tls + ")\nConsul    " + std::string{kConsul} + '\n');
   }
   return kDone;
 }

@@ -1,18 +1,15 @@
-#include <algorithm>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/admin_client.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
+#include "cli/process.h"
 #include "client/follow.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -32,14 +29,14 @@ bool expired(const TaskInfo& task, WallTime now) {
   return false;
 }
 
-// More than what it waits for, and the leader says only that.
+// Comes before what it waits for.
 std::string orphan_text(const TaskInfo& task) {
   return "its owner" + (task.node.empty() ? std::string{} : ", " + task.node + ",") +
-         " died or leads no more: whoever leads runs it again, with one lost owner more (" +
-         std::to_string(task.lost) + " so far); after max_losses it is a dead letter";
+         " died or lost the lead; the next leader runs it again and counts a lost owner (" +
+         std::to_string(task.lost) + " so far); after max_losses it becomes a dead letter";
 }
 
-// What keeps a waiting task from being started, as far as Consul holds it.
+// Why the task does not run, as far as Consul knows.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
   const WallTime now = wall_now();
@@ -47,10 +44,9 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
     return {"it is claimed, and runs or is about to: " + client::described(task)};
   }
   if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
-  if (task.state == TaskState::kTooLarge) return {"it never runs: " + printable(task.error)};
+  if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
-    reasons.push_back("it becomes a dead letter as soon as somebody leads: " +
-                      printable(task.error));
+    reasons.push_back("it becomes a dead letter as soon as somebody leads: " + task.error);
   }
   if (task.state == TaskState::kScheduled) {
     const char* what =
@@ -66,53 +62,24 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (lock && (!*lock || (*lock)->session.empty())) {
     reasons.emplace_back("nobody leads the queue; \"lictor leader\" says more");
   }
-  if (reasons.empty()) reasons.emplace_back("it may start as soon as it is its turn");
+  if (reasons.empty()) reasons.emplace_back("as far as Consul knows, it starts at its turn");
   return reasons;
 }
 
-// What the leader decides by, which is more than Consul holds. Nothing: it cannot be asked, and
-// `why_not` says why.
-std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not) {
-  const auto members = read_members(client);
-  if (!members) {
-    why_not = members.error().message;
+// What the leader decides by is more than Consul holds. Nothing: `why_not` says why, and
+// `is_silent` that its daemon did not answer.
+std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not,
+                               bool& is_silent) {
+  LeaderFace leader = leader_face(client);
+  auto reasons = ask_why(client, leader, id);
+  if (!reasons) {
+    why_not = reasons.error().message;
+    is_silent = reasons.error().code == ErrorCode::kUnavailable;
     return std::nullopt;
   }
-  const auto leader = std::find_if(members->begin(), members->end(),
-                                   [](const Member& member) { return member.leads; });
-  if (leader == members->end()) {
-    const std::string name = leader_name(client);
-    why_not = name.empty() ? "no member leads"
-                           : "the leader, " + name +
-                                 ", is not among the members, so that nobody knows "
-                                 "where to ask it";
-    return std::nullopt;
-  }
-  const Reach reach = reach_of(*leader, host_name());
-  why_not = "the leader, " + leader->node + ", could not be asked: " + reach.why_not;
-  if (reach.addresses.empty()) return std::nullopt;
-  auto face = AdminClient::open(reach.addresses);
-  auto answer = face ? face->get("/v1/tasks/" + wire::query_value(id) +
-                                 "/why?queue=" + wire::query_value(client.queue))
-                     : Result<std::string>{tl::unexpected(face.error())};
-  if (!answer) {
-    why_not += answer.error().message;
-    return std::nullopt;
-  }
-  auto reasons = wire::parse_json(*answer);
-  if (reasons && reasons->is_array() && !reasons->empty()) {
-    why_not.clear();
-    return reasons;
-  }
-  why_not += "it gave another answer";
-  return std::nullopt;
-}
-
-// The answer of a leader that has not heard of the task yet, or that leads no more, says less than
-// Consul does.
-bool is_known(const json& reasons) {
-  const json& first = reasons.front();
-  return first.is_object() && first.value("reason", "") != "unknown_task";
+  // A leader that has not heard of the task yet, or leads no more, says less than Consul does.
+  if (reasons->front().value("reason", json{}) == "unknown_task") return std::nullopt;
+  return *std::move(reasons);
 }
 
 }  // namespace
@@ -131,11 +98,16 @@ Result<int> why(const Client& client, const std::string& id) {
   const TaskInfo& task = found->front();
   std::string why_not;
   std::optional<json> told;
-  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not);
-  if (told && !is_known(*told)) told.reset();
+  bool is_silent = false;
+  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not, is_silent);
   if (!told) {
     told = json::array();
     for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
+  }
+  if (is_silent) {
+    told->insert(told->begin(), json{{"reason", "leader_silent"},
+                                     {"text", why_not + "; " + std::string{kIfDead}}});
+    why_not.clear();
   }
   if (task.state == TaskState::kOrphan) {
     told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
@@ -148,9 +120,9 @@ Result<int> why(const Client& client, const std::string& id) {
     return kDone;
   }
   for (const json& reason : *told) {
-    const json text = reason.is_object() ? reason.value("text", json{}) : json{};
-    client.console.print("task " + printable(task.id) + ": " +
-                         (text.is_string() ? printable(text.get<std::string>()) : "?") + '\n');
+    const json text = reason.value("text", json{});
+    client.console.print_line("task " + task.id + ": " +
+                              (text.is_string() ? text.get<std::string>() : "?"));
   }
   if (!why_not.empty()) client.console.note("lictor: as far as Consul knows; " + why_not);
   return kDone;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kTries = 20;  // a task changes a few times in its life, not all the time
+constexpr int kTries = 20;  // a task changes only a few times in its life
 constexpr auto kPause = 500ms;
 constexpr int kLostReplies = 3;
 
@@ -21,14 +21,14 @@ Error in_doubt(const std::string& key, const Error& why) {
               " was changed, since the reply to that was lost; the last error: " + why.message};
 }
 
-// Nothing: applied; else which operation was refused.
+// Nothing: applied; else the operation that was refused.
 Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
   const auto refused = queue.store.apply({planned.change});
   if (!refused) return tl::unexpected(refused.error());
   return refused->front();
 }
 
-// `sent`: a change of that may have been applied; its reply was lost.
+// `sent`: the task whose change may have been applied, because the reply was lost.
 Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
                              std::optional<TaskInfo> sent) {
   int lost = 0;
@@ -53,7 +53,8 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
     if (refused.error().code != ErrorCode::kTimeout) {
       return tl::unexpected(sent ? in_doubt(key, refused.error()) : refused.error());
     }
-    if (++lost == kLostReplies) return tl::unexpected(refused.error());  // says that it is in doubt
+    if (++lost == kLostReplies)
+      return tl::unexpected(refused.error());  // its message says that the result is unknown
     sent = std::move(task);
     std::this_thread::sleep_for(kPause);
   }
@@ -61,7 +62,7 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
               printable(key) + " changed " + std::to_string(kTries) + " times in a row; try again");
 }
 
-// Goes through the tasks, a transaction's worth at a time.
+// Batches the changes of many tasks into transactions.
 class Bulk {
  public:
   Bulk(const Queue& queue, const Plan& plan, const Progress& progress, std::size_t total,
@@ -113,7 +114,7 @@ class Bulk {
 
   void send() {
     if (batch_.tasks.empty()) return;
-    // As many as are under way wait for their turn, or for the answer to an older one.
+    // At most as many wait as are under way.
     while (sent_.size() >= 2 * at_once_) settle_oldest();
     Batch batch = std::exchange(batch_, {});
     ops_ = bytes_ = 0;
@@ -137,16 +138,15 @@ class Bulk {
         refuse(task.id, lost      ? in_doubt(task.key, *stopped_)
                         : refused ? not_tried(*stopped_)
                                   : refused.error());
-      } else {  // finds out what is the matter
+      } else {  // find out why
         alone(task.key, task.id, lost ? std::optional{task} : std::nullopt);
       }
     }
     if (progress_) progress_(result_.tasks.size() + result_.refused.size(), total_);
   }
 
-  // `sent`: the change of that may have been applied; its reply was lost.
   void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent = {}) {
-    if (sent) {  // that Consul is still away is told of the others in other words
+    if (sent) {
       const auto seen = queue_.store.get(key);
       if (!seen) {
         stop(seen.error());
@@ -164,7 +164,7 @@ class Bulk {
     refuse(id, std::move(changed.error()));
   }
 
-  // What is under way is settled; of the rest nothing is done.
+  // Requests under way are settled; the rest is not sent.
   void stop(const Error& error) {
     if (!stopped_) stopped_ = error;
     for (std::size_t unsent = pipeline_.drop_unsent(); unsent > 0; --unsent) {
@@ -190,7 +190,7 @@ class Bulk {
   std::size_t bytes_ = 0;
   std::optional<Error> stopped_;
   BulkResult result_;
-  std::deque<Batch> sent_;  // what is in the pipeline
+  std::deque<Batch> sent_;  // in the pipeline
   Pipeline pipeline_;
 };
 

@@ -26,7 +26,7 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
   if (!created) {
     Error error = created.error();
     if (error.code == ErrorCode::kTimeout) {
-      // Only whoever knows the task knows whether it may be done twice.
+      // Only the caller knows whether the task may run twice.
       error.message += "; \"lictor show " + printable(task.id) + "\" tells; --id " +
                        printable(task.id) + " writes it again, unless it is there";
     }
@@ -91,7 +91,7 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
   return layout;
 }
 
-// Writes many tasks, and fills in what became of each.
+// Writes many tasks and fills in the result of each.
 class Submission {
  public:
   Submission(client::Queue& queue, std::vector<Result<Submitted>>& results,
@@ -142,7 +142,7 @@ class Submission {
   client::RecordWriter writer_;
 };
 
-// An unset variable of a script must not name the folder key at the prefix.
+// An empty id, say from an unset variable in a script, must not name the folder key.
 Result<void> check_id(const std::string& id) {
   if (!id.empty() && !id.ends_with('/')) return {};
   return fail(ErrorCode::kInvalid,

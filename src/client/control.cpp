@@ -22,11 +22,11 @@ using wire::json_quoted;
 
 namespace {
 
-// `control` without `replaced`, and with `added` at its end.
+// `control` without the members `replaced`, and with `added` at its end.
 std::string changed(std::string_view control, std::initializer_list<std::string_view> replaced,
                     const std::string& added) {
   std::string text{'{'};
-  // What the leader cannot read as an object has no switches that could be kept: it is replaced.
+  // Text that is no JSON object holds no switches to keep.
   const bool readable = wire::parse_json(control).has_value();
   const auto members = wire::split_object(readable ? control : "{}");
   for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {

@@ -13,8 +13,7 @@
 namespace lictor::client {
 namespace {
 
-// At a time. Letters between may have been purged, so one that is missing does not end the search;
-// sixteen in a row do.
+// Copies probed at once. Purged letters leave gaps, so only so many missing in a row end the search.
 constexpr std::uint32_t kProbed = 16;
 
 }  // namespace
@@ -22,7 +21,7 @@ constexpr std::uint32_t kProbed = 16;
 Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue, const std::string& id) {
   const std::string task_key = queue.layout.task_key(id);
   std::vector<TaskInfo> letters;
-  // By itself, since reading many tells "not there" from "no right" only where something is.
+  // Read alone: a read of many keys reports a missing right only for keys that exist.
   auto first = queue.store.get(queue.layout.dead_key(task_key, 1));
   if (!first) return tl::unexpected(std::move(first.error()));
   if (*first) letters.push_back(view_dead_letter(queue.layout, **std::move(first)));

@@ -14,12 +14,12 @@ namespace lictor::client {
 [[nodiscard]] Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue,
                                                             const std::string& id);
 
-/// The record of a task that is to be tried again, from its dead letter: as its producer wrote it.
+/// The producer's record in a dead letter, to be tried again.
 /// Errors: kInvalid, the letter holds no task, or one whose expireAt has passed.
 [[nodiscard]] Result<std::string> retried_record(std::string_view letter, WallTime now,
                                                  bool drop_expiry);
 
-/// Whose dead letter it is: "x" for "x~2", unless the record itself says that its id is "x~2".
+/// The id of its task: "x" for "x~2", unless the record says that its id is "x~2".
 [[nodiscard]] std::string task_of_letter(const TaskInfo& letter);
 
 }  // namespace lictor::client

@@ -42,7 +42,7 @@ class Follower {
       }
       trouble_since_.reset();
       if (gone(*watched)) {
-        // A blocking read may come from a leader that was deposed: only a consistent one counts.
+        // A blocking read may be stale: confirm with a consistent one.
         if (index_ != 0) {
           index_ = 0;
           continue;
@@ -59,13 +59,13 @@ class Follower {
 
  private:
   [[nodiscard]] bool gone(const Store::Watched& watched) const {
-    // Another task under the same id, once ours was gone?
+    // A new CreateIndex: another task with the same id.
     return !watched.entry || (born_ != 0 && watched.entry->create_index != born_);
   }
 
   void see(wire::KvEntry entry) {
     born_ = entry.create_index;
-    // Who leads tells whose a claim is, for whom it is shown to: on the way, or at a time-out.
+    // The leader key is only needed to describe the task.
     if (!options_.changed && !options_.timeout) {
       last_ = view_task(queue_.layout, std::move(entry), {}, wall_now());
       return;
@@ -76,7 +76,7 @@ class Follower {
     if (options_.changed) options_.changed(last_, !leader.session.empty() || !lock);
   }
 
-  // What passes is waited for, up to a point.
+  // Waits out a temporary error, for kSitOut at most.
   Result<void> sit_out(const Error& error) {
     const Instant now = boot_now();
     if (!passes(error)) return tl::unexpected(error);
@@ -90,7 +90,7 @@ class Follower {
     return {};
   }
 
-  // What is left of it. Older dead letters and an older record are of an earlier task of this id.
+  // How it ended. Older dead letters and records belong to an earlier task with this id.
   Result<Ending> ending() {
     const std::uint64_t since = std::max(options_.index, born_);
     auto letters = dead_letters_of(queue_, id_);
@@ -99,7 +99,7 @@ class Follower {
                                 " has ended, well or as a dead letter: " + letters.error().message;
       return tl::unexpected(std::move(letters.error()));
     }
-    // The first letter after the task was written; where that is not known, the last of all.
+    // The first letter after the task was written; if that is unknown, the last one.
     Ending ending;
     for (TaskInfo& letter : *letters) {
       if (letter.create_index <= since) continue;

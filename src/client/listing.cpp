@@ -5,8 +5,8 @@
 #include "base/printable.h"
 #include "client/dead_letters.h"
 #include "client/queue.h"
+#include "client/task_id.h"
 #include "client/task_info.h"
-#include "client/unnameable.h"
 
 namespace lictor::client {
 namespace {
@@ -21,7 +21,7 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 
-// A TaskInfo is large: each is moved once.
+// Sorts pointers: a TaskInfo is large, so move each once.
 std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
   std::vector<TaskInfo*> order;
   order.reserve(tasks.size());
@@ -36,7 +36,7 @@ std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
 
 using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
 
-// What has ended lies below a prefix of its own. `required`: that it may not be read is an error.
+// Adds the dead letters or the history. `required`: a missing right is an error.
 Result<void> gather_ended(const Queue& queue, const std::string& prefix, View view,
                           const TaskFilter& filter, bool required, TaskList& gathered) {
   auto listed = queue.store.list(prefix);
@@ -55,7 +55,7 @@ Result<void> gather_ended(const Queue& queue, const std::string& prefix, View vi
 Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList& gathered) {
   auto listed = queue.store.list(queue.layout.tasks_prefix);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  // Without the right to read the leader key, what is claimed is called running.
+  // Without the right to read the leader key, a claimed task counts as running.
   const auto lock = queue.store.get(queue.layout.leader_key);
   if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(lock.error());
@@ -110,7 +110,7 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   if (done && *done) found.push_back(view_done(queue.layout, **std::move(done)));
   if (!found.empty()) return found;
 
-  // Whoever may not look everywhere cannot tell that there is nothing.
+  // Without all rights, "not found" cannot be known.
   if (!letters) return tl::unexpected(std::move(letters.error()));
   if (!done && done.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(std::move(done.error()));

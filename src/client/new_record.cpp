@@ -26,7 +26,7 @@ std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch
 
 constexpr std::size_t kMostPutIn = 120;  // id and time, and a type as they are
 
-// Under any queue whose keys are about as long: this is asked before it is known which one.
+// For a typical key length, since the queue is not known yet.
 Result<void> check_size(const std::string& id, const std::string& record) {
   static const wire::Layout kLongest = wire::Layout::under(std::string(150, '/'), "");
   const std::size_t most = wire::record_limit(kLongest, kLongest.task_key(id));
@@ -48,8 +48,7 @@ Result<std::string> text_of(const nlohmann::json& parameters) {
   }
 }
 
-// Empty: there is none. Of a name that is written twice the last one counts, as when the record is
-// read.
+// Empty: there is none. The last of repeated names counts, as in wire/record.
 Result<std::string> id_among(const std::vector<wire::Member>& members) {
   std::string id;
   for (const wire::Member& member : members) {
@@ -103,7 +102,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
   if (fields.backoff) record.add("backoff", *fields.backoff);
   NewRecord made{fields.id, record.take()};
-  // What the daemon would say of it.
+  // Refuse what the daemon would refuse.
   auto place =
       check_size(made.id, made.record).and_then([&] { return wire::check_record(made.record); });
   if (!place) return tl::unexpected(std::move(place.error()));
@@ -134,7 +133,7 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.max_attempts = task.max_attempts;
   if (task.timeout) {
     if (*task.timeout < Duration::zero()) return refuse("timeout", "expected none below zero");
-    // Rounded to zero it would be none.
+    // Zero would mean none.
     fields.timeout = format_duration(std::chrono::ceil<std::chrono::microseconds>(*task.timeout));
   }
   return make_record(fields);
@@ -168,7 +167,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   });
   as_written = as_written && nulls == 0 && text.starts_with('{') && text.ends_with('}');
 
-  // What is missing comes first.
+  // Added members come first.
   ObjectText record{text.size() + kMostPutIn};
   const std::size_t kept = members.size();
   const auto put_in = [&](std::string_view name, std::string_view quoted, std::string_view json) {
@@ -196,7 +195,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
     }
   }
   task.record = record.take();
-  // What the daemon would say of it.
+  // Refuse what the daemon would refuse.
   auto place =
       check_size(task.id, task.record).and_then([&] { return wire::check_record(members); });
   if (!place) return tl::unexpected(std::move(place.error()));

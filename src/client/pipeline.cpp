@@ -24,7 +24,7 @@ Pipeline::Answer Pipeline::next() {
   Lock lock{mutex_};
   const std::shared_ptr<Call> oldest = calls_.front();
   while (true) {
-    if (oldest->state == State::kWaiting) held_up_ = false;  // it may become so meanwhile
+    if (oldest->state == State::kWaiting) held_up_ = false;  // it may be set again
     send(lock);
     if (oldest->state == State::kAnswered) break;
     if (may_send() && !sending_) {
@@ -60,9 +60,9 @@ Instant Pipeline::next_turn() const {
   return under_way_ == 0 || !came_early_ ? Instant{} : last_sent_ + usual_time_ / 3;
 }
 
-// What may leave. Unlocked meanwhile: an answer may come before it returns.
+// Sends what may be sent. Unlocks meanwhile, so answers may come before it returns.
 void Pipeline::send(Lock& lock) {
-  if (sending_) return;  // whoever does looks again
+  if (sending_) return;  // the sending thread looks again
   sending_ = true;
   while (may_send() && boot_now() >= next_turn()) {
     const auto place = next_waiting();

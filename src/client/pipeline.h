@@ -15,25 +15,21 @@
 
 namespace lictor::client {
 
-/// Transactions; half as many are a twentieth slower.
+/// Transactions under way. Half as many are 5% slower.
 inline constexpr std::size_t kAtOnce = 16;
 
-/// Requests that are sent in their order, a few under way at a time: the next leaves on the
-/// network's thread as soon as an answer has come, without waiting for ours. Their answers are
-/// taken in the order of the requests.
+/// Sends requests in order, a few at once. The network thread sends the next one as soon as an answer
+/// arrives. next() returns the answers in the order of the requests.
 ///
-/// With `came_early` each follows the one before it. One whose answer says no more than that it
-/// came before that one is sent again, in its place; if it was sent when all before it were
-/// answered, that is its answer. Two that leave together race each other through Consul, and the
-/// second may be carried out first. Consul answers them together, too; so one that has another
-/// before it leaves a while after that: a third of the time that an answer takes (of 800
-/// transactions some 30 are ahead of the one before them then, in place of 110 to 150).
+/// With `came_early`, each request depends on the one before it. A request that Consul carried out too
+/// early is sent again; if all before it were answered when it was sent, its answer is final. Requests
+/// sent together race in Consul, so each is delayed by a third of the usual answer time after the one
+/// before it (30 of 800 transactions come early then, instead of 110 to 150).
 ///
-/// What is answered by anything else but 200 holds up what was not sent yet, until next() is asked
-/// for its answer: what the earlier answer means may be settled before that.
+/// An answer other than 200 stops further sending until next() has returned it: its meaning may decide
+/// about the rest.
 ///
-/// For one thread, beside the network's own. Waits for what is under way when it goes; what was not
-/// sent never is.
+/// For one thread beside the network's. The destructor waits for requests under way and drops the rest.
 class Pipeline {
  public:
   using Judge = std::function<bool(const http::Response&)>;
@@ -52,7 +48,7 @@ class Pipeline {
   };
   /// The answer to the oldest; waits for it.
   [[nodiscard]] Answer next();
-  /// How many were dropped: the last ones. Nothing is sent again, either.
+  /// Drops all that are not under way and returns how many. Nothing is sent again.
   std::size_t drop_unsent();
 
  private:

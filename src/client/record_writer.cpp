@@ -20,8 +20,8 @@ bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
 }
 
-// While this holds, nothing of the queue is started: nobody leads it, or it is paused. Nothing:
-// something may be, or nobody can tell.
+// While this condition holds, no tasks of the queue are started: nobody leads, or it is paused.
+// Nothing: tasks may start, or it is unknown.
 std::optional<Store::Condition> at_rest(const Queue& queue) {
   const auto unchanged = [](const std::string& key, const std::optional<wire::KvEntry>& entry) {
     return Store::Condition{key, entry ? entry->modify_index : 0};
@@ -29,7 +29,7 @@ std::optional<Store::Condition> at_rest(const Queue& queue) {
   const auto leader = queue.store.get(queue.layout.leader_key);
   if (!leader) return std::nullopt;
   if (!*leader) {
-    // Whoever leads makes the tasks' folder: with it, and no leader key, the key is another one.
+    // A leader makes the tasks' folder, so with a folder the leader key must be elsewhere.
     const auto folder = queue.store.get(queue.layout.tasks_prefix);
     if (!folder || *folder) return std::nullopt;
   }
@@ -50,7 +50,7 @@ RecordWriter::RecordWriter(const Queue& queue, std::function<void(const Settled&
   go_on(Pace::kUnknown);
 }
 
-// Nothing is in the pipeline.
+// The pipeline must be empty.
 void RecordWriter::go_on(Pace pace) {
   pace_ = pace;
   const bool in_order = pace == Pace::kUnknown || pace == Pace::kInOrder;
@@ -59,7 +59,7 @@ void RecordWriter::go_on(Pace pace) {
                                          in_order ? Store::came_early : Pipeline::Judge{});
 }
 
-// Asked where there is more than one transaction to send.
+// Called when there is more than one transaction to send.
 void RecordWriter::find_pace() {
   const auto rest = at_rest(queue_);
   if (rest) rest_ = *rest;
@@ -104,7 +104,7 @@ void RecordWriter::send() {
   const bool grows = std::exchange(earliest_, WallTime::max()) > latest_sent_;
   latest_sent_ = latest_added_;
   bytes_ = 0;
-  // As many as are under way wait for their turn, or for the answer to an older one.
+  // At most as many wait as are under way.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
   const bool needs_order = with_leader_ == Pace::kInOrder;
   if (pace_ == Pace::kAtRest && (rest_is_over_ || (needs_order && !grows))) {
@@ -137,7 +137,7 @@ void RecordWriter::settle_oldest() {
 }
 
 void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
-  // Too large for Consul is only ever a single record.
+  // kTooLarge concerns a single record.
   const bool stops = !created && created.error().code != ErrorCode::kTooLarge;
   if (stops && !stopped_) {
     stopped_ = created.error();
@@ -146,7 +146,7 @@ void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
   settled_({sent.first, sent.records.size(), std::move(created)});
 }
 
-// All before them are settled. Nothing was written yet.
+// All earlier records are settled; these are not written.
 Result<Store::Created> RecordWriter::write_again(const Sent& sent,
                                                  Result<Store::Created> first_try) {
   if (!first_try && trouble_) trouble_(first_try.error());
@@ -160,7 +160,7 @@ Result<Store::Created> RecordWriter::write_again(const Sent& sent,
   return created;
 }
 
-// At rest a lost reply leaves no doubt, so the condition is kept as long as it holds.
+// With the condition of a queue at rest, a lost reply leaves no doubt, so keep it while it holds.
 Result<Store::Created> RecordWriter::write(const Sent& sent) {
   if (sent.condition.index && !rest_is_over_) {
     const http::Response response =

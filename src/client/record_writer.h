@@ -17,18 +17,15 @@
 
 namespace lictor::client {
 
-/// Writes many new records, several transactions at a time, and yet in their order: each
-/// transaction reads the last record of the one before and is refused while that is not there.
-/// A leader that starts tasks as they come never sees a later one without the earlier ones. Where
-/// any order will do, they do not read one another, and more are under way. So they are while the
-/// queue is at rest, since nobody starts anything: each transaction is refused then when that has
-/// changed, and from there on the order is kept, if it matters.
+/// Writes many new records in order, with several transactions under way. Each transaction checks that
+/// the last record of the one before exists, so a leader never sees a later task without the earlier
+/// ones. The check is left out where any order will do, and while the queue is at rest (nobody leads,
+/// or it is paused): then each transaction checks that it still is, and more are under way.
 ///
-/// Tasks start by their times, then by their creation, then by their keys. Those of one transaction
-/// are created together. So the times that were made for tasks are made such that the keys of
-/// those of one millisecond are in order, and that they share a transaction: their order holds in
-/// whatever order the transactions are carried out. Times that producers gave need not do so: where
-/// they do not grow from transaction to transaction, the order of these is kept, also at rest.
+/// Tasks start by time, then CreateIndex, then key; a transaction gives its tasks one CreateIndex. So
+/// times made here grow from transaction to transaction, and keys grow within a millisecond: the order
+/// of the transactions does not matter. Where times given by producers don't grow, the transactions
+/// are kept in order also at rest.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
@@ -41,30 +38,30 @@ namespace lictor::client {
 class RecordWriter {
  public:
   using Records = std::vector<Store::Record>;
-  /// Of more, most would overtake one another on their way through Consul, and go twice.
+  /// With more, most would overtake one another in Consul and be sent twice.
   static constexpr std::size_t kInOrder = 2;
-  /// The most that tests/bench measures raw; a quarter of it is a fifth slower.
+  /// The most that tests/bench measures; a quarter of it is 20% slower.
   static constexpr std::size_t kInAnyOrder = kAtOnce;
-  /// A run of the records, by their place in the order of add(): which of them exist already,
-  /// counted from `first`, or why they are not written, or not known to be.
+  /// The result of consecutive records, in the order of add(): which existed already, counted from
+  /// `first`, or why they were not written or are in doubt.
   struct Settled {
     std::size_t first = 0;
     std::size_t count = 0;
     Result<Store::Created> created{};
   };
 
-  /// `settled` is called in the order of the records, from add() and finish(). `trouble` is told
-  /// when Consul does not answer and is waited for, half a minute.
+  /// Calls `settled` in the order of the records, from add() and finish(), and `trouble` when Consul
+  /// does not answer; then waits for it, 30 s at most.
   RecordWriter(const Queue& queue, std::function<void(const Settled&)> settled,
                std::function<void(const Error&)> trouble = {},
                SubmitOrder order = SubmitOrder::kAsGiven);
 
-  /// May wait for earlier ones. Once stopped() nothing is sent any more, nor settled. A time that
-  /// was made for it is moved on where that takes it to start after those before it.
+  /// May wait for earlier records. Does nothing once stopped(). Moves a made time on where needed to
+  /// keep the order.
   void add(NewRecord task);
-  /// Returns when all are settled. More may be added after that.
+  /// Waits until all are settled. More may be added afterwards.
   void finish();
-  /// The error after which the rest was not sent. A record too large for Consul stops nothing.
+  /// The error after which nothing more was sent. A record too large for Consul does not count.
   [[nodiscard]] const std::optional<Error>& stopped() const { return stopped_; }
 
  private:

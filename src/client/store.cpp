@@ -20,8 +20,7 @@ namespace {
 using http::Delivery;
 using nlohmann::json;
 
-// 100,000 tasks take half a second, over a slow line a minute. That is for what keeps coming: a
-// Consul that says nothing is waited for as long as with any other read.
+// 100,000 tasks take half a second, over a slow line a minute. A silent Consul is given up earlier.
 constexpr std::chrono::milliseconds kListTimeout{60'000};
 
 bool contains(std::string_view text, std::string_view part) {
@@ -34,11 +33,16 @@ bool replied(const http::Response& response, int status) {
 
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
-Error no_right(std::string_view doing) {
-  return {ErrorCode::kPermissionDenied,
-          "cannot " + std::string{doing} +
-              ": the token may not (Consul: Permission denied); give it the right, or another "
-              "token by CONSUL_HTTP_TOKEN or --token-file"};
+// Empty: the address is unknown.
+std::string at(const http::Response& response) {
+  return response.endpoint.empty() ? std::string{} : " at " + response.endpoint;
+}
+
+Error no_right(std::string_view doing, const http::Response& response) {
+  return {ErrorCode::kPermissionDenied, "cannot " + std::string{doing} +
+                                            ": the token may not (Consul" + at(response) +
+                                            ": Permission denied); give it the right, or another "
+                                            "token by CONSUL_HTTP_TOKEN or --token-file"};
 }
 
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
@@ -93,7 +97,7 @@ Error store_error(std::string_view doing, const http::Response& response) {
                     ": Consul does not know the token; correct CONSUL_HTTP_TOKEN or "
                     "the token file"};
       }
-      return no_right(doing);
+      return no_right(doing, response);
     case 413:
       return {ErrorCode::kTooLarge, what + answer};
     case 429:
@@ -169,14 +173,14 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     const std::string doing = "read " + shown(keys.front());
     if (!answered || !reply) return tl::unexpected(read_error(doing, response));
     if (response.status == 200) {
-      if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing));
+      if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing, response));
       found = std::move(reply->results);
       break;
     }
-    // All that are missing are named; the others were not read either.
+    // Consul names all missing keys, and reads none of the others.
     std::vector<bool> missing(keys.size());
     for (const auto& error : reply->errors) {
-      if (denied(error.what)) return tl::unexpected(no_right(doing));
+      if (denied(error.what)) return tl::unexpected(no_right(doing, response));
       if (!contains(error.what, "doesn't exist") || error.index >= keys.size()) {
         return fail(ErrorCode::kFailed, "cannot " + doing + ": Consul: " + error.what);
       }
@@ -263,8 +267,8 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
 }
 
 Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) {
-  // That the key exists and that it does not cannot both hold, so this is never applied. Consul
-  // looks at the rights to all operations before it carries out any, and names each that fails.
+  // A key cannot both exist and not exist, so this is never applied. Consul checks the rights to all
+  // operations first, and names each that is refused.
   wire::Txn txn;
   txn.verb("check-not-exists", keys.front());
   txn.verb("check-index", keys.front()).index(1);
@@ -285,7 +289,7 @@ Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) 
 }
 
 std::optional<bool> Store::may_write(std::string_view resource, const std::string& name) {
-  // What Consul's own web page asks. No documented call tells this without writing.
+  // Consul's web page uses this; no documented call answers it without writing.
   const http::Response response =
       ask("POST", "/v1/internal/acl/authorize",
           R"([{"Resource":)" + wire::json_quoted(resource) + R"(,"Access":"write","Segment":)" +

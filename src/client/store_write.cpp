@@ -1,4 +1,4 @@
-// Writes, each of which may be applied, refused, or have lost its reply.
+// Writes: applied, refused, or unknown because the reply was lost.
 
 #include <algorithm>
 #include <array>
@@ -25,8 +25,7 @@ using namespace std::chrono_literals;
 // A write whose reply was lost is looked for as long as an election with Consul's default timing
 // takes (CONSUL-FACTS.md 6.1): when it is over, the write has landed or never will.
 constexpr auto kLookFor = 20s;
-// Of many that were lost together the last may have to wait for the looks for the first. Then it is
-// looked for once, but not by one who has waited so long.
+// Of many lost writes, the last may have waited this long already; then look for it only once.
 constexpr auto kLookNoMore = 30s;
 constexpr auto kLookEvery = 500ms;
 constexpr const char* kLookAgain = "; look again when Consul is back";
@@ -35,7 +34,7 @@ bool replied(const http::Response& response, int status) {
   return response.delivery == Delivery::kReplied && response.status == status;
 }
 
-// Whether the write may have landed, or may yet (CONSUL-FACTS.md 6.5).
+// Whether the write may have been applied, or may still be (CONSUL-FACTS.md 6.5).
 bool is_unknown(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return false;
   return response.delivery != Delivery::kReplied || response.status >= 500;
@@ -124,8 +123,8 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   return created;
 }
 
-// While the condition holds, the records are there or were not written yet: written again, they are
-// refused if they are there, and the first try if it comes later.
+// While the condition holds nobody removes records, so writing them again is safe: whichever try comes
+// second is refused.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
                                            const Condition& condition,
                                            const http::Response& unanswered, Instant lost_at) {
@@ -141,7 +140,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
     const bool unmet =
         std::any_of(reply->errors.begin(), reply->errors.end(),
                     [&](const auto& error) { return error.index == records.size(); });
-    // Somebody may have taken them away since.
+    // They may have been removed since.
     const auto written = find_written(records, all, unanswered, lost_at);
     if (!written) return tl::unexpected(written.error());
     if (*written) return Created{**written, {}, false};
@@ -153,7 +152,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
   return tl::unexpected(std::move(error));
 }
 
-// The answer to one transaction. What is done with, written or in the way, leaves `left`.
+// Reads the answer to one transaction. Removes from `left` what is written or exists already.
 Result<void> Store::read_outcomes(const http::Response& response, Instant answered_at,
                                   const std::vector<Record>& records, bool conditional,
                                   std::vector<std::size_t>& left, Created& created) {
@@ -169,7 +168,7 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   }
   if (const auto index =
           replied(response, 200) ? wire::read_txn_index(response.body) : std::nullopt) {
-    created.index = *index;  // of all that it made
+    created.index = *index;  // of all its records
     left.clear();
     return {};
   }
@@ -204,9 +203,8 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   return {};
 }
 
-// After a lost reply: the CreateIndex if the records are there, nothing if another one is in the
-// way of them, so that they cannot have been written. That none is there says nothing: they may
-// be done already.
+// After a lost reply: the CreateIndex if the records exist; nothing if another record has a key of
+// theirs, so they were not written. If none exists, they may be done already.
 Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
                                                          const std::vector<std::size_t>& left,
                                                          const http::Response& response,
@@ -229,7 +227,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
       for (std::size_t i = 0; i < left.size(); ++i) {
         const auto& entry = (*entries)[i];
         if (!entry) continue;
-        // A leader may have claimed it meanwhile: what its producer wrote is compared.
+        // A leader may have claimed it: compare only what the producer wrote.
         const std::string& value = records[left[i]].value;
         if (entry->value == value ||
             wire::unstamped_record(entry->value) == wire::unstamped_record(value)) {
@@ -292,7 +290,7 @@ http::Request request_for(const std::vector<Store::Change>& changes, const Place
   return transaction(std::move(txn));
 }
 
-// The answer to one transaction. False: some of it was refused, and the rest is to go again.
+// Reads the answer to one transaction. False: some was refused; send the rest again.
 Result<bool> take_in_changes(const http::Response& response,
                              const std::vector<Store::Change>& changes, const Places& places,
                              Store::Refused& refused) {

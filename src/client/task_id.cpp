@@ -1,9 +1,11 @@
 #include "client/task_id.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "wire/consul.h"
 
 namespace lictor::client {
 namespace {
@@ -24,7 +26,7 @@ std::string hex(std::uint64_t number, std::size_t digits) {
 std::string TaskIds::next(WallTime now) {
   const auto ms =
       static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.time_since_epoch().count()));
-  // The top bit stays free, so that counting on from it never runs over.
+  // The top bit stays free, so incrementing never overflows.
   last_bits_ = ms > last_ms_ ? random_.next() >> 1U : last_bits_ + 1;
   last_ms_ = std::max(last_ms_, ms);
   return hex(last_ms_, 12) + '-' + hex(last_bits_, 16);
@@ -32,7 +34,7 @@ std::string TaskIds::next(WallTime now) {
 
 std::string key_fault(std::string_view key) {
   if (!is_utf8(key)) return "has bytes that are not UTF-8";
-  // What is not shown as it is, Consul does not take in a path either. (A no-break space is shown.)
+  // Consul refuses a path with characters that printable() escapes, and the no-break space.
   if (printable(key).size() != key.size() || key.find("\u00a0") != std::string_view::npos) {
     return "has a character that cannot be printed";
   }
@@ -54,6 +56,54 @@ std::string task_id_fault(std::string_view id) {
   if (id.ends_with('/')) return "ends in \"/\", which makes it a folder";
   if (id.size() > kMaxIdBytes) return "is longer than " + std::to_string(kMaxIdBytes) + " bytes";
   return key_fault(id);
+}
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+bool may_be_unnameable(std::string_view key) {
+  return key.find(kReplacement) != std::string_view::npos;
+}
+
+}  // namespace
+
+UnnameableKeys::UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed) {
+  std::vector<std::string> asked;
+  for (const wire::KvEntry& entry : listed) {
+    if (!may_be_unnameable(entry.key)) continue;
+    // Keys that differ only in such bytes are listed under one name.
+    keys_.emplace(entry.key, entry.create_index);
+    if (asked.empty() || asked.back() != entry.key) asked.push_back(entry.key);
+  }
+  if (asked.empty()) return;
+  const auto found = store.get_all(asked);
+  if (!found) keys_.clear();
+  if (!found) return;
+  for (const auto& entry : *found) {
+    if (entry) keys_.erase({entry->key, entry->create_index});
+  }
+}
+
+void UnnameableKeys::mark(TaskInfo& task) const {
+  if (!keys_.contains({task.key, task.create_index})) return;
+  task.state = TaskState::kUnnameable;
+  task.error = "its key is not UTF-8";
+}
+
+std::string unnameable_hint(const wire::Layout& layout, const std::string& id) {
+  const bool as_bytes = !is_utf8(id);
+  if (!as_bytes && !may_be_unnameable(id)) return {};
+  std::string path = wire::kv_path(layout.task_key(id));
+  // The original bytes are unknown; show %FF for each.
+  constexpr std::string_view encoded = "%EF%BF%BD";
+  for (std::size_t at = 0; !as_bytes && (at = path.find(encoded, at)) != std::string::npos;) {
+    path.replace(at, encoded.size(), "%FF");
+  }
+  return std::string{as_bytes ? "the id is not UTF-8" : "if it is listed, its key is not UTF-8"} +
+         ": Consul cannot tell such a key to lictor, so that it is never run; delete it by its "
+         "bytes, with curl -X DELETE $CONSUL_HTTP_ADDR" +
+         path + (as_bytes ? "" : " (the byte for each %FF)") + ", and write it anew";
 }
 
 }  // namespace lictor::client

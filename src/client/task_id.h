@@ -1,16 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
+#include "client/queue.h"
+#include "client/store.h"
+#include "lictor/client.h"
 #include "lictor/time.h"
 
 namespace lictor::client {
 
-/// Ids that are unique and, compared as text, in the order in which they were made, also within
-/// one millisecond: `019aa2f4c31e-4f0b9d8e77a2c315`, milliseconds since the epoch and chance.
+/// Makes unique ids whose text order is the order of creation, also within one millisecond:
+/// `019aa2f4c31e-4f0b9d8e77a2c315`, milliseconds since the epoch and random bits.
 class TaskIds {
  public:
   explicit TaskIds(std::uint64_t seed) : random_(seed) {}
@@ -23,12 +29,28 @@ class TaskIds {
   std::uint64_t last_bits_ = 0;
 };
 
-/// What is wrong with `key` as a KV key that any HTTP client shall be able to reach; empty:
-/// nothing. Consul answers 301 to "//", "." and ".." segments and a leading "/", and 400 to
+/// Why HTTP clients cannot reach the KV key `key`; empty: they can. Consul answers 301 to "//", "." and ".." segments and a leading "/", and 400 to
 /// characters that cannot be printed (CONSUL-FACTS.md 9.2).
 [[nodiscard]] std::string key_fault(std::string_view key);
 
-/// What is wrong with `id` as the id of a new task; empty: nothing.
+/// Why `id` cannot be the id of a new task; empty: it can.
 [[nodiscard]] std::string task_id_fault(std::string_view id);
+
+/// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which names
+/// another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
+class UnnameableKeys {
+ public:
+  /// Looks up the suspects of `listed`. If that fails, they count as ordinary keys.
+  UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed);
+
+  /// Sets the state of a listed task to kUnnameable if its key is one of them.
+  void mark(TaskInfo& task) const;
+
+ private:
+  std::set<std::pair<std::string, std::uint64_t>> keys_;  ///< with their CreateIndex
+};
+
+/// Advice for a task that was not found; empty, unless its key may not be UTF-8.
+[[nodiscard]] std::string unnameable_hint(const wire::Layout& layout, const std::string& id);
 
 }  // namespace lictor::client

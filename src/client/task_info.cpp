@@ -18,8 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// A daemon that was killed and is up again goes on under its old session; what it had claimed
-// before is lost all the same.
+// A restarted daemon takes up its old session, but its earlier claims are lost: compare the instance.
 bool is_held(const core::Claim& claim, const Leader& leader) {
   return !leader.session.empty() && claim.session == leader.session &&
          (leader.instance.empty() || claim.nonce.starts_with(leader.instance + '-'));
@@ -44,7 +43,7 @@ std::uint32_t count_field(const json& object, const char* name) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
-// Nothing where the number is longer than lictor counts time: anybody may have written it.
+// Nothing if it overflows Duration: anybody may have written it.
 std::optional<Duration> milliseconds_field(const json& object, const char* name) {
   constexpr auto longest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   const auto it = object.find(name);
@@ -54,7 +53,7 @@ std::optional<Duration> milliseconds_field(const json& object, const char* name)
   return std::chrono::milliseconds{count};
 }
 
-// What is known of an entry of done/ or dead/ before its value is read.
+// What the key of a done task or dead letter tells.
 TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entry) {
   TaskInfo view;
   view.state = state;
@@ -66,7 +65,7 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
   return view;
 }
 
-// From the task's own record, within what a leader wrote when it ended.
+// From the task's record within it.
 void read_producer_fields(const json& ended, TaskInfo& view) {
   const auto it = ended.find("record");
   if (it == ended.end() || !it->is_object()) return;
@@ -154,7 +153,7 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   view.since = parse_rfc3339(text_field(*done, "at"));
   view.took = milliseconds_field(*done, "took_ms");
   read_producer_fields(*done, view);
-  // As it was written, since a number may not come back as it was.
+  // As it was written, since parsing may change a number.
   const auto members = wire::split_object(view.record);
   for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
     if (member.name == "result") view.result = member.value_text;

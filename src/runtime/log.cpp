@@ -21,6 +21,7 @@
 #include <systemd/sd-journal.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -83,7 +84,7 @@ void word_json(std::string& line, Level level, std::string_view message, Fields 
   for (const auto& [name, value] : fields) {
     if (!value.empty()) object[std::string{name}] = value;
   }
-  line = object.dump(-1, ' ', false, json::error_handler_t::replace);
+  line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 void word(std::string& line, Level level, std::string_view message, Fields fields) {

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -111,26 +109,6 @@ Latency summary(std::vector<double> ms) {
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error{what};
-}
-
-std::string task_record(std::size_t i, const std::string& type, std::int64_t due_ms,
-                        std::size_t padding) {
-  json record{
-      {"taskId", "bench-" + std::to_string(i)},
-      {"taskTime", std::to_string(1'445'599'887 + i)},
-      {"taskTaken", "false"},
-      {"taskType", type},
-      {"taskPara",
-       {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}, {"stepSize", "2000"}}}};
-  if (due_ms != 0) record["executeAt"] = due_ms;
-  if (padding != 0) record["taskPara"]["note"] = std::string(padding, 'x');
-  return record.dump();
-}
-
-std::string task_key(const std::string& prefix, std::size_t i) {
-  std::array<char, 24> name{};
-  std::snprintf(name.data(), name.size(), "%08zu", i);
-  return prefix + name.data();
 }
 
 void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_t count,

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_site.h"
 #include "consul_agent.h"
 #include "kv.h"
 #include "process.h"
@@ -39,12 +40,8 @@ struct Drained {
 /// Fails the whole run: a figure of something that went wrong is worth nothing.
 void require(bool condition, const std::string& what);
 
-/// The record of a task of about 200 bytes; `i` is its place in the order and in its id. `due_ms`
-/// since the epoch; 0: at once.
-[[nodiscard]] std::string task_record(std::size_t i, const std::string& type,
-                                      std::int64_t due_ms = 0, std::size_t padding = 0);
-/// `prefix` and eight digits: the keys have the order of the tasks.
-[[nodiscard]] std::string task_key(const std::string& prefix, std::size_t i);
+using cli::task_key;
+using cli::task_record;
 using MakeRecord = std::function<std::string(std::size_t i)>;
 /// Writes `count` tasks below `prefix`, 64 in a transaction, on 4 connections.
 void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_t count,

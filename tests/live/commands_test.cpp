@@ -746,7 +746,7 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   CHECK(told("2") == "running (orphan), 1");
   const Output orphan = lictor(world, {"why", "2"});
   says(orphan, "its owner, ");
-  says(orphan, "died or leads no more: whoever leads runs it again, with one lost owner more (0");
+  says(orphan, "died or lost the lead; the next leader runs it again and counts a lost owner (0");
 }
 
 TEST_CASE("of a leader that was killed leader, members and cancel say that it does not answer") {

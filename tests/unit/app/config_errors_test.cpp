@@ -166,7 +166,7 @@ TEST_CASE("keys and prefixes that Consul or a listing would misread are refused"
         "out"},
        {prefix("a\\tb/"),
         "tasks_prefix: expected a KV prefix such as \"lictor/default/tasks/\" without control "
-        "characters, got \"a?b/\""},
+        "characters, got \"a\\x09b/\""},
        {key("leader/"),
         "leader_key: \"leader/\": a key does not end in \"/\", a prefix does; write \"leader\""},
        {key("a/."),
@@ -225,7 +225,8 @@ TEST_CASE("a program that could not be started is found at load") {
         "an empty array"},
        {exec("[\"sh\"]"), "exec[0]: expected a program's absolute path, got \"sh\""},
        {exec("[\"/bin/sh\", 5]"), "exec[1]: expected text, got the number 5"},
-       {exec("[\"/bin/sh\", \"a\\u0000b\"]"), "exec[1]: expected text without NUL, got \"a?b\""},
+       {exec("[\"/bin/sh\", \"a\\u0000b\"]"),
+        "exec[1]: expected text without NUL, got \"a\\x00b\""},
        {exec("[\"/no/such/program\"]"),
         "exec[0]: \"/no/such/program\": No such file or directory; install the program or correct "
         "the path"},

@@ -19,6 +19,16 @@ TEST_CASE("what a terminal would act on is shown as an escape") {
   CHECK(printable("\u00fc\u20ac\U0001f600") == "\u00fc\u20ac\U0001f600");
 }
 
+TEST_CASE("marks that turn or hide text are shown as escapes, whichever they are") {
+  for (const char* mark : {"\u061c", "\u200b", "\u200e", "\u200f", "\u2028", "\u202a", "\u202e",
+                           "\u2066", "\u2069", "\ufeff"}) {
+    CHECK(printable(mark, true).starts_with("\\u"));
+    CHECK(printable_json(mark) == printable(mark));
+  }
+  CHECK(printable_json("\"\x7f\u009b\U000e0041\u00fc\"\n") ==
+        "\"\\u007f\\u009b\\udb40\\udc41\u00fc\"\n");
+}
+
 TEST_CASE("lines stay lines where they are wanted") {
   CHECK(printable("a\n\tb\r\n", true) == "a\n\tb\\x0d\n");
   CHECK(printable("a\nb") == "a\\nb");
@@ -29,6 +39,15 @@ TEST_CASE("a text is cut at characters, not at bytes") {
   CHECK(fitted("\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc", 5) == "\u00fc\u00fc...");
   CHECK(fitted("abcdef", 2) == "..");
   CHECK(fitted("abcdef", 0) == "abcdef");
+}
+
+TEST_CASE("a text is cut in its middle so that both ends are seen") {
+  CHECK(fitted_in_middle("0123456789", 10) == "0123456789");
+  CHECK(fitted_in_middle("0123456789a", 10) == "0123...89a");
+  CHECK(fitted_in_middle("\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc", 6) ==
+        "\u00fc\u00fc...\u00fc");
+  CHECK(fitted_in_middle("0123456789", 3) == "...");
+  CHECK(fitted_in_middle("0123456789", 0) == "0123456789");
 }
 
 TEST_CASE("a time is told by its distance, in one unit") {

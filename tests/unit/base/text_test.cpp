@@ -62,13 +62,14 @@ TEST_CASE("printable ASCII is from the space to the tilde, wherever another byte
 
 TEST_CASE("an excerpt is one line, valid, and no longer than asked for") {
   CHECK(excerpt("short") == "short");
-  CHECK(excerpt("two\nlines\tand\x01") == "two\\nlines?and?");
+  CHECK(excerpt("two\nlines\tand\x01") == "two\\nlines\\x09and\\x01");
   CHECK(excerpt("0123456789", 10) == "0123456789");
   CHECK(excerpt("0123456789a", 10) == "0123456789...");
   CHECK(excerpt("01234567\xe2\x82\xac", 10) == "01234567...");
   CHECK(excerpt("012345678\n", 10) == "012345678...");
   CHECK(excerpt("", 10).empty());
   CHECK(excerpt("abc", 0) == "...");
+  CHECK(excerpt("a\u202eb\u009bc\xff") == "a\\u202eb\\x9bc\\xff");
 
   Random random{3};
   for (int i = 0; i < 2'000; ++i) {

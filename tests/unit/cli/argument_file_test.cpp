@@ -1,5 +1,3 @@
-#include "cli/argument_file.h"
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,6 +5,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include "cli/input.h"
 
 namespace lictor::cli {
 namespace {

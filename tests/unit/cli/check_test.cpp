@@ -40,7 +40,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   report.fail("c", "bad", "do that", ErrorCode::kPermissionDenied);
   report.fail("d", "worse", "", ErrorCode::kUnavailable);
   CHECK(report.first_failure() == ErrorCode::kPermissionDenied);
-  CHECK(report.text({}) ==
+  CHECK(report.page().text(false) ==
         "ok    a  fine\n"
         "warn  b  so so\n"
         "         -> do this\n"
@@ -60,7 +60,7 @@ TEST_CASE("a token that may do nothing is told so, and nothing else is asked") {
   Report report;
   check_queue(store, queue(), "node", false, report);
   CHECK(report.first_failure() == ErrorCode::kPermissionDenied);
-  CHECK(contains(report.text({}), "reads nothing; writes nothing"));
+  CHECK(contains(report.page().text(false), "reads nothing; writes nothing"));
 }
 
 // A Consul that holds so much, by the targets of the requests, and lets all be written.
@@ -90,7 +90,7 @@ std::string text_of(const CheckOptions::Queue& checked, bool serves,
   Store store{consul};
   Report report;
   check_queue(store, checked, "node", serves, report);
-  return report.text({});
+  return report.page().text(false);
 }
 
 TEST_CASE("a leader whose daemon does not answer is told before its session ends") {

@@ -1,7 +1,6 @@
-#include "cli/exit_code.h"
-
 #include <doctest/doctest.h>
 
+#include "cli/process.h"
 #include "client/store.h"
 #include "harness.h"
 
@@ -49,6 +48,9 @@ TEST_CASE("an error names the way out") {
   };
   CHECK(contains(message(reply(403, "ACL not found")), "does not know the token"));
   CHECK(contains(message(reply(403, "Permission denied")), "--token-file"));
+  for (const int status : {400, 403, 404, 429, 500}) {
+    CHECK(contains(message(reply(status, "no")), "http://consul"));
+  }
   CHECK(contains(message(reply(500, "No cluster leader")), "raft list-peers"));
   CHECK(message(undelivered(http::Delivery::kNotSent,
                             "GET /v1/kv/x: http://h:1: not sent: no; check that a Consul agent "

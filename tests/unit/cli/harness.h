@@ -14,14 +14,13 @@ namespace lictor::cli::test {
 
 using namespace client::test;
 
-/// A command's surroundings: what Consul answers, and what the command prints.
-class Scene {
+/// A command's surroundings: where it asks, and what it prints.
+class Stage {
  public:
-  explicit Scene(std::deque<http::Response> replies, bool json = false)
-      : consul(std::move(replies)),
-        out_(std::tmpfile()),
+  explicit Stage(net::Transport& consul, bool json = false, Terminal terminal = {})
+      : out_(std::tmpfile()),
         err_(std::tmpfile()),
-        console_(out_.get(), err_.get(), {}, {}),
+        console_(out_.get(), err_.get(), terminal, terminal),
         api_(std::make_unique<lictor::Client::Impl>(consul, "q",
                                                     wire::Layout::under("lictor/", "q"))),
         store_(consul),
@@ -30,8 +29,6 @@ class Scene {
   [[nodiscard]] std::string out() const { return content(out_.get()); }
   [[nodiscard]] std::string err() const { return content(err_.get()); }
 
-  FakeConsul consul;
-
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -39,7 +36,7 @@ class Scene {
   static std::string content(std::FILE* file) {
     std::fflush(file);
     std::rewind(file);
-    std::string text(65'536, '\0');
+    std::string text(1 << 20U, '\0');
     text.resize(std::fread(text.data(), 1, text.size(), file));
     return text;
   }
@@ -52,6 +49,17 @@ class Scene {
 
  public:
   Client client;
+};
+
+struct ScriptedConsul {
+  FakeConsul consul;
+};
+
+/// The same with what Consul answers, one after the other.
+class Scene : public ScriptedConsul, public Stage {
+ public:
+  explicit Scene(std::deque<http::Response> replies, bool json = false, Terminal terminal = {})
+      : ScriptedConsul{FakeConsul{std::move(replies)}}, Stage{consul, json, terminal} {}
 };
 
 }  // namespace lictor::cli::test

@@ -1,5 +1,3 @@
-#include "cli/line_reader.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,6 +10,8 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+
+#include "cli/input.h"
 
 namespace lictor::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/exit_code.h"
+#include "cli/process.h"
 #include "harness.h"
 
 namespace lictor::cli {

@@ -1,10 +1,9 @@
-#include "client/unnameable.h"
-
 #include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
 
+#include "client/task_id.h"
 #include "fake_consul.h"
 
 namespace lictor::client {

@@ -70,6 +70,24 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(captured.read_some().empty());
 }
 
+TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
+  const std::string evil = "\x1b[2J\u202e\u2066\u061c\u009b\u2028\x7f\r\nforged\xff";
+  Captured captured;
+  for (const LogStyle style : {LogStyle::kText, LogStyle::kJson}) {
+    set_up_log(style, Level::kInfo);
+    log(Level::kWarn, "message " + evil, {{"node", evil}});
+    const std::string line = captured.read_all();
+    CAPTURE(line);
+    CHECK(std::count(line.begin(), line.end(), '\n') == 1);
+    for (const char* part :
+         {"\x1b", "\u202e", "\u2066", "\u061c", "\u009b", "\u2028", "\x7f", "\r", "\xff"}) {
+      CHECK(line.find(part) == std::string::npos);
+    }
+    CHECK(line.find("\\u202e") != std::string::npos);
+    if (style == LogStyle::kJson) CHECK(nlohmann::json::accept(line));
+  }
+}
+
 TEST_CASE("the lines of a batch go out together, at its end") {
   Captured captured;
   {

@@ -1,4 +1,4 @@
-#include "cli/line_reader.h"
+#include "cli/input.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -7,12 +7,44 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <iostream>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 
 namespace lictor::cli {
+namespace {
+
+// Not by stream iterators, which throw on a directory.
+std::string read_all(std::istream& in) {
+  std::string text;
+  std::array<char, 4096> part{};
+  while (in.read(part.data(), part.size()), in.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_argument(const std::string& flag, const std::string& argument) {
+  if (argument == "-") return read_all(std::cin);
+  if (!argument.starts_with('@')) return argument;
+  const std::string file = argument.substr(1);
+  errno = 0;
+  std::ifstream in{file};
+  std::string text;
+  if (in) text = read_all(in);
+  if (!in.is_open() || in.bad()) {
+    const std::string why = errno == 0 ? "no such file" : errno_text();
+    return fail(ErrorCode::kInvalid, flag + ": cannot read " + file + ": " + why);
+  }
+  return text;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -49,13 +81,13 @@ std::optional<std::string> LineReader::next_line() {
     looked_at = text_.size();
     if (ended_) {
       if (text_.empty()) return std::nullopt;
-      return std::exchange(text_, {});  // the last one need not end
+      return std::exchange(text_, {});  // the last line may lack its line feed
     }
     read_more();
   }
 }
 
-// False: what comes is not to be read.
+// False: stop reading.
 bool LineReader::wait() {
   std::array<pollfd, 2> ready{{{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
   while (true) {
@@ -86,7 +118,7 @@ void LineReader::read_more() {
   if (n < 0) error_ = errno;
   ended_ = n <= 0;
   text_.resize(have + static_cast<std::size_t>(n > 0 ? n : 0));
-  if (error_ != 0) text_.clear();  // half a line is none
+  if (error_ != 0) text_.clear();  // drop a partial line
 }
 
 }  // namespace lictor::cli

@@ -1,4 +1,4 @@
-#include "cli/interruption.h"
+#include "cli/process.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -10,10 +10,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
+#include <utility>
 
 #include "base/errno_text.h"
+#include "base/printable.h"
+#include "net/patient_transport.h"
 
 namespace lictor::cli {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return kUsage;
+    case ErrorCode::kNotFound:
+      return kNotFound;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return kUnreachable;
+    case ErrorCode::kPermissionDenied:
+      return kDenied;
+    case ErrorCode::kConflict:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kFailed:
+      return kFailed;
+  }
+  return kFailed;
+}
+
 namespace {
 
 // Lock-free, as a signal handler needs them.
@@ -63,7 +86,7 @@ bool interrupted() { return came != 0; }
 int interruption_fd() { return event_fd; }
 
 LastWords::LastWords(std::string_view words) {
-  last_words_size = words.copy(last_words.data(), last_words.size());
+  last_words_size = printable(words, true).copy(last_words.data(), last_words.size());
   struct sigaction action {};
   action.sa_handler = speak_and_die;
   handle(action);
@@ -79,6 +102,25 @@ void end_if_interrupted() {
   if (came == 0) return;
   signal(came, SIG_DFL);
   raise(came);
+}
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds{3};
+
+}  // namespace
+
+std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transport,
+                                        const std::vector<std::string>& addresses,
+                                        const Console& console) {
+  std::string where;
+  for (const std::string& address : addresses) where += (where.empty() ? "" : ", ") + address;
+  // From another thread than what else is printed: whole lines do not mind.
+  const std::string line = (console.err_terminal().is_terminal ? "\r\x1b[K" : "") +
+                           ("lictor: Consul at " + printable(where)) +
+                           " has not answered for 3 s; waiting on\n";
+  return std::make_unique<net::PatientTransport>(std::move(transport), kPatience,
+                                                 [line] { std::fputs(line.c_str(), stderr); });
 }
 
 }  // namespace lictor::cli

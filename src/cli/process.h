@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/console.h"
+#include "lictor/result.h"
+#include "net/transport.h"
+
+namespace lictor::cli {
+
+// Exit codes (DESIGN section 7).
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;  ///< what was asked for failed
+inline constexpr int kUsage = 2;   ///< bad usage or configuration
+inline constexpr int kNotFound = 3;
+inline constexpr int kUnreachable = 4;  ///< Consul
+inline constexpr int kDenied = 5;
+
+[[nodiscard]] int exit_code(ErrorCode code);
+
+enum class SecondSignal { kIgnored, kEndsAtOnce };
+
+/// From now on SIGINT and SIGTERM only set interrupted(). A signal that is already ignored, as SIGINT
+/// is in a shell's background job, stays ignored. Throws std::system_error.
+void catch_signals(SecondSignal second);
+
+/// Whether such a signal came. Thread safe.
+[[nodiscard]] bool interrupted();
+
+/// For poll(): readable once interrupted(). -1 before catch_signals().
+[[nodiscard]] int interruption_fd();
+
+/// While it lives, SIGINT and SIGTERM print `words` (511 bytes at most) to standard error before they
+/// end the program. One at a time, and not with catch_signals().
+class LastWords {
+ public:
+  explicit LastWords(std::string_view words);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+};
+
+/// Ends the process by the signal that came, if any, so that a shell script stops too.
+void end_if_interrupted();
+
+/// `transport`, which prints one line to standard error when Consul takes long to answer.
+[[nodiscard]] std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transport,
+                                                      const std::vector<std::string>& addresses,
+                                                      const Console& console);
+
+}  // namespace lictor::cli

@@ -1,0 +1,410 @@
+// Whatever other people write into Consul, a log or an answer: no command lets it act on a terminal
+// or pass for a line of ours.
+
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/host_name.h"
+#include "base/text.h"
+#include "cli/check_report.h"
+#include "harness.h"
+#include "model_consul.h"
+#include "temporary_folder.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr const char* kEscapes =
+    "e\x1b[2J\x1b]0;t\x07\x1bP\u009b1m\u0085\u00ad\u061c\u180e\u200b\u200d\u200e\u200f\u2028\u2029"
+    "\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\ufff9\U000e0041\x7f\t\r\b";
+// In a place that shows several lines as they are.
+const std::string kEvilLines = std::string{kEscapes} + std::string(1, '\0') + "\nsecond line";
+// In a place that shows one.
+const std::string kEvil = std::string{kEscapes} + std::string(1, '\0') + "\nFORGED line";
+const std::string kEvilBytes = kEvilLines + "\xff\xc3\xed\xa0\x80\xf4\x90\x80\x80";
+
+// What of `text` would act on a terminal; empty: nothing. Knows nothing of how lictor finds it.
+std::string acting_part(const std::string& text) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
+      return "byte " + std::to_string(byte);
+  }
+  if (!is_utf8(text)) return "not UTF-8";
+  for (int c = 0x80; c < 0xa0; ++c) {
+    if (contains(text, std::string{'\xc2', static_cast<char>(c)})) return "C1 " + std::to_string(c);
+  }
+  for (const char* hidden :
+       {"\u00ad", "\u061c", "\u180e", "\u200b", "\u200c", "\u200d", "\u200e",    "\u200f",
+        "\u2028", "\u2029", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",    "\u2060",
+        "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff", "\ufff9", "\U000e0041"}) {
+    if (contains(text, hidden)) return "hidden " + base64_encode(hidden);
+  }
+  if (contains("\n" + text, "\nFORGED")) return "a line that is not ours";
+  return {};
+}
+
+// Without the escapes that a colour terminal gets from us, none of which is in kEscapes.
+std::string without_ours(std::string text) {
+  for (const std::string ours :
+       {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\r\x1b[K"}) {
+    for (std::size_t at = 0; (at = text.find(ours, at)) != std::string::npos;) {
+      text.erase(at, ours.size());
+    }
+  }
+  return text;
+}
+
+// A daemon's admin face that somebody else has taken over.
+Face::Handler hostile_face(int status) {
+  return [status](const httplib::Request& request, httplib::Response& response) {
+    response.status = status;
+    std::string body = kEvilBytes;
+    if (status == 200 && request.path.ends_with("/why")) {
+      body = json::array({{{"reason", kEvil}, {"text", kEvil}}}).dump();
+    } else if (status == 200 && request.path == "/v1/logs" && !request.has_param("offset")) {
+      const json log{{"attempt", 1}, {"token", 5}, {"size", 9}, {"modified", kEvil}};
+      body = json{{"logs", json::array({log})}}.dump();
+    } else if (request.has_param("offset") && request.get_param_value("offset") != "0") {
+      body.clear();
+    }
+    response.set_content(body, "text/plain");
+  };
+}
+
+json hostile_task() {
+  return {{"taskId", kEvil},    {"taskType", kEvil}, {"serialKey", kEvil},
+          {"taskError", kEvil}, {"taskAttempt", 2},  {"taskPara", {{kEvil, kEvil}}}};
+}
+
+json claimed_by(const std::string& session) {
+  json task = hostile_task();
+  task["taskTaken"] = true;
+  task["taskClaim"] = {{"node", kEvil}, {"session", session}, {"nonce", kEvil}, {"since", kEvil}};
+  return task;
+}
+
+json letter(const char* record_field) {
+  json letter{{"reason", kEvil}, {"error", kEvil}, {"output_tail", kEvilLines},
+              {"node", kEvil},   {"attempts", 2},  {"at", kEvil}};
+  letter[record_field] = record_field == std::string{"record"} ? hostile_task() : json(kEvilLines);
+  return letter;
+}
+
+// What a daemon of ours would hold as sessions and keys, with all that can be told by others.
+void fill(ModelConsul& consul, const std::string& face, bool led) {
+  const std::string session = consul.session();
+  const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {face}},
+                    {"version", kEvil}, {"since", kEvil},      {"seen", kEvil}, {"started", kEvil}};
+  if (led) {
+    consul.put("lictor/q/leader", member.dump(), session);
+  } else {
+    consul.put("lictor/q/leader",
+               json{{"node", kEvil}, {"released", kEvil}, {"lock_delay", kEvil}}.dump());
+  }
+  json old = member;
+  old["admin"] = {kEvil, "http://127.0.0.1:1/" + kEvil};
+  old["seen"] = "2020-01-01T00:00:00Z";
+  consul.put("lictor/q/members/" + kEvil, member.dump(), session);
+  consul.put("lictor/q/members/other" + kEvil, old.dump(), session);
+  consul.put("lictor/q/members/silent", "[]", session);
+  consul.put("lictor/q/tasks/" + kEvil, claimed_by(session).dump());
+  consul.put("lictor/q/tasks/orphan", claimed_by(kEvil).dump());
+  consul.put("lictor/q/tasks/waiting", hostile_task().dump());
+  json later = hostile_task();
+  later["executeAt"] = "2999-01-01T00:00:00Z";
+  consul.put("lictor/q/tasks/later", later.dump());
+  json large = hostile_task();
+  large["fill"] = std::string(400'000, 'x');
+  consul.put_bytes("lictor/q/tasks/large", large.dump());
+  consul.put("lictor/q/tasks/no-json", kEvilBytes);
+  consul.put("lictor/q/tasks/no-time", json{{"taskTime", kEvil}, {kEvil, 1}}.dump());
+  consul.put("lictor/q/tasks/folder" + kEvil + "/", "{}");
+  consul.put_bytes("lictor/q/tasks/%FF", hostile_task().dump());
+  consul.put("lictor/q/dead/" + kEvil, letter("record").dump());
+  consul.put("lictor/q/dead/raw", letter("raw").dump());
+  consul.put("lictor/q/dead/no-json", kEvilBytes);
+  consul.put("lictor/q/dead/waiting", letter("record").dump());
+  json done = letter("record");
+  done["result"] = {{kEvil, kEvil}};
+  consul.put("lictor/q/done/ended", done.dump());
+  consul.put("lictor/q/done/no-json", kEvilBytes);
+  consul.put(
+      "lictor/q/control",
+      json{{"paused", {{"by", kEvil}, {"reason", kEvil}, {"at", kEvil}}}, {kEvil, 1}}.dump());
+}
+
+struct Command {
+  std::string name;
+  std::function<Result<int>(const Client&)> run;
+  bool raw_output = false;  // it prints bytes as they are where there is no terminal
+  bool asks = false;        // on a terminal: standard input may be one
+  bool waits = false;       // for Consul to come back: not to be tried with each request failing
+};
+
+const std::vector<std::string> kIds{kEvil,
+                                    "orphan",
+                                    "waiting",
+                                    "later",
+                                    "large",
+                                    "no-json",
+                                    "no-time",
+                                    "raw",
+                                    "ended",
+                                    "\xff",
+                                    "\xef\xbf\xbd",
+                                    "other" + kEvil,
+                                    "folder" + kEvil + "/"};
+
+Result<int> check_of(const Client& client) {
+  Report report;
+  CheckOptions::Queue queue{client.queue, client.layout, {}, {kEvil}, {}};
+  queue.options.history.emplace();
+  check_queue(client.store, queue, kEvil, true, report);
+  client.json ? client.console.print(report.json()) : client.console.print(report.page());
+  return 0;
+}
+
+std::vector<Command> commands(const std::string& folder, ModelConsul*& consul) {
+  const auto ends_as = [&consul](const std::string& prefix) {
+    return [&consul, prefix](const Client& client) {
+      consul->on_wait = [&consul, prefix] {
+        consul->remove("lictor/q/tasks/new");
+        json end = letter("record");
+        end["result"] = kEvil;
+        consul->put(prefix + "new", end.dump());
+      };
+      SubmitOptions options;
+      options.task.type = kEvil;
+      options.task.id = "new";
+      options.wait = true;
+      return submit(client, options);
+    };
+  };
+  std::vector<Command> all{
+      {"list", [](const Client& c) { return list(c, {}); }},
+      {"list dead",
+       [](const Client& c) {
+         return list(c, {"dead", {}, 1});
+       }},
+      {"list done",
+       [](const Client& c) {
+         return list(c, {"done", {}, 0});
+       }},
+      {"list --state",
+       [](const Client& c) {
+         return list(c, {kEvilBytes, {}, 0});
+       }},
+      {"dead list",
+       [](const Client& c) {
+         return dead_list(c, {kEvilBytes, kEvilBytes, {}, 0});
+       }},
+      {"members", [](const Client& c) { return members(c); }},
+      {"leader", [](const Client& c) { return leader(c, {}); }},
+      {"leader --step-down --no-wait",
+       [](const Client& c) {
+         return leader(c, {true, false, 1s});
+       }},
+      {"leader --step-down",
+       [&consul](const Client& c) {
+         consul->on_wait = [&consul] {
+           consul->remove("lictor/q/leader");
+           consul->put("lictor/q/leader", json{{"node", "b" + kEvil}}.dump(), consul->session());
+         };
+         return leader(c, {true, true, 50ms});
+       },
+       false, false, true},
+      {"leader --step-down in vain",
+       [](const Client& c) {
+         return leader(c, {true, true, 1ms});
+       },
+       false, false, true},
+      {"check", check_of},
+      {"cancel",
+       [](const Client& c) {
+         return cancel(c, {kIds, false, true, {}, {}});
+       }},
+      {"cancel --all",
+       [](const Client& c) {
+         return cancel(c, {{}, true, true, {}, {}});
+       }},
+      {"cancel --all, asked",
+       [](const Client& c) {
+         return cancel(c, {{}, true, false, {}, {}});
+       },
+       false, true},
+      {"retry",
+       [](const Client& c) {
+         return retry(c, {kIds, false, false, {}, {}});
+       }},
+      {"retry --all",
+       [](const Client& c) {
+         return retry(c, {{}, true, false, {}, {}});
+       }},
+      {"retry --reason",
+       [](const Client& c) {
+         return retry(c, {{}, true, false, {}, kEvilBytes});
+       }},
+      {"dead purge",
+       [](const Client& c) {
+         return dead_purge(c, {kIds, false, true, {}, {}, {}});
+       }},
+      {"dead purge --all",
+       [](const Client& c) {
+         return dead_purge(c, {{}, true, true, {}, {}, {}});
+       }},
+      {"pause", [](const Client& c) { return pause(c, {kEvil}); }},
+      {"resume", [](const Client& c) { return resume(c, {}); }},
+      {"submit --wait, dead", ends_as("lictor/q/dead/"), false, false, true},
+      {"submit --wait, done", ends_as("lictor/q/done/"), false, false, true},
+      {"submit --wait, in vain",
+       [](const Client& c) {
+         SubmitOptions options;
+         options.task.type = kEvil;
+         options.wait = true;
+         options.wait_timeout = 1ms;
+         return submit(c, options);
+       },
+       false, false, true},
+      {"submit --id",
+       [](const Client& c) {
+         SubmitOptions options;
+         options.task.type = kEvil;
+         options.task.id = kEvilBytes;
+         return submit(c, options);
+       }},
+      {"submit --para-json",
+       [](const Client& c) {
+         SubmitOptions options;
+         options.task.para_json = kEvilBytes;
+         return submit(c, options);
+       }},
+      {"submit --ndjson",
+       [folder](const Client& c) {
+         const std::string path = folder + "/tasks";
+         std::ofstream{path} << R"({"taskId":"waiting"})" << '\n'
+                             << kEvilBytes << '\n'
+                             << json{{"taskId", kEvil}}.dump() << '\n'
+                             << json{{"taskTime", kEvil}, {"taskType", kEvil}}.dump() << '\n';
+         return submit_many(c, {path, {}, SubmitOrder::kAsGiven});
+       },
+       false, false, true},
+      {"submit --ndjson of nothing",
+       [folder](const Client& c) {
+         return submit_many(c, {folder + "/" + kEvilBytes.substr(0, 20), {}, SubmitOrder::kAny});
+       }},
+  };
+  for (const std::string& id : kIds) {
+    const LogsOptions log{id, false, {}, {}, "here", folder};
+    LogsOptions elsewhere = log;
+    elsewhere.node = kEvilBytes;
+    all.push_back({"show " + id, [id](const Client& c) { return show(c, id); }});
+    all.push_back({"why " + id, [id](const Client& c) { return why(c, id); }});
+    all.push_back({"dead show " + id, [id](const Client& c) { return dead_show(c, {id}); }});
+    all.push_back({"logs " + id, [log](const Client& c) { return logs(c, log); }, true});
+    all.push_back(
+        {"logs --node " + id, [elsewhere](const Client& c) { return logs(c, elsewhere); }, true});
+  }
+  return all;
+}
+
+// Runs one command, and looks at all that it says.
+void run(const Command& command, ModelConsul& consul, bool json_output, Terminal terminal) {
+  Stage stage{consul, json_output, terminal};
+  const auto code = command.run(stage.client);
+  if (!code) stage.client.console.complain(code.error().message);  // as the program does
+  REQUIRE(stage.client.console.flush());
+  const std::string out = stage.out();
+  const std::string err = stage.err();
+  CAPTURE(command.name);
+  CAPTURE(out);
+  CAPTURE(err);
+  CHECK(acting_part(without_ours(err)).empty());
+  if (json_output) {
+    CHECK((out.empty() || json::accept(out)));
+    CHECK(acting_part(out).empty());
+  } else if (terminal.is_terminal || !command.raw_output) {
+    CHECK(acting_part(without_ours(out)).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no command lets what others wrote act on a terminal or pass for a line of ours") {
+  const unit::TemporaryFolder folder;
+  ModelConsul* consul = nullptr;
+  const std::vector<Command> all = commands(folder.path(), consul);
+  for (const int status : {200, 500}) {
+    const Face face{hostile_face(status)};
+    for (const bool led : {true, false}) {
+      for (const Command& command : all) {
+        for (const bool as_json : {false, true}) {
+          for (const Terminal terminal : {Terminal{}, Terminal{true, true, 80}}) {
+            if (terminal.is_terminal && (as_json || command.asks)) continue;
+            ModelConsul store{kEvil};
+            consul = &store;
+            fill(store, face.url(), led);
+            run(command, store, as_json, terminal);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("nor what Consul, or who answers in its place, says of a request") {
+  const unit::TemporaryFolder folder;
+  ModelConsul* consul = nullptr;
+  const std::vector<Command> all = commands(folder.path(), consul);
+  const Face face{hostile_face(500)};
+  const std::vector<http::Response> faults{
+      reply(403, kEvilBytes), reply(500, kEvilBytes), reply(200, kEvilBytes, 9),
+      reply(409, json{{"Errors", {{{"OpIndex", 0}, {"What", kEvil}}}}}.dump()),
+      reply(404, kEvilBytes)};
+  for (const Command& command : all) {
+    if (command.waits) continue;
+    for (const http::Response& fault : faults) {
+      std::size_t asked = 1;
+      for (std::size_t faulty = 0; faulty < std::min<std::size_t>(asked, 12); ++faulty) {
+        CAPTURE(faulty);
+        ModelConsul store{kEvil};
+        consul = &store;
+        fill(store, face.url(), true);
+        store.faulty = faulty;
+        store.fault = fault;
+        run(command, store, faulty % 2 == 1, {});
+        asked = store.asked();
+      }
+    }
+  }
+}
+
+TEST_CASE("what check says before it asks a queue is shown safely too") {
+  for (const bool as_json : {false, true}) {
+    test::Scene scene{{}, as_json};
+    CheckOptions options;
+    options.file = kEvil;
+    options.warnings = {kEvil};
+    options.error = Error{ErrorCode::kInvalid, kEvilBytes};
+    CHECK(check(scene.client.console, options, as_json) == 2);
+    options.error.reset();
+    options.daemon_error = Error{ErrorCode::kInvalid, kEvilBytes};
+    options.serves = true;
+    options.state_dir = options.state_dir_exposure = options.state_dir_owner = kEvilBytes;
+    options.consul.addresses = {"http://127.0.0.1:1/" + kEvil, "http://" + kEvilBytes};
+    CHECK_FALSE(check(scene.client.console, options, as_json) == 0);
+    CHECK(acting_part(scene.out()).empty());
+    CHECK(acting_part(scene.err()).empty());
+  }
+}
+
+}  // namespace lictor::cli::test

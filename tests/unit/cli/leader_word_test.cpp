@@ -1,0 +1,88 @@
+// What the leader knows and Consul does not, and what is said of a leader that does not answer.
+
+#include <atomic>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/host_name.h"
+#include "harness.h"
+#include "model_consul.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+
+// A queue that "a" leads, whose admin face is at `url`: task 7 was rewritten, task 8 was not.
+void fill(ModelConsul& consul, const std::string& url) {
+  const std::string session = consul.session();
+  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {url}}};
+  consul.put("lictor/q/leader", member.dump(), session);
+  consul.put("lictor/q/members/a", member.dump(), session);
+  consul.put("lictor/q/tasks/7", R"({"taskType":"old"})");
+  consul.put("lictor/q/tasks/7", R"({"taskType":"new"})");
+  consul.put("lictor/q/tasks/8", R"({"taskType":"T"})");
+  consul.put("lictor/q/dead/9", R"({"reason":"failed","record":{}})");
+}
+
+json listed(ModelConsul& consul, const std::string& state) {
+  Stage stage{consul, true};
+  REQUIRE(list(stage.client, {state, {}, 0}) == 0);
+  CHECK(stage.err().empty());
+  return json::parse(stage.out()).at("tasks");
+}
+
+}  // namespace
+
+TEST_CASE("list, show and why agree that a task which was rewritten while it runs is running") {
+  std::atomic<int> asked = 0;
+  const Face face{[&](const httplib::Request& request, httplib::Response& response) {
+    ++asked;
+    const bool runs = request.path == "/v1/tasks/7/why";
+    response.set_content(runs ? R"([{"reason":"running","text":"it is running, attempt 1"}])"
+                              : R"([{"reason":"behind","text":"it is behind task 7"}])",
+                         "application/json");
+  }};
+  ModelConsul consul;
+  fill(consul, face.url());
+  const json all = listed(consul, "");
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].at("id") == "7");
+  CHECK(all[0].at("state") == "running");
+  CHECK(all[0].at("node") == "a");
+  CHECK(all[1].at("state") == "waiting");
+  CHECK(asked == 1);  // of task 8 there is nothing to ask
+  REQUIRE(listed(consul, "running").size() == 1);
+  CHECK(listed(consul, "running")[0].at("id") == "7");
+  REQUIRE(listed(consul, "waiting").size() == 1);
+  CHECK(listed(consul, "waiting")[0].at("id") == "8");
+
+  Stage shown{consul, true};
+  REQUIRE(show(shown.client, "7") == 0);
+  CHECK(json::parse(shown.out()).at("tasks")[0].at("state") == "running");
+  Stage asked_why{consul};
+  REQUIRE(why(asked_why.client, "7") == 0);
+  CHECK(asked_why.out() == "task 7: it is running, attempt 1\n");
+}
+
+TEST_CASE("that the leader does not answer is the first thing that leader and why say") {
+  ModelConsul consul;
+  fill(consul, "http://127.0.0.1:1");
+  Stage asked{consul};
+  REQUIRE(leader(asked.client, {}) == 0);
+  CHECK(asked.out().starts_with("a leads, but its daemon does not answer: "));
+  CHECK(asked.err().empty());
+
+  Stage waits{consul};
+  REQUIRE(why(waits.client, "8") == 0);
+  CHECK(waits.out().starts_with("task 8: the leader, a, could not be asked: "));
+  CHECK(contains(waits.out(), "127.0.0.1:1"));
+  CHECK(contains(waits.out(), "another daemon takes the lead"));
+  CHECK(waits.err().empty());
+  Stage document{consul, true};
+  REQUIRE(why(document.client, "8") == 0);
+  CHECK(json::parse(document.out()).at("reasons")[0].at("reason") == "leader_silent");
+}
+
+}  // namespace lictor::cli::test

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <httplib.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "dev/model.h"
+#include "net/transport.h"
+#include "wire/consul.h"
+
+namespace lictor::cli::test {
+
+/// A Consul of one agent in this process, one of whose answers may be another. Nothing that waits
+/// for a change waits longer than `on_wait` takes.
+class ModelConsul : public net::Transport {
+ public:
+  explicit ModelConsul(std::string node = "dev") : model_{{1, std::move(node)}} {}
+
+  RequestId send(net::Request request, net::Callback done) override {
+    const std::size_t number = asked_++;
+    if (number == faulty) {
+      done(fault);
+      return RequestId{number + 1};
+    }
+    auto answer = model_.handle(boot_now(), request);
+    if (!answer && on_wait) {
+      std::exchange(on_wait, {})();
+      answer = model_.handle(boot_now(), request);
+    }
+    if (!answer) answer = model_.handle(boot_now(), request, true);
+    answer->endpoint = "http://consul";
+    done(*std::move(answer));
+    return RequestId{number + 1};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+
+  std::string session() {
+    const std::string made = ask("PUT", "/v1/session/create", R"({"NodeChecks":[]})");
+    return nlohmann::json::parse(made).at("ID");
+  }
+  /// With a `session`, which then holds the key.
+  void put(const std::string& key, const std::string& value, const std::string& session = {}) {
+    nlohmann::json op{
+        {"Verb", session.empty() ? "set" : "lock"}, {"Key", key}, {"Value", base64_encode(value)}};
+    if (!session.empty()) op["Session"] = session;
+    const auto ops = nlohmann::json::array({{{"KV", op}}});
+    const std::string answer = ask("PUT", "/v1/txn", ops.dump());
+    REQUIRE_MESSAGE(answer.find(R"("Errors":null)") != std::string::npos, answer);
+  }
+  /// `path`: the key, percent-encoded.
+  void put_bytes(const std::string& path, const std::string& value) {
+    REQUIRE(ask("PUT", "/v1/kv/" + path, value) == "true");
+  }
+  void remove(const std::string& key) { ask("DELETE", wire::kv_path(key)); }
+  [[nodiscard]] std::size_t asked() const { return asked_; }
+
+  std::size_t faulty = SIZE_MAX;  ///< which request is answered by `fault`
+  http::Response fault;
+  std::function<void()> on_wait;  ///< once, when something waits for a change
+
+ private:
+  std::string ask(const std::string& method, const std::string& target,
+                  const std::string& body = {}) {
+    http::Request request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    return model_.handle(boot_now(), request).value().body;
+  }
+
+  dev::Model model_;
+  std::size_t asked_ = 0;
+};
+
+/// A member's admin face.
+class Face {
+ public:
+  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
+  explicit Face(Handler handler) {
+    server_.set_pre_routing_handler([handler = std::move(handler)](const httplib::Request& request,
+                                                                   httplib::Response& response) {
+      handler(request, response);
+      return httplib::Server::HandlerResponse::Handled;
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread{[this] { server_.listen_after_bind(); }};
+    while (!server_.is_running()) std::this_thread::yield();
+  }
+  ~Face() {
+    server_.stop();
+    thread_.join();
+  }
+  Face(const Face&) = delete;
+  Face& operator=(const Face&) = delete;
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace lictor::cli::test
