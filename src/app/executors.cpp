@@ -166,6 +166,12 @@ void add_registered(Config& config, const Registry& registry) {
 void prepare_scratch(const Config& config) {
   std::error_code ignored;  // What cannot be removed is not in the way: names do not come again.
   std::filesystem::remove_all(scratch_of(config), ignored);
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* exec = std::get_if<ExecConfig>(&executor);
+      if (exec != nullptr && exec->user) let_jobs_pass(config);
+    }
+  }
 }
 
 Result<runtime::Runners> make_runners(const Config& config, const QueueConfig& queue,
