@@ -1,11 +1,15 @@
 #include "app/command.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -31,6 +35,25 @@
 namespace lictor::app {
 namespace {
 
+// Consul's secrets of this process's environment, once they are hidden there.
+std::map<std::string, std::string, std::less<>>& hidden_secrets() {
+  static std::map<std::string, std::string, std::less<>> secrets;
+  return secrets;
+}
+
+// From here on no job, of this user either, finds Consul's secrets in /proc/<daemon>/environ or in
+// the memory of this process. It dumps no core and only root can debug it.
+void hide_secrets() {
+  prctl(PR_SET_DUMPABLE, 0);
+  for (const char* name : {"CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}) {
+    char* value = std::getenv(name);
+    if (value == nullptr) continue;
+    hidden_secrets()[name] = value;  // for a reload
+    explicit_bzero(value, std::strlen(value));
+    unsetenv(name);
+  }
+}
+
 // Consul's own variables override the configuration; lictor's variables and flags override both.
 class ConsulEnvironment {
  public:
@@ -42,7 +65,8 @@ class ConsulEnvironment {
     const std::string_view variable{name};
     if (own_addresses_ && variable == "CONSUL_HTTP_ADDR") return nullptr;
     if (own_token_ && variable.starts_with("CONSUL_HTTP_TOKEN")) return nullptr;
-    return std::getenv(name);
+    const auto hidden = hidden_secrets().find(variable);
+    return hidden != hidden_secrets().end() ? hidden->second.c_str() : std::getenv(name);
   }
 
  private:
@@ -140,6 +164,7 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
       if (anew) add_registered(*anew, registry);
       return anew;
     };
+    hide_secrets();
     return run_daemon(*config, registry, {command.once, reload});
   }
 

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/argument_file.h"
+#include "cli/input.h"
 
 namespace lictor::app {
 namespace {

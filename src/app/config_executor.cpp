@@ -14,6 +14,7 @@
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "exec/capabilities.h"
 #include "exec/plugin.h"
 #include "exec/user.h"
 
@@ -143,11 +144,16 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
     }
     const uid_t own = ::geteuid();
     if (found->credentials.uid == own) return {};
-    if (own != 0) {
+    if (own != 0 && found->credentials.uid == 0) {
       return place.refuse(
           "user \"" + excerpt(name) +
-          "\": only root may start programs as another user; run lictor as root, or "
-          "leave this out");
+          "\": a daemon that is not root runs no jobs as root; choose another user");
+    }
+    if (!exec::may_change_user()) {
+      return place.refuse("user \"" + excerpt(name) +
+                          "\": jobs of another user need CAP_SETUID, CAP_SETGID, CAP_KILL and "
+                          "CAP_CHOWN, or root; for the service, install systemd/job-user.conf; for "
+                          "\"lictor check\", use root; or leave this out");
     }
     found->shell = "/bin/sh";  // a service user's own may let nothing run
     target = *std::move(found);

@@ -415,6 +415,12 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());
+  if (!warden->cgroups.available()) {
+    log(Level::kInfo,
+        "attempts get no cgroup; a process that leaves its session and clears its environment may "
+        "outlive its attempt",
+        {{"reason", warden->cgroups.absence()}});
+  }
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
 

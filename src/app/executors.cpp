@@ -59,6 +59,13 @@ std::vector<exec::Limit> to_limits(const ExecLimits& limits) {
   return list;
 }
 
+// Jobs of other users come to their part of the scratch folder through state_dir.
+void let_jobs_pass(const Config& config) {
+  struct stat status {};
+  if (stat(config.state_dir.c_str(), &status) != 0) return;
+  chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
+}
+
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
                                            const ExecConfig& config) {
   exec::ProcessOptions options;
@@ -66,6 +73,7 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
   options.environment.assign(config.env.begin(), config.env.end());
   options.directory = config.cwd;
   options.user = config.user;
+  if (config.user) let_jobs_pass(common.config);
   options.limits = to_limits(config.limits);
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);
@@ -158,18 +166,11 @@ void add_registered(Config& config, const Registry& registry) {
 void prepare_scratch(const Config& config) {
   std::error_code ignored;  // What cannot be removed is not in the way: names do not come again.
   std::filesystem::remove_all(scratch_of(config), ignored);
-
-  const auto has_user = [](const auto& executor) {
-    const auto* exec = std::get_if<ExecConfig>(&executor.second);
-    return exec != nullptr && exec->user.has_value();
-  };
-  const bool passed_through =
-      std::any_of(config.queues.begin(), config.queues.end(), [&](const QueueConfig& queue) {
-        return std::any_of(queue.executors.begin(), queue.executors.end(), has_user);
-      });
-  struct stat status {};
-  if (passed_through && stat(config.state_dir.c_str(), &status) == 0) {
-    chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* exec = std::get_if<ExecConfig>(&executor);
+      if (exec != nullptr && exec->user) let_jobs_pass(config);
+    }
   }
 }
 

@@ -1,11 +1,14 @@
 #include "exec/function_runner.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -32,11 +35,8 @@ Exit not_started() {
 FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, Options options)
     : function_(std::move(function)),
       board_(board),
-      counted_slot_(options.ends_with_lease ? options.slot : kNoLease) {
-  for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i) {
-    threads_.emplace_back([this, &self = workers_.emplace_back()] { work(self); });
-  }
-}
+      most_threads_(std::max<std::size_t>(1, options.threads)),
+      counted_slot_(options.ends_with_lease ? options.slot : kNoLease) {}
 
 FunctionRunner::~FunctionRunner() {
   {
@@ -63,6 +63,12 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     // The first is for this thread, if it is one of ours.
     const bool for_us = works_for == this && waiting_.size() == 1;
     if (!for_us) next = next_to_wake();
+    if (threads_.empty()) {
+      jobs_.erase(id);
+      waiting_.pop_back();
+      board_.release(counted_slot_);
+      return fail(ErrorCode::kFailed, "cannot start a thread: " + errno_text(EAGAIN));
+    }
   }
   if (next != nullptr) next->wake.notify_one();
   return {};
@@ -92,9 +98,21 @@ std::string FunctionRunner::progress(AttemptId attempt) {
   return found == jobs_.end() ? std::string{} : found->second->progress;
 }
 
-// With the mutex held. A thread that was woken and has not looked yet wakes the next one.
+// With the mutex held. A thread that was woken and has not looked yet wakes the next one. Without
+// an idle thread it starts one; where the system gives none, the threads that exist do the work.
 FunctionRunner::Worker* FunctionRunner::next_to_wake() {
-  if (idle_.empty() || waking_) return nullptr;
+  if (waking_ || closing_) return nullptr;
+  if (idle_.empty()) {
+    if (threads_.size() >= most_threads_) return nullptr;
+    Worker& fresh = workers_.emplace_back();
+    try {
+      threads_.emplace_back([this, &fresh] { work(fresh); });
+      waking_ = true;
+    } catch (const std::system_error&) {
+      workers_.pop_back();
+    }
+    return nullptr;
+  }
   waking_ = true;
   Worker* next = idle_.back();
   idle_.pop_back();
@@ -104,11 +122,13 @@ FunctionRunner::Worker* FunctionRunner::next_to_wake() {
 
 void FunctionRunner::work(Worker& self) {
   works_for = this;
+  bool is_new = true;
   while (true) {
     std::shared_ptr<Job> job;
     Worker* next = nullptr;
     {
       std::unique_lock lock{mutex_};
+      if (std::exchange(is_new, false)) waking_ = false;
       while (!closing_ && waiting_.empty()) {
         idle_.push_back(&self);
         const auto called = [&] { return self.called || closing_; };

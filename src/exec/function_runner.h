@@ -27,14 +27,15 @@ struct JobTools {
 /// to be tried again.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
-/// Runs a function for each attempt, on threads of its own.
+/// Runs a function for each attempt, on threads of its own. A thread is started when a job finds
+/// none idle, and then kept.
 ///
 /// A function cannot be ended by force. So stop() only asks, its grace means nothing; a function
 /// that still runs when the lease's grace is over makes the warden kill the daemon.
 class FunctionRunner : public Runner {
  public:
   struct Options {
-    std::size_t threads = 1;  ///< as many as may run at once; more attempts wait
+    std::size_t threads = 1;  ///< the most that run at once; more attempts wait
     LeaseSlot slot = kNoLease;
     bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
   };
@@ -47,7 +48,8 @@ class FunctionRunner : public Runner {
   FunctionRunner(const FunctionRunner&) = delete;
   FunctionRunner& operator=(const FunctionRunner&) = delete;
 
-  /// Errors: kUnavailable when the lease has run out.
+  /// Errors: kUnavailable when the lease has run out; kFailed when there is no thread and the
+  /// system gives none.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
@@ -76,6 +78,7 @@ class FunctionRunner : public Runner {
 
   const JobFunction function_;
   LeaseBoard& board_;
+  const std::size_t most_threads_;
   const LeaseSlot counted_slot_;
 
   std::mutex mutex_;

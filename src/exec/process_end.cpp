@@ -51,7 +51,7 @@ Ending ending_of(const Exited& exited) {
 // own.
 bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
   if (failed.step == Step::kClone || failed.step == Step::kSession ||
-      failed.step == Step::kInputOutput) {
+      failed.step == Step::kInputOutput || failed.step == Step::kHandover) {
     return true;
   }
   if (failed.step == Step::kRun && failed.error == ETXTBSY) return true;  // being installed
@@ -80,6 +80,9 @@ std::string failure_text(const SpawnFailed& failed, const Program& program) {
       break;
     case Step::kClone:
       text += "new process: ";
+      break;
+    case Step::kHandover:
+      text += "the folder of LICTOR_COMMIT, to be given to the job's user: ";
       break;
     default:
       break;

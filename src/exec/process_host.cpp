@@ -61,6 +61,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
       programs_(std::move(warden.programs)),
+      cgroups_(std::move(warden.cgroups)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       channel_(std::move(warden.channel)),
@@ -310,6 +311,7 @@ void ProcessHost::kill_orphans() {
       break;
     }
   }
+  cgroups_.kill_all();
   const std::vector<pid_t> leaders = programs_.list();
   const auto is_leader = [&](pid_t pid) {
     return std::find(leaders.begin(), leaders.end(), pid) != leaders.end();
@@ -318,7 +320,7 @@ void ProcessHost::kill_orphans() {
     bool left = false;
     for (const pid_t pid : scan_children()) {
       if (pid == warden_pid_) continue;
-      if (!is_leader(getpgid(pid)) && !is_leader(getsid(pid)) &&
+      if (!cgroups_.group_of(pid) && !is_leader(getpgid(pid)) && !is_leader(getsid(pid)) &&
           !marked_attempt(pid, warden_pid_)) {
         continue;
       }
@@ -326,7 +328,7 @@ void ProcessHost::kill_orphans() {
       (void)reap(pid);
       left = true;  // Its own children became ours after the scan passed them.
     }
-    if (!left) return;
+    if (!left) return cgroups_.remove();
     poll(nullptr, 0, kOrphanRoundMs);
   }
 }

@@ -100,6 +100,7 @@ class ProcessHost {
   const Hooks hooks_;
   const pid_t warden_pid_;
   const ProgramTable programs_;
+  Cgroups cgroups_;
   const UniqueFd epoll_;
   const UniqueFd wake_;
 

@@ -20,20 +20,22 @@ struct Handover {
   std::string directory;
   std::string commit_path;  // "" when there are none
   std::string result_path;
-  uid_t owner = 0;
+  bool other_user = false;  // the warden has given the files to this process's user
 };
 
 // Takes the file away; nothing when there is none, as mostly. The directory is the job's, so what
 // lies there may be anything: a link to a file that only we may read, or a FIFO that blocks whoever
 // opens it.
-Result<std::optional<std::string>> take_file(const std::string& path, uid_t owner) {
+Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
   const int open_error = errno;
   unlink(path.c_str());
   if (!file) return fail(ErrorCode::kFailed, errno_text(open_error));
   struct stat info {};
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner) {
+  // Its name is gone. With another one it may be a file of ours that another user linked to.
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+      (other_user && info.st_nlink != 0)) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
   }
   auto bytes = read_up_to(file.get(), kMaxHandedBytes);
@@ -52,8 +54,8 @@ void take_handover(const Handover& handover, Exit& exit) {
     unlink(handover.result_path.c_str());
     return;
   }
-  auto commit = take_file(handover.commit_path, handover.owner);
-  auto result = take_file(handover.result_path, handover.owner);
+  auto commit = take_file(handover.commit_path, handover.other_user);
+  auto result = take_file(handover.result_path, handover.other_user);
   if (commit && result && !*commit && !*result && access(handover.directory.c_str(), F_OK) != 0) {
     // The job may have failed to write there, and not have cared.
     exit.ending = Ending::kRetry;
@@ -71,7 +73,6 @@ void take_handover(const Handover& handover, Exit& exit) {
 
 Result<std::string> make_scratch(const std::string& directory, const std::optional<User>& user) {
   const uid_t uid = user ? user->credentials.uid : geteuid();
-  const gid_t gid = user ? user->credentials.gid : getegid();
   const std::string own = directory + "/" + std::to_string(uid);
   mkdir(directory.c_str(), 0711);  // What could not be made fails the next.
   // Jobs of other users pass through, whatever the umask took away; they cannot list it.
@@ -80,10 +81,8 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
     return fail(ErrorCode::kFailed, "cannot make the directory " + own + " below state_dir: " +
                                         errno_text() + "; no job can start on this host");
   }
-  if (user && chown(own.c_str(), uid, gid) != 0) {
-    return fail(ErrorCode::kFailed,
-                "cannot give the directory " + own + " to " + user->name + ": " + errno_text());
-  }
+  // The warden gives it to that user; this process goes on to read it as a member of its group.
+  if (user) chmod(own.c_str(), 0770);
   return own;
 }
 
@@ -155,7 +154,11 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
                              "-" + std::to_string(attempt.id.value);
     handover.commit_path = stem + ".commit";
     handover.result_path = stem + ".result";
-    handover.owner = options.user ? options.user->credentials.uid : geteuid();
+    handover.other_user = options.user.has_value();
+    if (handover.other_user) {
+      launch.spawn.handover_folder = handover.directory;
+      launch.spawn.handover_files = {handover.commit_path, handover.result_path};
+    }
     launch.spawn.program.environment.push_back("LICTOR_COMMIT=" + handover.commit_path);
     launch.spawn.program.environment.push_back("LICTOR_RESULT=" + handover.result_path);
   }

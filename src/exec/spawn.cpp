@@ -1,7 +1,9 @@
 #include "exec/spawn.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -64,10 +66,54 @@ LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, lo
 }
 #endif
 
+// clone3(2), whose child runs `function` on a stack of its own, and does not return from it: glibc
+// has no such call. The result is the child's pid, or -errno.
+#if defined(__x86_64__)
+LICTOR_BARE long clone3(clone_args& arguments, int (*function)(void*), void* argument) {
+  long result = SYS_clone3;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %[argument], %%rdi\n\t"
+      "call *%[function]\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&arguments), "S"(sizeof(arguments)), [function] "r"(function), [argument] "r"(argument)
+      : "rcx", "r11", "memory", "cc");
+  return result;
+}
+#elif defined(__aarch64__)
+LICTOR_BARE long clone3(clone_args& arguments, int (*function)(void*), void* argument) {
+  register long x8 asm("x8") = SYS_clone3;
+  register long x0 asm("x0") = reinterpret_cast<long>(&arguments);
+  register long x1 asm("x1") = sizeof(arguments);
+  asm volatile(
+      "svc 0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, xzr\n\t"
+      "mov x0, %[argument]\n\t"
+      "blr %[function]\n\t"
+      "brk 0\n"
+      "1:"
+      : "+r"(x0)
+      : "r"(x8), "r"(x1), [function] "r"(function), [argument] "r"(argument)
+      : "memory", "cc", "x30");
+  return x0;
+}
+#else
+long clone3(clone_args&, int (*)(void*), void*) { return -ENOSYS; }
+#endif
+
 LICTOR_BARE inline long as_long(const void* pointer) { return reinterpret_cast<long>(pointer); }
 
 // The kernel's sigset_t has 64 bits, whatever glibc's has.
 constexpr std::uint64_t kNoSignals = 0;
+
+const __user_cap_header_struct kCapabilityVersion{_LINUX_CAPABILITY_VERSION_3, 0};
+const __user_cap_data_struct kNoCapabilities[2]{};
 
 // execve needs two pages of stack at most; the rest is for whoever adds a step.
 constexpr std::size_t kStackBytes = 16384;
@@ -109,7 +155,9 @@ struct Spawning::Block {
   struct Plan {
     int input = -1;
     int output = -1;
+    int cgroup = -1;  // to be joined by the child
     pid_t parent = 0;
+    bool drops_capabilities = false;
     const Limit* limits = nullptr;
     std::size_t limit_count = 0;
     bool other_user = false;
@@ -145,6 +193,11 @@ LICTOR_BARE int run_child(void* argument) {
   long result = call(SYS_setsid);
   if (result < 0) give_up(plan, Step::kSession, result);
 
+  // Best effort: without its group an attempt is told by session, process group and environment.
+  if (plan->cgroup >= 0) {
+    const long file = call(SYS_openat, plan->cgroup, as_long("cgroup.procs"), O_WRONLY);
+    if (file >= 0) call(SYS_write, file, as_long("0"), 1);
+  }
   // Neither is below 3: the warden keeps 0, 1 and 2 open.
   if ((result = call(SYS_dup3, plan->input, 0, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   if ((result = call(SYS_dup3, plan->output, 1, 0)) < 0) give_up(plan, Step::kInputOutput, result);
@@ -167,6 +220,12 @@ LICTOR_BARE int run_child(void* argument) {
     if (result < 0) give_up(plan, Step::kGroups, result);
     if ((result = call(SYS_setresgid, gid, gid, gid)) < 0) give_up(plan, Step::kGroups, result);
     if ((result = call(SYS_setresuid, uid, uid, uid)) < 0) give_up(plan, Step::kUser, result);
+    // A change of user sets it as fs.suid_dumpable says, and this memory is the warden's.
+    call(SYS_prctl, PR_SET_DUMPABLE, 0);
+  }
+  if (plan->drops_capabilities) {
+    result = call(SYS_capset, as_long(&kCapabilityVersion), as_long(kNoCapabilities));
+    if (result < 0) give_up(plan, Step::kUser, result);
   }
   if ((result = call(SYS_chdir, as_long(plan->directory))) < 0)
     give_up(plan, Step::kDirectory, result);
@@ -203,6 +262,8 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
 
   Block::Plan& plan = block.plan;
   plan.parent = getpid();
+  // Those of root go with root's uid, and come back with an exec as root.
+  plan.drops_capabilities = geteuid() != 0 && block.program.user.has_value();
   plan.limits = block.program.limits.data();
   plan.limit_count = block.program.limits.size();
   if (block.program.user) {
@@ -221,7 +282,7 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
   plan.environment = block.environment.data();
 }
 
-Spawning::Child Spawning::start(int input, int output) {
+Spawning::Child Spawning::start(int input, int output, int cgroup) {
   Block& block = *block_;
   block.plan.input = input;
   block.plan.output = output;
@@ -234,8 +295,24 @@ Spawning::Child Spawning::start(int input, int output) {
 
   Child child;
   int pidfd = -1;
-  child.pid = LICTOR_CLONE(run_child<Block::Plan>, block.stack.get() + kStackBytes,
-                           CLONE_VM | CLONE_PIDFD | kWaitForExec | SIGCHLD, &block.plan, &pidfd);
+  constexpr int kFlags = CLONE_VM | CLONE_PIDFD | kWaitForExec;
+  if (cgroup >= 0) {
+    clone_args arguments{};
+    arguments.flags = static_cast<std::uint64_t>(kFlags) | CLONE_INTO_CGROUP;
+    arguments.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+    arguments.exit_signal = SIGCHLD;
+    arguments.stack = reinterpret_cast<std::uintptr_t>(block.stack.get());
+    arguments.stack_size = kStackBytes;
+    arguments.cgroup = static_cast<std::uint64_t>(cgroup);
+    child.pid = static_cast<pid_t>(clone3(arguments, run_child<Block::Plan>, &block.plan));
+    // RestrictNamespaces= of systemd and some containers deny clone3 as a whole. To join later
+    // costs more, since the kernel then waits for all CPUs.
+    if (child.pid < 0) block.plan.cgroup = cgroup;
+  }
+  if (child.pid < 0) {
+    child.pid = LICTOR_CLONE(run_child<Block::Plan>, block.stack.get() + kStackBytes,
+                             kFlags | SIGCHLD, &block.plan, &pidfd);
+  }
   if (child.pid < 0) {
     child.error = errno;
   } else {

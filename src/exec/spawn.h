@@ -16,8 +16,8 @@ namespace lictor::exec {
 /// system calls and nothing else (errno is the parent's), and leaves an error here.
 ///
 /// What the child gets: a session and a process group of its own, which have its pid; nothing open
-/// but 0, 1 and 2; all signals at their defaults and unblocked; death by SIGKILL if the warden
-/// dies. The caller has all signals blocked and at their defaults.
+/// but 0, 1 and 2; all signals at their defaults and unblocked; no capabilities, unless the warden
+/// is root; death by SIGKILL if the warden dies. The caller has all signals blocked and at their defaults.
 class Spawning {
  public:
   /// `path` is what argv[0] is looked up in if it has no '/'.
@@ -29,9 +29,10 @@ class Spawning {
     int error = 0;  ///< errno, if there is no child
   };
 
-  /// Call once. The child has its own copies of the descriptors. This object must live until the
-  /// child was reaped, or is at least a zombie.
-  [[nodiscard]] Child start(int input, int output);
+  /// Call once. `cgroup` is the folder of the cgroup that the child runs in; -1: the warden's. The
+  /// child has its own copies of the descriptors. This object must live until the child was reaped,
+  /// or is at least a zombie.
+  [[nodiscard]] Child start(int input, int output, int cgroup);
 
   /// Once the child is a zombie: what went wrong before the program ran. kNone if it ran.
   [[nodiscard]] Step failed_step() const;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/errno_text.h"
+#include "exec/capabilities.h"
 #include "exec/warden_loop.h"
 
 namespace lictor::exec {
@@ -53,7 +54,8 @@ void reset_signals() {
 }
 
 [[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                             UniqueFd daemon, pid_t daemon_pid, WardenOptions options) {
+                             Cgroups cgroups, UniqueFd daemon, pid_t daemon_pid,
+                             WardenOptions options) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
@@ -62,20 +64,29 @@ void reset_signals() {
   // The environment may hold Consul's token: not to be read, nor we traced, by jobs of our own
   // user.
   prctl(PR_SET_DUMPABLE, 0);
-  // What systemd's AmbientCapabilities= gives the daemon, to change users for instance, would pass
-  // through execve to every program. The warden itself keeps what it has.
-  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  if (!keep_only_job_capabilities()) {
+    tell("lictor: the warden cannot drop capabilities: " + errno_text() +
+         "; allow the system call capset, as job-user.conf does\n");
+    _exit(EXIT_FAILURE);
+  }
   if (chdir("/") != 0) _exit(EXIT_FAILURE);
 
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) _exit(EXIT_FAILURE);
   if (fcntl(2, F_GETFD) < 0 && dup2(null, 2) < 0) _exit(EXIT_FAILURE);
-  close_all_but({0, 1, 2, channel.fd(), daemon.get(), options.lock_fd});
+  close_all_but(
+      {0, 1, 2, channel.fd(), daemon.get(), options.lock_fd, cgroups.fd(), cgroups.parent_fd()});
 
   const char* path = std::getenv("PATH");
-  WardenLoop loop{
-      board,      std::move(channel),          std::move(programs),  std::move(daemon),
-      daemon_pid, path == nullptr ? "" : path, options.hang_timeout, std::move(options.give_back)};
+  WardenLoop loop{board,
+                  std::move(channel),
+                  std::move(programs),
+                  std::move(cgroups),
+                  std::move(daemon),
+                  daemon_pid,
+                  path == nullptr ? "" : path,
+                  options.hang_timeout,
+                  std::move(options.give_back)};
   loop.run();
   _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
 }
@@ -95,6 +106,8 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
     return fail(ErrorCode::kFailed, "cannot become a child subreaper: " + errno_text());
   }
 
+  Cgroups cgroups = options.cgroups ? Cgroups::create() : Cgroups{};
+
   // Blocked before it exists, or what is sent to all could end it at its very start.
   const sigset_t blocked = common_signals();
   sigset_t before;
@@ -108,11 +121,11 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   }
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends->first); }
-    run_warden(board, std::move(ends->second), *std::move(programs), std::move(daemon), daemon_pid,
-               std::move(options));
+    run_warden(board, std::move(ends->second), *std::move(programs), std::move(cgroups),
+               std::move(daemon), daemon_pid, std::move(options));
   }
-
-  return Warden{std::move(ends->first), pid, *std::move(programs)};
+  if (auto dropped = drop_job_capabilities(); !dropped) return tl::unexpected(dropped.error());
+  return Warden{std::move(ends->first), pid, *std::move(programs), std::move(cgroups)};
 }
 
 }  // namespace lictor::exec

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include "base/unique_fd.h"
+#include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
@@ -16,6 +17,7 @@ struct Warden {
   Channel channel;
   pid_t pid = 0;
   ProgramTable programs;
+  Cgroups cgroups;
 };
 
 struct WardenOptions {
@@ -29,6 +31,8 @@ struct WardenOptions {
   /// Called in a child of the warden, when the daemon is dead, for each lease whose last job is;
   /// empty: locks are left to their sessions' TTL.
   GiveBackLocks give_back{};
+  /// Whether each attempt gets a cgroup, where this process may make them.
+  bool cgroups = true;
 };
 
 /// Forks the warden, the small process that is the parent of all programs, so that they end when
@@ -52,7 +56,8 @@ struct WardenOptions {
 /// end is that of the channel alone.
 ///
 /// Makes the calling process a child subreaper (prctl(2)): should the warden die, its programs fall
-/// to the daemon, which can then still end them.
+/// to the daemon, which can then still end them. Takes from it the capabilities that only the
+/// warden needs (capabilities.h).
 /// Errors: kFailed.
 [[nodiscard]] Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options);
 

@@ -1,8 +1,10 @@
 #include "exec/warden_loop.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -51,14 +53,34 @@ void unwatch(int epoll, UniqueFd& fd) {
   fd.reset();
 }
 
+// By which jobs with a user of their own hand files over. 0 or errno.
+int give_folder(const std::string& path, uid_t user) {
+  const UniqueFd folder{open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat info {};
+  if (!folder || fstat(folder.get(), &info) != 0) return errno;
+  if (info.st_uid == user) return 0;
+  constexpr auto kSameGroup = static_cast<gid_t>(-1);
+  return fchownat(folder.get(), "", user, kSameGroup, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
+// Only what is that user's own, under one name. All else the daemon refuses.
+void take_file(const std::string& path, uid_t user) {
+  const UniqueFd file{open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return;
+  if (!S_ISREG(info.st_mode) || info.st_uid != user || info.st_nlink != 1) return;
+  (void)!fchownat(file.get(), "", geteuid(), static_cast<gid_t>(-1), AT_EMPTY_PATH);
+}
+
 }  // namespace
 
 WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                       UniqueFd daemon, pid_t daemon_pid, std::string path, Duration hang_timeout,
-                       GiveBackLocks give_back)
+                       Cgroups cgroups, UniqueFd daemon, pid_t daemon_pid, std::string path,
+                       Duration hang_timeout, GiveBackLocks give_back)
     : board_(board),
       channel_(std::move(channel)),
       programs_(std::move(programs)),
+      cgroups_(std::move(cgroups)),
       daemon_(std::move(daemon)),
       daemon_pid_(daemon_pid),
       path_(std::move(path)),
@@ -141,6 +163,7 @@ void WardenLoop::run() {
     watch_channel();
     watch_heartbeat();
   }
+  cgroups_.remove();
 }
 
 // --- Orders
@@ -174,14 +197,29 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
     return send(SpawnFailed{spawn.attempt, Step::kLease, 0});
   }
 
+  // What a daemon that is not root is not to become by its warden.
+  const auto& user = spawn.program.user;
+  if (user && user->uid == 0 && geteuid() != 0) {
+    return send(SpawnFailed{spawn.attempt, Step::kUser, EPERM});
+  }
+  if (user && !spawn.handover_folder.empty()) {
+    if (const int error = give_folder(spawn.handover_folder, user->uid); error != 0) {
+      return send(SpawnFailed{spawn.attempt, Step::kHandover, error});
+    }
+  }
+
+  const uid_t uid = user ? user->uid : 0;
   const auto place = programs_.take_place();
   if (!place) return send(SpawnFailed{spawn.attempt, Step::kClone, EAGAIN});
 
   spawn.program.environment.push_back(mark(self_, spawn.attempt));
   Spawning spawning{std::move(spawn.program), path_};
-  Spawning::Child child = spawning.start(packet.fds[0].get(), packet.fds[1].get());
+  auto cgroup = cgroups_.take();
+  Spawning::Child child =
+      spawning.start(packet.fds[0].get(), packet.fds[1].get(), cgroup ? cgroup->folder.get() : -1);
   if (child.pid < 0) {
     programs_.give_back(*place);
+    if (cgroup) cgroups_.give_back(*std::move(cgroup));
     return send(SpawnFailed{spawn.attempt, Step::kClone, child.error});
   }
   programs_.set(*place, child.pid);
@@ -189,6 +227,10 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   Attempt attempt{std::move(spawning)};
   attempt.pid = child.pid;
   attempt.place = *place;
+  if (cgroup) attempt_in_[cgroup->number] = spawn.attempt;
+  attempt.cgroup = std::move(cgroup);
+  attempt.uid = uid;
+  attempt.handover_files = std::move(spawn.handover_files);
   attempt.pidfd = std::move(child.pidfd);
   attempt.output = std::move(packet.fds[2]);
   attempt.slot = spawn.slot;
@@ -315,6 +357,7 @@ void WardenLoop::kill_what_is_due(Instant now) {
     if (attempt.ended || now < attempt.kill_at) continue;
     kill(-attempt.pid, SIGKILL);
     kill(attempt.pid, SIGKILL);
+    if (attempt.cgroup) cgroups_.kill(*attempt.cgroup);
     attempt.kill_at = Instant::max();
   }
 }
@@ -382,7 +425,10 @@ void WardenLoop::sweep() {
   for (const auto& [pid, owner] : strays_) {
     const auto found = attempts_.find(owner);
     const bool nobodys = found == attempts_.end();
-    if (nobodys ? nobodys_end : found->second.ended) kill_with_group(pid);
+    if (nobodys ? nobodys_end : found->second.ended) {
+      if (!nobodys && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
+      kill_with_group(pid);
+    }
     if (nobodys) nobodys_left = true;
     if (!nobodys) held.push_back(owner);
   }
@@ -403,6 +449,10 @@ void WardenLoop::sweep() {
 }
 
 AttemptId WardenLoop::owner_of(pid_t stray) const {
+  if (const auto cgroup = cgroups_.group_of(stray)) {
+    const auto found = attempt_in_.find(*cgroup);
+    if (found != attempt_in_.end()) return found->second;
+  }
   for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
     const auto found = attempt_of_.find(leader);
     if (found != attempt_of_.end()) return found->second;
@@ -416,6 +466,11 @@ void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);
   }
+  if (attempt.cgroup) {
+    attempt_in_.erase(attempt.cgroup->number);
+    cgroups_.give_back(*std::move(attempt.cgroup));
+  }
+  for (const std::string& path : attempt.handover_files) take_file(path, attempt.uid);
   if (attempt.spawning.failed_step() != Step::kNone) {
     return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});
   }

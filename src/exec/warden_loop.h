@@ -4,13 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/id.h"
 #include "base/unique_fd.h"
+#include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/children.h"
 #include "exec/hang_watch.h"
@@ -28,8 +31,9 @@ class WardenLoop {
  public:
   /// `daemon` is its pidfd, or empty where there is none; `path` is where programs without '/' are
   /// looked up. All signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
-  WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, UniqueFd daemon,
-             pid_t daemon_pid, std::string path, Duration hang_timeout, GiveBackLocks give_back);
+  WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, Cgroups cgroups,
+             UniqueFd daemon, pid_t daemon_pid, std::string path, Duration hang_timeout,
+             GiveBackLocks give_back);
 
   /// Returns when the daemon is gone, nothing that it started is left, and its locks are given
   /// back.
@@ -42,6 +46,9 @@ class WardenLoop {
     Spawning spawning;
     pid_t pid = -1;
     ProgramTable::Place place = 0;
+    std::optional<Cgroups::Group> cgroup;
+    uid_t uid = 0;                            ///< of handover_files
+    std::vector<std::string> handover_files;  ///< see Spawn
     UniqueFd pidfd;
     UniqueFd output;  ///< to be read by the daemon, and by nobody else while there is one
     LeaseSlot slot = kNoLease;
@@ -84,6 +91,7 @@ class WardenLoop {
   const LeaseBoard& board_;
   Channel channel_;
   ProgramTable programs_;
+  Cgroups cgroups_;
   UniqueFd daemon_;
   pid_t daemon_pid_;
   std::string path_;
@@ -100,6 +108,7 @@ class WardenLoop {
 
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;
+  std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  ///< by its cgroup
   std::unordered_map<pid_t, AttemptId> strays_;  ///< adopted children; no id when nobody's
   std::size_t unswept_ = 0;                      ///< attempts that ended and were not reported yet
   Instant armed_ = Instant::max();

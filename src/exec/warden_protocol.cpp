@@ -105,6 +105,8 @@ void put(Writer& out, const Spawn& spawn) {
   out.put(spawn.slot);
   out.put(spawn.ends_with_lease);
   out.put(spawn.grace);
+  out.put(spawn.handover_folder);
+  out.put(spawn.handover_files);
   out.put(spawn.program.argv);
   out.put(spawn.program.environment);
   out.put(spawn.program.directory);
@@ -123,6 +125,8 @@ void get(Reader& in, Spawn& spawn) {
   in.get(spawn.slot);
   in.get(spawn.ends_with_lease);
   in.get(spawn.grace);
+  in.get(spawn.handover_folder);
+  in.get(spawn.handover_files);
   in.get(spawn.program.argv);
   in.get(spawn.program.environment);
   in.get(spawn.program.directory);

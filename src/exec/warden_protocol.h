@@ -49,6 +49,10 @@ struct Spawn {
   LeaseSlot slot = kNoLease;
   bool ends_with_lease = true;
   Duration grace{};  ///< between TERM and KILL when the daemon is gone
+  /// Of a program with a user of its own: where it leaves files for the daemon. The warden gives
+  /// the folder to that user before the start, and the files to the daemon's user after the end.
+  std::string handover_folder;
+  std::vector<std::string> handover_files;
   Program program;
 };
 
@@ -84,6 +88,7 @@ enum class Step : std::uint8_t {
   kUser,
   kDirectory,
   kRun,
+  kHandover,
 };
 
 /// Nothing of the attempt ever ran; no Exited follows.

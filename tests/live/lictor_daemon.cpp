@@ -1,12 +1,15 @@
 #include "lictor_daemon.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 namespace lictor::live {
@@ -63,7 +66,30 @@ LictorDaemon::~LictorDaemon() {
 
 void LictorDaemon::start() {
   std::vector<std::string> argv = settings_.prefix;
-  argv.insert(argv.end(), {command(), "run", "--config", folder_.file("lictor.json")});
+  std::string program = command();
+  if (!settings_.user.empty()) {
+    // The build folder may be closed to that user.
+    std::filesystem::copy_file(program, folder_.file("lictor"),
+                               std::filesystem::copy_options::skip_existing);
+    program = folder_.file("lictor");
+    const passwd* user = getpwnam(settings_.user.c_str());
+    if (user == nullptr) throw std::runtime_error{"no user " + settings_.user};
+    for (const std::string& path : {folder_.path().string(), config_file()}) {
+      if (chown(path.c_str(), user->pw_uid, user->pw_gid) != 0) {
+        throw std::runtime_error{"cannot chown " + path};
+      }
+    }
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms{0755});
+    argv.insert(argv.end(), {"setpriv", "--reuid", std::to_string(user->pw_uid), "--regid",
+                             std::to_string(user->pw_gid), "--clear-groups"});
+    const std::string none = "-all";
+    const std::string set =
+        settings_.capabilities.empty() ? none : none + "," + settings_.capabilities;
+    for (const char* which : {"--bounding-set", "--inh-caps", "--ambient-caps"}) {
+      argv.insert(argv.end(), {which, set});
+    }
+  }
+  argv.insert(argv.end(), {program, "run", "--config", folder_.file("lictor.json")});
   process_ = std::make_unique<Process>(argv, folder_.file("log"), settings_.environment);
 }
 

@@ -28,6 +28,9 @@ struct DaemonSettings {
   nlohmann::json consul_extra{};              ///< laid over the section "consul"
   std::map<std::string, std::string> environment{};
   std::string hang_timeout{};  ///< "": by default, which is a third of session_ttl
+  std::string user{};          ///< "": ours
+  /// With `user`: ambient capabilities, as setpriv(1) names them ("+kill,+chown").
+  std::string capabilities{};
 };
 
 /// A daemon of lictor with a state folder of its own.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <latch>
@@ -98,6 +99,38 @@ TEST_CASE("the thread that has worked last works next, and the others' memory is
   int changes = 0;  // each of the others may come to rest only now
   for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
   CHECK(changes < 10);
+}
+
+TEST_CASE("a thread is started when a job finds none idle, and is kept") {
+  const auto threads = [] {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& thread :
+         std::filesystem::directory_iterator{"/proc/self/task"}) {
+      ++count;
+    }
+    return count;
+  };
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
+  const std::size_t before = threads();
+  std::latch together{4};
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
+                          if (attempt.id.value > 1) together.arrive_and_wait();
+                          return Exit{};
+                        },
+                        board,
+                        {.threads = 10'000}};
+  CHECK(threads() == before);
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  (void)exits.of(AttemptId{1});
+  CHECK(threads() == before + 1);
+  for (std::uint64_t i = 2; i <= 4; ++i) {
+    REQUIRE(runner.start(attempt(i), Instant::max(), exits.callback()));
+  }
+  CHECK(eventually([&] { return threads() == before + 3; }));
+  together.arrive_and_wait();
+  exits.wait_for(4);
+  CHECK(threads() == before + 3);
 }
 
 TEST_CASE("a thread is to spare when no other job waits for it") {

@@ -178,7 +178,7 @@ void deny_pidfd_open() {
 }  // namespace
 
 MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, WardenOptions options,
-                       PidfdOpen pidfd_open) {
+                       PidfdOpen pidfd_open, const std::function<void()>& before) {
   std::array<int, 2> ready{};
   REQUIRE(pipe(ready.data()) == 0);
   pid_ = fork();
@@ -186,6 +186,7 @@ MiniDaemon::MiniDaemon(const std::function<void(Rig&)>& body, WardenOptions opti
   if (pid_ == 0) {
     close(ready[0]);
     if (pidfd_open == PidfdOpen::kDenied) deny_pidfd_open();
+    if (before) before();
     Rig rig{std::move(options)};
     body(rig);
     if (write(ready[1], &rig.warden, sizeof(rig.warden)) != sizeof(rig.warden)) _exit(1);

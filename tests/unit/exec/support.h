@@ -104,8 +104,10 @@ class Rig {
 class MiniDaemon {
  public:
   enum class PidfdOpen { kAllowed, kDenied };  ///< as in containers that know nothing of it
+  /// `before` runs in it first, to make it another user's say.
   explicit MiniDaemon(const std::function<void(Rig&)>& body, WardenOptions options = {},
-                      PidfdOpen pidfd_open = PidfdOpen::kAllowed);
+                      PidfdOpen pidfd_open = PidfdOpen::kAllowed,
+                      const std::function<void()>& before = {});
   /// Kills it if it still lives, and waits for its warden to end.
   ~MiniDaemon();
   MiniDaemon(const MiniDaemon&) = delete;

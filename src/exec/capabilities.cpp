@@ -1,0 +1,95 @@
+#include "exec/capabilities.h"
+
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/errno_text.h"
+
+namespace lictor::exec {
+namespace {
+
+constexpr std::uint64_t bit(int capability) { return std::uint64_t{1} << unsigned(capability); }
+
+constexpr std::uint64_t kForJobs =
+    bit(CAP_SETUID) | bit(CAP_SETGID) | bit(CAP_KILL) | bit(CAP_CHOWN);
+
+struct Sets {
+  std::uint64_t effective = 0;
+  std::uint64_t permitted = 0;
+  std::uint64_t inheritable = 0;
+};
+
+// Of the calling thread. None when it fails, which it does not.
+Sets read_sets() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  if (syscall(SYS_capget, &header, data.data()) != 0) return {};
+  const auto joined = [](std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32U | low;
+  };
+  return {joined(data[0].effective, data[1].effective),
+          joined(data[0].permitted, data[1].permitted),
+          joined(data[0].inheritable, data[1].inheritable)};
+}
+
+// The kernel takes from the ambient set what is no longer permitted and inheritable.
+bool write_sets(const Sets& sets) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    data[i].effective = static_cast<std::uint32_t>(sets.effective >> (32 * i));
+    data[i].permitted = static_cast<std::uint32_t>(sets.permitted >> (32 * i));
+    data[i].inheritable = static_cast<std::uint32_t>(sets.inheritable >> (32 * i));
+  }
+  return syscall(SYS_capset, &header, data.data()) == 0;
+}
+
+// Takes CAP_SETPCAP, which a service need not have: the unit limits the bounding set then.
+void drop_from_bounding_set(std::uint64_t capabilities) {
+  for (int capability = 0; capability < 64; ++capability) {
+    if ((capabilities & bit(capability)) != 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  }
+}
+
+bool warden_may = false;
+
+}  // namespace
+
+bool may_change_user() {
+  return geteuid() == 0 || warden_may || (read_sets().permitted & kForJobs) == kForJobs;
+}
+
+Result<void> drop_job_capabilities() {
+  if (geteuid() == 0) return {};
+  Sets sets = read_sets();
+  if (((sets.permitted | sets.inheritable) & kForJobs) == 0) return {};
+  warden_may = may_change_user();
+  drop_from_bounding_set(kForJobs);
+  for (std::uint64_t* set : {&sets.effective, &sets.permitted, &sets.inheritable}) {
+    *set &= ~kForJobs;
+  }
+  if (write_sets(sets)) return {};
+  return fail(ErrorCode::kFailed,
+              "cannot drop the capabilities that only the warden needs: " + errno_text() +
+                  "; allow the system call capset, as job-user.conf does");
+}
+
+bool keep_only_job_capabilities() {
+  if (geteuid() == 0) {
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return true;
+  }
+  const Sets sets = read_sets();
+  if ((sets.permitted | sets.inheritable) == 0) return true;  // capset may be filtered
+  drop_from_bounding_set(~std::uint64_t{0});
+  const std::uint64_t kept = sets.permitted & kForJobs;
+  return write_sets({kept, kept, 0});
+}
+
+}  // namespace lictor::exec

@@ -1,0 +1,180 @@
+#include "exec/cgroups.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/errno_text.h"
+
+namespace lictor::exec {
+namespace {
+
+constexpr std::string_view kPrefix = "lictor.";
+
+// An empty group takes some 10 kB of the kernel's memory.
+constexpr std::size_t kMostFree = 256;
+
+template <class Number>
+std::optional<Number> to_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The path of a process's group in the version 2 hierarchy: "0::/system.slice/lictor.service".
+std::optional<std::string> path_of(const std::string& pid) {
+  std::ifstream groups{"/proc/" + pid + "/cgroup"};
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::/")) return line.substr(3);
+  }
+  return std::nullopt;
+}
+
+// Where the group `path` lies in the file system: below a mount of type cgroup2, whose root may be
+// a group itself ("34 24 0:29 <root> <mount point> ... - cgroup2 ...").
+std::optional<std::string> folder_of(const std::string& path) {
+  std::ifstream mounts{"/proc/self/mountinfo"};
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(" - cgroup2 ") == std::string::npos) continue;
+    std::istringstream fields{line};
+    std::string id, parent, device, root, point;
+    fields >> id >> parent >> device >> root >> point;
+    if (root == "/") root.clear();
+    if (path == root || path.starts_with(root + "/")) return point + path.substr(root.size());
+  }
+  return std::nullopt;
+}
+
+// Root may write to every group, but systemd's are systemd's unless it has marked them.
+bool is_ours_to_divide(int folder) {
+  if (geteuid() != 0 || access("/run/systemd/system", F_OK) != 0) return true;
+  char mark = '0';
+  return fgetxattr(folder, "trusted.delegate", &mark, 1) == 1 && mark == '1';
+}
+
+template <class Function>
+void for_each_folder(int parent, const Function& function) {
+  const int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> list{fd < 0 ? nullptr : fdopendir(fd), closedir};
+  while (const dirent* entry = list ? readdir(list.get()) : nullptr) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') function(entry->d_name);
+  }
+}
+
+// As far as it and what is in it are empty.
+void remove_tree(int parent, const char* name) {
+  const UniqueFd folder{openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!folder) return;
+  for_each_folder(folder.get(),
+                  [&](const char* child) { unlinkat(folder.get(), child, AT_REMOVEDIR); });
+  unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+// What daemons left that were killed together with their wardens.
+void remove_abandoned(int parent) {
+  for_each_folder(parent, [parent](const char* name) {
+    const std::string_view text{name};
+    if (!text.starts_with(kPrefix)) return;
+    const auto pid = to_number<pid_t>(text.substr(kPrefix.size()));
+    if (pid && ::kill(*pid, 0) != 0 && errno == ESRCH) remove_tree(parent, name);
+  });
+}
+
+void kill_below(int folder) {
+  const UniqueFd file{openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC)};
+  if (file) (void)!write(file.get(), "1", 1);
+}
+
+}  // namespace
+
+Cgroups Cgroups::create() {
+  Cgroups groups;
+  const auto without = [](std::string why) {
+    Cgroups none;
+    none.absence_ = std::move(why);
+    return none;
+  };
+  const auto path = path_of("self");
+  const auto folder = path ? folder_of(*path) : std::nullopt;
+  if (!folder) return without("no cgroup v2 is mounted");
+  groups.own_.reset(open(folder->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!groups.own_) return without("cannot open " + *folder + ": " + errno_text());
+  if (!is_ours_to_divide(groups.own_.get())) {
+    return without("systemd has not delegated " + *folder + " (Delegate=yes)");
+  }
+  remove_abandoned(groups.own_.get());
+  groups.name_ = std::string{kPrefix} + std::to_string(getpid());
+  if (mkdirat(groups.own_.get(), groups.name_.c_str(), 0755) != 0 && errno != EEXIST) {
+    return without("cannot make a cgroup in " + *folder + ": " + errno_text());
+  }
+  groups.top_.reset(
+      openat(groups.own_.get(), groups.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!groups.top_ || faccessat(groups.top_.get(), "cgroup.kill", W_OK, AT_EACCESS) != 0) {
+    groups.remove();
+    return without("no cgroup.kill, which came with Linux 5.14");
+  }
+  groups.top_path_ = (*path == "/" ? "" : *path) + "/" + groups.name_ + "/";
+  return groups;
+}
+
+std::optional<Cgroups::Group> Cgroups::take() {
+  if (!available()) return std::nullopt;
+  if (!free_.empty()) {
+    Group group = std::move(free_.back());
+    free_.pop_back();
+    return group;
+  }
+  const Number number = next_++;
+  const std::string name = std::to_string(number);
+  if (mkdirat(top_.get(), name.c_str(), 0755) != 0 && errno != EEXIST) return std::nullopt;
+  UniqueFd folder{openat(top_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!folder) return std::nullopt;
+  return Group{number, std::move(folder)};
+}
+
+void Cgroups::give_back(Group group) {
+  // Linux 6.14 and later kill what clone3 starts in a group that was ever killed.
+  if (!group.killed && free_.size() < kMostFree) {
+    free_.push_back(std::move(group));
+  } else {
+    unlinkat(top_.get(), std::to_string(group.number).c_str(), AT_REMOVEDIR);
+  }
+}
+
+std::optional<Cgroups::Number> Cgroups::group_of(pid_t pid) const {
+  if (!available()) return std::nullopt;
+  const auto path = path_of(std::to_string(pid));
+  if (!path || !path->starts_with(top_path_)) return std::nullopt;
+  // A job that makes groups of its own makes them below its attempt's.
+  const std::string_view below = std::string_view{*path}.substr(top_path_.size());
+  return to_number<Number>(below.substr(0, below.find('/')));
+}
+
+void Cgroups::kill(Group& group) const {
+  group.killed = true;
+  kill_below(group.folder.get());
+}
+
+void Cgroups::kill_all() const {
+  if (available()) kill_below(top_.get());
+}
+
+void Cgroups::remove() {
+  free_.clear();
+  if (!name_.empty()) remove_tree(own_.get(), name_.c_str());
+}
+
+}  // namespace lictor::exec
