@@ -13,11 +13,11 @@ say() { printf 'install-deps: %s\n' "$*" >&2; }
 
 packages=(g++ cmake ninja-build pkg-config ca-certificates
   nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
-  libmicrohttpd-dev libsimdjson-dev libmimalloc-dev)
+  libmicrohttpd-dev libsimdjson-dev libmimalloc-dev prometheus-cpp-dev)
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3 python3-consul clang clang-format libclang-rt-dev systemd)
+    packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3 python3-consul clang clang-format libclang-rt-dev systemd prometheus)
     ;;
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
   *) say "expected \"build\" or \"test\", got \"${1-}\"; see --help"; exit 2 ;;

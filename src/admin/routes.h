@@ -4,9 +4,11 @@
 // must outlive the router.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "admin/router.h"
@@ -24,6 +26,11 @@ struct QueueStatus {
   std::size_t running = 0;        ///< jobs on this host
   bool paused = false;            ///< as a leader knows
   std::string cannot_start{};     ///< why the last start of a job here failed; empty: it did not
+  Duration lease_left{};          ///< until the lease runs out without another proof
+  Duration oldest_due{};          ///< since when the first task that may start has been due
+  std::size_t unacked = 0;        ///< jobs that ended and whose end is not in Consul yet
+  std::uint64_t discovered = 0;   ///< keys that became known since the daemon's start
+  std::vector<std::pair<std::string, std::size_t>> states{};  ///< tasks in each state, by name
 };
 
 struct Status {
@@ -62,5 +69,13 @@ struct LogStore {
 void add_status_routes(Router& router, Backend& backend);
 /// /v1/logs
 void add_log_routes(Router& router, const LogStore& store);
+
+class Metrics;
+/// /metrics
+void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics);
+
+class Events;
+/// /v1/events
+void add_event_route(Router& router, Events& events);
 
 }  // namespace lictor::admin

@@ -41,12 +41,15 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   return face;
 }
 
-Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs) {
+Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs,
+                              const admin::Metrics& metrics, admin::Events& events) {
   if (listeners_.empty()) return {};
   router_ = std::make_unique<admin::Router>(
       admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}});
   admin::add_status_routes(*router_, backend);
   admin::add_log_routes(*router_, logs);
+  admin::add_metrics_route(*router_, backend, metrics);
+  admin::add_event_route(*router_, events);
   httpd::Options options;
   options.refuse = [router = router_.get()](const auto& request) {
     return router->refuse(request);

@@ -23,7 +23,8 @@ class AdminFace {
   [[nodiscard]] const std::vector<std::string>& urls() const { return urls_; }
 
   /// Answers until the face's end. The arguments must outlive it.
-  [[nodiscard]] Result<void> serve(admin::Backend& backend, const admin::LogStore& logs);
+  [[nodiscard]] Result<void> serve(admin::Backend& backend, const admin::LogStore& logs,
+                                   const admin::Metrics& metrics, admin::Events& events);
 
  private:
   AdminFace() = default;

@@ -8,11 +8,14 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
+#include "admin/events.h"
+#include "admin/metrics.h"
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/executors.h"
@@ -143,7 +146,7 @@ class Daemon {
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
          runtime::Loop& loop, net::Transport& transport, net::Carrier& commits,
          exec::ProcessHost& host, const std::atomic<bool>& warden_died,
-         const std::vector<std::string>& admin_urls)
+         const std::vector<std::string>& admin_urls, admin::Metrics& metrics, admin::Events& events)
       : config_(config),
         registry_(registry),
         options_(options),
@@ -152,9 +155,12 @@ class Daemon {
         commits_(commits),
         host_(host),
         warden_died_(warden_died),
+        metrics_(metrics),
         self_(self_told(config, admin_urls)),
         registration_(config.node, LICTOR_VERSION, transport),
-        membership_(membership_of(config, self_), loop, transport) {}
+        membership_(membership_of(config, self_), loop, transport) {
+    if (!admin_urls.empty()) observers_ = {&metrics, &events};
+  }
 
   [[nodiscard]] Result<void> make_queues() {
     const std::string identity = Random{random_seed()}.hex();
@@ -172,6 +178,8 @@ class Daemon {
       parts.runners = std::move(*runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
+      parts.observers = observers_;
+      count_types(queue);
       queues_.push_back(std::make_unique<runtime::QueueDriver>(std::move(parts), loop_, transport_,
                                                                commits_, host_));
       loop_.add(*queues_.back());
@@ -220,8 +228,23 @@ class Daemon {
       const Role role = !queue->leading(now) ? Role::kFollowing
                         : stopping_          ? Role::kDraining
                                              : Role::kLeading;
-      status.queues.push_back({queue->name(), role, queue->waiting(), queue->claimed_ahead(),
-                               queue->running(), queue->paused(), queue->cannot_start()});
+      admin::QueueStatus told{queue->name(),        role,
+                              queue->waiting(),     queue->claimed_ahead(),
+                              queue->running(),     queue->paused(),
+                              queue->cannot_start()};
+      const core::Queue& core = queue->core();
+      told.discovered = core.discovered();
+      if (role != Role::kFollowing) {
+        told.lease_left = core.lease_left(now);
+        told.oldest_due = core.oldest_due(now);
+        told.unacked = core.count(core::TaskState::kEnding);
+        for (std::size_t i = 0; i < core::kTaskStates; ++i) {
+          const auto state = static_cast<core::TaskState>(i);
+          if (state == core::TaskState::kDeleted) continue;  // no longer a task
+          told.states.emplace_back(core::name_of(state), core.count(state));
+        }
+      }
+      status.queues.push_back(std::move(told));
     }
     return status;
   }
@@ -305,12 +328,19 @@ class Daemon {
     }
     const Config& next = loaded->config;
     for (std::size_t i = 0; i < queues_.size(); ++i) {
+      count_types(queue_of(next, queues_[i]->name()));
       queues_[i]->reconfigure(queue_of(next, queues_[i]->name()).options,
                               std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
     log(Level::kInfo, "configuration reloaded", {{"file", next.file}});
+  }
+
+  void count_types(const QueueConfig& queue) {
+    std::set<std::string> types;
+    for (const auto& [type, policy] : queue.options.types) types.insert(type);
+    metrics_.set_types(queue.options.queue, types);
   }
 
   static const QueueConfig& queue_of(const Config& config, const std::string& name) {
@@ -365,6 +395,8 @@ class Daemon {
   net::Carrier& commits_;
   exec::ProcessHost& host_;
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
+  admin::Metrics& metrics_;
+  std::vector<runtime::Observer*> observers_;
   const nlohmann::json self_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
@@ -379,7 +411,8 @@ class Daemon {
 
 // Runs the daemon with the admin face and the log pruner, which have threads of their own.
 Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
-                           runtime::Loop& loop, net::Transport& transport) {
+                           runtime::Loop& loop, net::Transport& transport,
+                           const admin::Metrics& metrics, admin::Events& events) {
   const exec::LogPruner pruner{log_directory(config),
                                {config.logs.max_age, config.logs.max_bytes},
                                daemon.active_logs(),
@@ -388,7 +421,7 @@ Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, cons
       loop, transport, [&daemon] { return daemon.status(); },
       [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); }};
   const admin::LogStore logs{log_directory(config), daemon.active_logs()};
-  auto served = face->serve(backend, logs);
+  auto served = face->serve(backend, logs, metrics, events);
   if (served) daemon.run();
   face.reset();  // before the backend
   return served;
@@ -434,6 +467,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   };
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
+  admin::Metrics metrics;  // before what tells them of replies
+  admin::Events events;
   auto transport = net::Transport::open(config.consul.options);
   if (!transport) return refuse(transport.error());
   auto carrier = net::Carrier::open(config.consul.options);
@@ -443,15 +478,17 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
   give_back_start_pages();  // before there are plug-ins
-  Daemon daemon{config, registry,    options,        **loop, **transport, commits.carrier(),
-                **host, warden_died, (*face)->urls()};
+  Daemon daemon{config, registry,    options,         **loop,  **transport, commits.carrier(),
+                **host, warden_died, (*face)->urls(), metrics, events};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},
        {"node", config.node},
        {"queues", std::to_string(config.queues.size())},
        {"consul", config.consul.options.addresses.front()}});
-  if (auto run = run_with_face(daemon, std::move(*face), config, **loop, **transport); !run) {
+  if (auto run =
+          run_with_face(daemon, std::move(*face), config, **loop, **transport, metrics, events);
+      !run) {
     return refuse(run.error());
   }
 

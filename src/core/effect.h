@@ -231,7 +231,7 @@ struct ExtendLease {
 /// No job runs under the lease any more.
 struct EndLease {};
 
-/// Something worth a log line or a counter. The runtime words it.
+/// Something worth a log line, a counter or an event. The runtime words it.
 struct Fact {
   enum class Kind {
     kCampaigning,
@@ -277,6 +277,10 @@ struct Fact {
   std::uint64_t token = 0;
   std::string text;
   Duration took{};
+  /// The task as it was then. Null: the fact is not about a task, or its record is not known.
+  std::shared_ptr<const Task> task{};
+  Duration waited{};               // kStarted: since it was due and known here
+  std::optional<Duration> late{};  // kStarted: since executeAt or taskRetryAt
 };
 
 /// The queue is done: it may be destroyed.

@@ -97,6 +97,7 @@ class Lease {
   [[nodiscard]] Instant trusted_until() const { return trust_.until(); }
   [[nodiscard]] const std::string& session() const { return session_.id(); }
   [[nodiscard]] const std::string& other_holder() const { return lock_.other_holder(); }
+  [[nodiscard]] Duration takeover_gap() const { return lock_.takeover_gap(); }
   [[nodiscard]] Instant next_deadline() const;
 
  private:

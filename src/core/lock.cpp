@@ -132,7 +132,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
   if (reply.answer != Answer::kUnknown && reply.answer != Answer::kRefused) trouble_.over();
   switch (reply.answer) {
     case Answer::kAcquired:
-      return on_acquired(reply, out);
+      return on_acquired(now, reply, out);
     case Answer::kHeld:
       free_index_ = 0;
       waiting_told_ = false;
@@ -165,7 +165,8 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
   return {};
 }
 
-Lock::Verdict Lock::on_acquired(const LockReplied& reply, Effects& out) {
+Lock::Verdict Lock::on_acquired(Instant now, const LockReplied& reply, Effects& out) {
+  takeover_gap_ = lock_free_at_ != 0 ? now - freed_seen_ : Duration::zero();
   cancel_requests(out);
   trouble_.over();
   state_ = State::kHeld;

@@ -72,6 +72,8 @@ class Lock {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool held() const { return state_ == State::kHeld; }
   [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
+  /// While held: how long we had seen the lock free when we got it.
+  [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
   [[nodiscard]] Instant next_deadline() const;
 
  private:
@@ -89,7 +91,7 @@ class Lock {
   void on_seen_free(Instant now, const LeaderRead& reply, Effects& out);
   void on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out);
   Verdict on_consistent_read(Instant now, const LeaderRead& reply, Effects& out);
-  Verdict on_acquired(const LockReplied& reply, Effects& out);
+  Verdict on_acquired(Instant now, const LockReplied& reply, Effects& out);
   Verdict on_value_restored(Instant now, const LockReplied& reply, Effects& out);
 
   const QueueOptions& options_;
@@ -105,6 +107,7 @@ class Lock {
   std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder
   std::uint64_t free_index_ = 0;  // the ModifyIndex without one
   Instant freed_seen_{};          // when free_index_ was first seen
+  Duration takeover_gap_{};
 
   // Requests in flight; zero when none.
   RequestId lock_, unlock_, read_, watch_;

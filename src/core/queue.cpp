@@ -113,6 +113,12 @@ bool Queue::drained() const {
              0;
 }
 
+Duration Queue::oldest_due(Instant now) const {
+  const TaskEntry* first = table_.waiting_order().first_ready();
+  return first == nullptr ? Duration::zero()
+                          : std::max(Duration::zero(), now - first->task->ready_at);
+}
+
 Queue::Stats Queue::stats() const {
   Stats stats;
   stats.distant = table_.count(TaskState::kDistant);

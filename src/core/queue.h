@@ -66,6 +66,17 @@ class Queue {
   /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
   [[nodiscard]] std::string cannot_start() const { return dispatcher_.cannot_start(); }
 
+  /// How many known keys are in this state.
+  [[nodiscard]] std::size_t count(TaskState state) const { return table_.count(state); }
+  /// For how long the first task that may start has been due; zero: none is.
+  [[nodiscard]] Duration oldest_due(Instant now) const;
+  /// Until the lease runs out without another proof; zero: it is not ours.
+  [[nodiscard]] Duration lease_left(Instant now) const {
+    return leading(now) ? lease_.trusted_until() - now : Duration::zero();
+  }
+  /// How many keys became known, since the beginning.
+  [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
+
   /// What it has in memory, for who checks that it stays bounded.
   struct Stats {
     std::size_t tasks = 0;      ///< that wait, but the distant ones

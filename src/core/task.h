@@ -68,6 +68,8 @@ struct Task {
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
   RecordPlaces places;                        // in it
+
+  Instant ready_at{};  // when the task was due and known here; set by the core
 };
 
 /// A value that cannot be read as a task.

@@ -22,6 +22,7 @@ TaskEntry& TaskTable::obtain(std::string_view key) {
   auto entry = std::make_unique<TaskEntry>();
   entry->key = key;
   keys_.insert(*entry);
+  ++discovered_;
   ++counts_[static_cast<std::size_t>(entry->state)];
   return *entry.release();
 }

@@ -125,6 +125,8 @@ class TaskTable {
   /// Every step that was ever taken, for who checks that each arrow of the diagram is walked.
   using Walked = std::array<std::uint32_t, kTaskStates>;  // from a state, a bit for each it became
   [[nodiscard]] const Walked& walked() const { return walked_; }
+  /// How many keys became known, since the beginning.
+  [[nodiscard]] std::uint64_t discovered() const { return discovered_; }
 
  private:
   static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
@@ -140,6 +142,7 @@ class TaskTable {
   std::deque<std::pair<Instant, TaskEntry*>> deletions_;
   std::array<std::size_t, kTaskStates> counts_{};
   std::size_t last_chances_ = 0;
+  std::uint64_t discovered_ = 0;
   Walked walked_{};
 };
 

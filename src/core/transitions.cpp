@@ -75,7 +75,7 @@ void Transitions::tell(Fact::Kind kind, const TaskEntry& entry, std::string text
                        Duration took) {
   const std::uint32_t attempt = entry.task ? entry.task->stamp.attempt : 0;
   const std::uint64_t token = entry.attempt ? entry.attempt->token : 0;
-  out.emplace_back(Fact{kind, entry.key, attempt, token, std::move(text), took});
+  out.emplace_back(Fact{kind, entry.key, attempt, token, std::move(text), took, entry.task});
 }
 
 // ---- What the store says ----
@@ -164,7 +164,9 @@ void Transitions::visit_deleting(const std::function<void(const KnownKey&)>& vis
 
 void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out) {
   if (const auto* task = std::get_if<Task>(&record)) {
-    place(now, entry, std::make_shared<const Task>(*task), out);
+    auto read = std::make_shared<Task>(*task);
+    read->ready_at = ready_at(now, *read);
+    place(now, entry, std::move(read), out);
   } else {
     place_bad(entry, std::get<BadRecord>(record), out);
   }
@@ -248,6 +250,10 @@ WallTime Transitions::due_at(Instant now, const Task& task) const {
   if (policy != nullptr) most = std::max(most, policy->backoff.max);
   const WallTime limit = clock_.at(now) + std::chrono::ceil<std::chrono::milliseconds>(most);
   return *task.stamp.retry_at <= limit ? due : task.execute_at.value_or(WallTime::min());
+}
+
+Instant Transitions::ready_at(Instant now, const Task& task) const {
+  return std::max(now, clock_.when(due_at(now, task)));
 }
 
 // Dropping the record saves a kilobyte for each of a hundred thousand tasks for tomorrow.
@@ -410,6 +416,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   auto claimed = std::make_shared<Task>(before);
   claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   claimed->modify_index = settled.modify_index;
+  claimed->ready_at = entry.task->ready_at;
   // A newer version was seen before the claim's answer came: read it before the job starts.
   const bool check = entry.newer_index() > settled.modify_index;
   table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
@@ -459,6 +466,9 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
     e.attempt->timeout_at = deadline.value_or(Instant::max());
   });
   tell(Fact::Kind::kStarted, entry, entry.task->type, out, now - entry.attempt->claimed_at);
+  auto& started = std::get<Fact>(out.back());
+  started.waited = std::max(Duration::zero(), now - entry.task->ready_at);
+  if (const auto due = due_of(*entry.task)) started.late = clock_.at(now) - *due;
   out.emplace_back(StartJob{entry.attempt->id, entry.task, entry.attempt->token, deadline});
 }
 
@@ -680,6 +690,7 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry, const Commit
   auto task = std::make_shared<Task>(*entry.task);
   task->stamp = op.stamp;
   task->modify_index = settled.modify_index;
+  task->ready_at = ready_at(now, *task);
   place(now, entry, std::move(task), out);
 }
 

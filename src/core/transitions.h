@@ -83,6 +83,7 @@ class Transitions : public TaskSource::Listener {
   void tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
             Duration took = {});
   [[nodiscard]] WallTime due_at(Instant now, const Task& task) const;
+  [[nodiscard]] Instant ready_at(Instant now, const Task& task) const;
   [[nodiscard]] bool is_distant(Instant now, const Task& task, WallTime due) const;
   [[nodiscard]] std::chrono::milliseconds distance(int times) const;
 

@@ -80,6 +80,26 @@ core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& b
   return options;
 }
 
+const char* name_of(const core::CreateSession&) { return "create_session"; }
+const char* name_of(const core::RenewSession&) { return "renew_session"; }
+const char* name_of(const core::DestroySession&) { return "destroy_session"; }
+const char* name_of(const core::ReadLeader& effect) {
+  return effect.consistent ? "read_leader" : "watch_leader";
+}
+const char* name_of(const core::WatchControl&) { return "watch_control"; }
+const char* name_of(const core::ListTasks& effect) {
+  return effect.consistent ? "list_tasks" : "watch_tasks";
+}
+const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
+const char* name_of(const core::ListCopies&) { return "list_dead_letters"; }
+const char* name_of(const core::ListHistory&) { return "list_history"; }
+
+void tell(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
+          const http::Response& response) {
+  const Duration took = boot_now() - response.sent_at;
+  for (Observer* observer : observers) observer->on_reply(queue, request, response, took);
+}
+
 // Decodes, and adds the parsing time to the reply's cost, which paces listings.
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
@@ -127,6 +147,7 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net
       transport_(transport),
       commits_(commits),
       host_(host),
+      observers_(std::make_shared<const std::vector<Observer*>>(std::move(parts.observers))),
       core_(with_costs(std::move(parts.options), *binding_), random_seed()),
       inbox_(std::make_shared<Inbox>()),
       backlog_(kBacklog) {
@@ -258,18 +279,20 @@ Instant QueueDriver::next_deadline() const {
   return std::min(core_.next_deadline(), release_at_);
 }
 
-void QueueDriver::dispatch(http::Request request, RequestId id,
+void QueueDriver::dispatch(const char* name, http::Request request, RequestId id,
                            std::function<core::Event(http::Response)> decode) {
   // Replies are decoded on the network thread: a long listing must not hold up the loop.
   in_flight_[id] = transport_.send(
-      std::move(request), [inbox = inbox_, decode = std::move(decode)](http::Response response) {
+      std::move(request), [inbox = inbox_, decode = std::move(decode), observers = observers_,
+                           queue = options_.queue, name](http::Response response) {
+        tell(*observers, queue, name, response);
         inbox->put(decode(std::move(response)));
       });
 }
 
 template <class Effect>
 void QueueDriver::send(const Effect& effect) {
-  dispatch(wire::encode(*binding_, effect), effect.request,
+  dispatch(name_of(effect), wire::encode(*binding_, effect), effect.request,
            [binding = binding_, effect](http::Response response) {
              return decode_reply(*binding, effect, std::move(response));
            });
@@ -282,19 +305,24 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   if (kept_session_ != effect.session) keep_lock(effect.session, 0);  // its reply may not be seen
   const bool anew = !core_.holds_lock() && std::exchange(lock_answered_, false);
   if (anew) lock_since_ = wall_now();
-  dispatch(wire::encode(*binding_, effect, lock_since_), effect.request,
+  dispatch("acquire_lock", wire::encode(*binding_, effect, lock_since_), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 
 void QueueDriver::carry_out(const core::ReleaseLock& effect) {
-  dispatch(wire::encode(*binding_, effect, wall_now()), effect.request,
+  dispatch("release_lock", wire::encode(*binding_, effect, wall_now()), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
+  for (Observer* observer : *observers_) {
+    observer->on_commit(options_.queue, kept->ops.size() + 1);  // with the fence
+  }
   committing_[kept->request] = commits_.send(
-      wire::encode(*binding_, *kept), [inbox = inbox_, kept](const http::Response& response) {
+      wire::encode(*binding_, *kept), [inbox = inbox_, kept, observers = observers_,
+                                       queue = options_.queue](const http::Response& response) {
+        tell(*observers, queue, "transaction", response);
         inbox->at_hand.emplace_back(wire::decode(*kept, response));
       });
 }
@@ -357,7 +385,10 @@ void QueueDriver::carry_out(const core::RememberSession& effect) {
   session_file_.save(effect.session);
 }
 
-void QueueDriver::carry_out(const core::Fact& effect) { log_fact(options_.queue, effect); }
+void QueueDriver::carry_out(const core::Fact& effect) {
+  log_fact(options_.queue, effect);
+  for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
+}
 
 void QueueDriver::carry_out(const core::Stopped&) { stopped_ = true; }
 

@@ -15,6 +15,7 @@
 #include "net/carrier.h"
 #include "net/transport.h"
 #include "runtime/loop.h"
+#include "runtime/observer.h"
 #include "runtime/peak.h"
 #include "runtime/session_file.h"
 #include "wire/consul.h"
@@ -33,6 +34,7 @@ class QueueDriver : public Task {
     Runners runners;  // by taskType; "*" takes the rest
     exec::LeaseSlot lease_slot = 0;
     std::string state_dir;
+    std::vector<Observer*> observers;  // must outlive the driver
   };
 
   /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all other
@@ -66,6 +68,7 @@ class QueueDriver : public Task {
   [[nodiscard]] std::size_t claimed_ahead() const { return core_.claimed_ahead(); }
   [[nodiscard]] std::size_t running() const { return core_.running(); }
   [[nodiscard]] std::string cannot_start() const { return core_.cannot_start(); }
+  [[nodiscard]] const core::Queue& core() const { return core_; }
 
  private:
   // Shared with callbacks that may come after the driver's end.
@@ -96,7 +99,7 @@ class QueueDriver : public Task {
   void carry_out(const Effect& effect) {
     send(effect);
   }
-  void dispatch(http::Request request, RequestId id,
+  void dispatch(const char* name, http::Request request, RequestId id,
                 std::function<core::Event(http::Response)> decode);
   void deliver(Instant now);
   void release_memory(Instant now);
@@ -113,6 +116,8 @@ class QueueDriver : public Task {
   net::Carrier& commits_;
   exec::ProcessHost& host_;
 
+  // Shared with replies that may come after the driver's end.
+  std::shared_ptr<const std::vector<Observer*>> observers_;
   core::Queue core_;
   std::shared_ptr<Inbox> inbox_;
   std::vector<core::Event> events_;

@@ -1,0 +1,261 @@
+#include "admin/events.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+
+namespace lictor::admin {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kKept = 1000;
+constexpr std::size_t kMaxTextBytes = 500;
+constexpr std::size_t kMaxReaders = 256;
+// Bounds what a client gets, and costs, when tens of thousands of tasks a second run.
+constexpr auto kBatchEvery = 100ms;
+constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
+// Proxies close connections that carry nothing.
+constexpr auto kHeartbeat = 15s;
+
+const char* name_of(core::Fact::Kind kind) {
+  using Kind = core::Fact::Kind;
+  switch (kind) {
+    case Kind::kCampaigning:
+      return "following";
+    case Kind::kLeading:
+      return "leading";
+    case Kind::kLeaseLost:
+      return "lock_lost";
+    case Kind::kLeaseExpired:
+      return "lease_expired";
+    case Kind::kLeaseRegained:
+      return "lease_regained";
+    case Kind::kLeaderRestored:
+      return "leader_key_restored";
+    case Kind::kSteppingDown:
+      return "stepping_down";
+    case Kind::kSteppedDown:
+      return "stepped_down";
+    case Kind::kStopped:
+      return "stopped";
+    case Kind::kSessionCreated:
+      return "session_created";
+    case Kind::kSessionLost:
+      return "session_lost";
+    case Kind::kLockDelay:
+      return "lock_delay";
+    case Kind::kClaimed:
+      return "claimed";
+    case Kind::kStarted:
+      return "started";
+    case Kind::kDone:
+      return "done";
+    case Kind::kFailed:
+      return "failed";
+    case Kind::kNotStarted:
+      return "not_started";
+    case Kind::kDead:
+      return "dead";
+    case Kind::kGivenBack:
+      return "given_back";
+    case Kind::kLost:
+      return "owner_lost";
+    case Kind::kWithdrawn:
+      return "withdrawn";
+    case Kind::kChanged:
+      return "rewritten";
+    case Kind::kTooLarge:
+      return "too_large";
+    case Kind::kDenied:
+      return "denied";
+    case Kind::kStoreTrouble:
+      return "consul_trouble";
+    case Kind::kPaused:
+      return "paused";
+    case Kind::kControlUnreadable:
+      return "control_unreadable";
+    case Kind::kResumed:
+      return "resumed";
+    case Kind::kNoExecutor:
+      return "no_executor";
+    case Kind::kResultLeftOut:
+      return "result_left_out";
+    case Kind::kUnnameable:
+      return "unnameable";
+    case Kind::kInFolder:
+      return "in_folder";
+    case Kind::kUnwritten:
+      return "unwritten";
+    case Kind::kDoneLate:
+      return "done_late";
+    case Kind::kResultVoid:
+      return "result_void";
+    case Kind::kGoesOn:
+      return "goes_on";
+  }
+  return "";
+}
+
+std::string text_of(const char* event, const std::string& id, const ordered_json& data) {
+  return "id: " + id + "\nevent: " + event +
+         "\ndata: " + data.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n\n";
+}
+
+}  // namespace
+
+Events::Events()
+    : start_ms_(std::chrono::duration_cast<std::chrono::milliseconds>(wall_now().time_since_epoch())
+                    .count()) {}
+
+Events::~Events() {
+  {
+    const std::lock_guard lock{mutex_};
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string Events::id(std::uint64_t number) const {
+  return std::to_string(start_ms_) + "-" + std::to_string(number);
+}
+
+void Events::on_fact(const std::string& queue, const core::Fact& fact) {
+  auto told = std::make_shared<Event>();
+  Event& event = *told;
+  event.at = wall_now();
+  event.queue = queue;
+  event.name = name_of(fact.kind);
+  event.task = fact.key;
+  if (fact.task) event.type = fact.task->type;
+  if (fact.text != event.type) event.text = excerpt(fact.text, kMaxTextBytes);
+  event.attempt = fact.attempt;
+  event.token = fact.token;
+  event.took = fact.took;
+  const std::lock_guard lock{mutex_};
+  kept_.push_back(std::move(told));
+  if (kept_.size() > kKept) kept_.pop_front();
+  ++next_;
+  if (readers_ != 0) changed_.notify_one();
+}
+
+std::optional<Response> Events::answer(const Call& call) {
+  Reader reader{call.exchange, call.request.parameter("queue").value_or(""), 0};
+  std::string after = call.request.header("last-event-id").value_or("");
+  if (after.empty()) after = call.request.parameter("after").value_or("");
+  Response response;
+  response.content_type = "text/event-stream; charset=utf-8";
+  response.is_stream = true;
+  const std::lock_guard lock{mutex_};
+  if (readers_ >= kMaxReaders) {
+    Response busy = error_response(503, "too many clients follow the events here");
+    busy.headers.emplace_back("Retry-After", "5");
+    return busy;
+  }
+  // Without an id: from now on. With an id of an earlier start: everything that is kept.
+  std::string begin = "retry: 2000\n\n";
+  reader.next = next_;
+  if (!after.empty()) {
+    const std::string own = std::to_string(start_ms_) + "-";
+    std::uint64_t seen = 0;
+    if (after.starts_with(own)) {
+      std::from_chars(after.data() + own.size(), after.data() + after.size(), seen);
+    } else {
+      begin += text_of("gap", id(0), {{"restarted", true}});
+    }
+    reader.next = std::min(seen + 1, next_);
+  }
+  call.exchange->answer(std::move(response));
+  if (!call.exchange->send(begin)) return std::nullopt;
+  joining_.push_back(std::move(reader));
+  ++readers_;
+  if (!thread_.joinable()) thread_ = std::thread{[this] { serve(); }};
+  changed_.notify_one();
+  return std::nullopt;
+}
+
+std::string Events::line_of(const Event& event, std::uint64_t number) const {
+  ordered_json data{{"at", format_rfc3339(event.at)}, {"queue", event.queue}};
+  if (!event.task.empty()) data["task"] = event.task;
+  if (!event.type.empty()) data["type"] = event.type;
+  if (event.attempt != 0) data["attempt"] = event.attempt;
+  if (event.token != 0) data["token"] = event.token;
+  if (event.took != Duration::zero()) {
+    data["took_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count();
+  }
+  if (!event.text.empty()) data["text"] = event.text;
+  return text_of(event.name, id(number), data);
+}
+
+std::string Events::text_for(Reader& reader, Batch& batch) const {
+  std::string text;
+  const std::uint64_t first = batch.next - batch.events.size();
+  if (reader.next < first) {
+    text += text_of("gap", id(first - 1), {{"missed", first - reader.next}});
+    reader.next = first;
+  }
+  for (; reader.next < batch.next && text.size() < kMaxBatchBytes; ++reader.next) {
+    const std::size_t i = reader.next - first;
+    const Event& event = *batch.events[i];
+    if (!reader.queue.empty() && event.queue != reader.queue) continue;
+    if (batch.lines[i].empty()) batch.lines[i] = line_of(event, reader.next);
+    text += batch.lines[i];
+  }
+  return text;
+}
+
+void Events::serve() {
+  std::vector<Reader> readers;
+  Instant beat_at = boot_now() + kHeartbeat;
+  std::uint64_t sent = 0;  // number of the first event that somebody lacks
+  std::unique_lock lock{mutex_};
+  while (!ending_) {
+    const bool anew = !joining_.empty();
+    readers.insert(readers.end(), std::make_move_iterator(joining_.begin()),
+                   std::make_move_iterator(joining_.end()));
+    joining_.clear();
+    const Instant now = boot_now();
+    if (readers.empty()) {
+      changed_.wait(lock, [&] { return ending_ || !joining_.empty(); });
+      continue;
+    }
+    if (!anew && sent == next_ && now < beat_at) {
+      changed_.wait_for(lock, beat_at - now,
+                        [&] { return ending_ || !joining_.empty() || sent != next_; });
+      continue;
+    }
+    Batch batch{kept_, {}, next_};
+    lock.unlock();
+    batch.lines.resize(batch.events.size());
+    sent = batch.next;
+    const bool beat = now >= beat_at;
+    if (beat) beat_at = now + kHeartbeat;
+    const std::size_t gone = std::erase_if(readers, [&](Reader& reader) {
+      std::string text = text_for(reader, batch);
+      sent = std::min(sent, reader.next);
+      if (text.empty() && beat) text = ": still here\n\n";
+      return reader.exchange->gone() || (!text.empty() && !reader.exchange->send(text));
+    });
+    lock.lock();
+    readers_ -= gone;
+    changed_.wait_for(lock, kBatchEvery, [&] { return ending_; });
+  }
+  for (Reader& reader : readers) reader.exchange->end();
+  for (Reader& reader : joining_) reader.exchange->end();
+}
+
+void add_event_route(Router& router, Events& events) {
+  router.add("GET", "/v1/events", [&events](const Call& call) { return events.answer(call); });
+}
+
+}  // namespace lictor::admin

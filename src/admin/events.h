@@ -1,0 +1,81 @@
+#pragma once
+
+// /v1/events: what happens in this daemon's queues, as server-sent events (WHATWG HTML, 9.2).
+//
+//   id: 1795508611000-42
+//   event: started
+//   data: {"at": RFC 3339, "queue": "default", "task": KEY, "type": T, "attempt": 1, ...}
+//
+// The id is the daemon's start and a number. A client that comes back with the last id that it saw
+// (Last-Event-ID, or ?after=) gets what it missed, as far as it is kept; else an event "gap" tells
+// that some are missing. The same for a client that reads more slowly than events happen.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "admin/router.h"
+#include "lictor/time.h"
+#include "runtime/observer.h"
+
+namespace lictor::admin {
+
+/// Keeps the newest events and sends them to those who listen. Thread safe. Memory is bounded, and
+/// no client holds up another or the daemon.
+class Events : public runtime::Observer {
+ public:
+  Events();
+  ~Events() override;
+
+  void on_fact(const std::string& queue, const core::Fact& fact) override;
+  void on_commit(const std::string& /*queue*/, std::size_t /*operations*/) override {}
+  void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
+                const http::Response& /*response*/, Duration /*took*/) override {}
+
+  /// Answers with the stream. ?queue= limits it to one queue.
+  [[nodiscard]] std::optional<Response> answer(const Call& call);
+
+ private:
+  struct Event {
+    WallTime at{};
+    std::string queue;
+    const char* name = "";
+    std::string task, type, text;
+    std::uint32_t attempt = 0;
+    std::uint64_t token = 0;
+    Duration took{};
+  };
+  struct Reader {
+    ExchangePtr exchange;
+    std::string queue;       // empty: all
+    std::uint64_t next = 0;  // number of the event to send next
+  };
+  /// The newest events, to be sent without the mutex.
+  struct Batch {
+    std::deque<std::shared_ptr<const Event>> events;
+    std::vector<std::string> lines;  // of each event, once it is wanted
+    std::uint64_t next = 0;          // number of the event after the last
+  };
+  void serve();
+  [[nodiscard]] std::string text_for(Reader& reader, Batch& batch) const;
+  [[nodiscard]] std::string line_of(const Event& event, std::uint64_t number) const;
+  [[nodiscard]] std::string id(std::uint64_t number) const;
+
+  const std::int64_t start_ms_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const Event>> kept_;
+  std::uint64_t next_ = 1;       // number of the event that comes next
+  std::vector<Reader> joining_;  // the thread's from its next turn on
+  std::size_t readers_ = 0;      // with those that join
+  bool ending_ = false;
+  std::thread thread_;  // runs from the first reader on
+};
+
+}  // namespace lictor::admin

@@ -1,0 +1,352 @@
+#include "admin/metrics.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace lictor::admin {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Histogram;
+using Kind = core::Fact::Kind;
+using Labels = std::map<std::string, std::string>;
+
+const Histogram::BucketBoundaries kLatency{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                           0.5,   1,      2.5,   5,    10,    30,   60};
+const Histogram::BucketBoundaries kJobTime{0.005, 0.025, 0.1, 0.5, 1,    2.5,   5,    15,
+                                           30,    60,    300, 900, 3600, 14400, 86400};
+const Histogram::BucketBoundaries kOperations{1, 2, 4, 8, 16, 32, 64, 128};
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Blocking queries wait for a change; their time says nothing about Consul.
+bool is_watch(std::string_view request) { return request.starts_with("watch_"); }
+
+const char* outcome_of(const http::Response& response) {
+  switch (response.delivery) {
+    case http::Delivery::kNotSent:
+      return "unreachable";
+    case http::Delivery::kLost:
+      return "lost";
+    case http::Delivery::kCancelled:
+      return "cancelled";
+    case http::Delivery::kReplied:
+      break;
+  }
+  // 404 is a key that is not there, 409 a transaction whose condition does not hold.
+  if (response.status < 400 || response.status == 404) return "ok";
+  if (response.status == 409) return "conflict";
+  if (response.status == 403) return "denied";
+  return response.status == 429 ? "throttled" : response.status < 500 ? "refused" : "error";
+}
+
+// The families that are made anew for each scrape, since a follower has no values for most of them.
+class Snapshot {
+ public:
+  void add(prometheus::MetricType type, const char* name, const char* help, double value,
+           std::initializer_list<prometheus::ClientMetric::Label> labels = {}) {
+    if (families_.empty() || families_.back().name != name) {
+      families_.push_back({name, help, type, {}});
+    }
+    prometheus::ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = labels;
+    metric.gauge.value = metric.counter.value = value;
+  }
+  void gauge(const char* name, const char* help, double value,
+             std::initializer_list<prometheus::ClientMetric::Label> labels = {}) {
+    add(prometheus::MetricType::Gauge, name, help, value, labels);
+  }
+  [[nodiscard]] std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
+
+ private:
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+void add_process(Snapshot& to) {
+  std::string text;
+  // The fields after the command in parentheses; utime and stime are the 14th and 15th of all.
+  std::getline(std::ifstream{"/proc/self/stat"}, text);
+  unsigned long user = 0, system = 0;
+  const std::size_t end = text.rfind(')');
+  if (end != std::string::npos &&
+      std::sscanf(text.c_str() + end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                  &user, &system) == 2) {
+    to.add(prometheus::MetricType::Counter, "process_cpu_seconds_total",
+           "Processor time of the daemon, without its jobs.",
+           static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  }
+  unsigned long skipped = 0, pages = 0;
+  if (std::ifstream{"/proc/self/statm"} >> skipped >> pages) {
+    to.gauge("process_resident_memory_bytes", "Resident memory of the daemon, without its jobs.",
+             static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  }
+  std::error_code error;
+  const auto files = std::filesystem::directory_iterator{"/proc/self/fd", error};
+  if (!error) {
+    to.gauge("process_open_fds", "Open file descriptors of the daemon.",
+             static_cast<double>(std::distance(files, {}) - 1));
+  }
+}
+
+// What became of the attempt, and of the task if this was its end.
+struct Outcome {
+  const char* attempt = nullptr;
+  const char* task = nullptr;
+};
+
+Outcome outcome_of(const core::Fact& fact) {
+  const bool begun = fact.attempt != 0;
+  switch (fact.kind) {
+    case Kind::kDone:
+      return {"done", "done"};
+    case Kind::kFailed:
+      return {"failed", nullptr};
+    case Kind::kDead:
+      return {begun ? "failed" : nullptr, "dead"};
+    case Kind::kLost:
+      return {"lost", nullptr};
+    case Kind::kNotStarted:
+      return {"not_started", nullptr};
+    case Kind::kGivenBack:
+      return {"given_back", nullptr};
+    case Kind::kWithdrawn:
+      return {begun ? "withdrawn" : nullptr, "withdrawn"};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+struct Metrics::Families {
+  prometheus::Registry registry;
+
+  Family<Counter>& counters(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  Family<Histogram>& histograms(const char* name, const char* help) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  }
+
+  Family<Counter>& tasks = counters("lictor_tasks_total", "Tasks that ended, by outcome.");
+  Family<Counter>& attempts = counters("lictor_attempts_total", "Attempts that ended, by outcome.");
+  Family<Counter>& started = counters("lictor_attempts_started_total", "Attempts that started.");
+  Family<Counter>& terms =
+      counters("lictor_leader_changes_total", "How often this daemon became the leader.");
+  Family<Counter>& losses = counters("lictor_leases_lost_total",
+                                     "How often this daemon lost the lock or its lease ran out.");
+  Family<Counter>& requests = counters("lictor_consul_requests_total",
+                                       "Requests to Consul, by what was asked and the outcome.");
+  Family<Histogram>& request_time =
+      histograms("lictor_consul_request_duration_seconds",
+                 "Time until Consul answered, without blocking queries.");
+  Family<Histogram>& operations =
+      histograms("lictor_transaction_operations", "Operations in a transaction.");
+  Family<Histogram>& takeover = histograms(
+      "lictor_takeover_seconds", "How long the lock was free before this daemon took it over.");
+  Family<Histogram>& job_time =
+      histograms("lictor_job_duration_seconds", "How long jobs ran that ended well.");
+  Family<Histogram>& pickup = histograms(
+      "lictor_pickup_seconds", "From when a task was due and known to the leader to its start.");
+  Family<Histogram>& lateness = histograms("lictor_lateness_seconds",
+                                           "From executeAt or the time of the retry to the start.");
+};
+
+// Looked up once for each type: a fact costs no more than two searches by name.
+struct Metrics::OfType {
+  OfType(Families& all, Labels of)
+      : families(all),
+        labels(std::move(of)),
+        started(all.started.Add(labels)),
+        job_time(all.job_time.Add(labels, kJobTime)),
+        pickup(all.pickup.Add(labels, kLatency)),
+        lateness(all.lateness.Add(labels, kLatency)) {}
+
+  void count(Family<Counter>& family, std::map<const char*, Counter*>& counters,
+             const char* outcome) {
+    Counter*& counter = counters[outcome];
+    if (counter == nullptr) {
+      Labels with_outcome = labels;
+      with_outcome["outcome"] = outcome;
+      counter = &family.Add(with_outcome);
+    }
+    counter->Increment();
+  }
+
+  Families& families;
+  const Labels labels;
+  Counter& started;
+  Histogram& job_time;
+  Histogram& pickup;
+  Histogram& lateness;
+  std::map<const char*, Counter*> attempts, tasks;  // by outcome
+};
+
+struct Metrics::OfQueue {
+  OfQueue(Families& all, const std::string& queue)
+      : families(all),
+        name(queue),
+        terms(all.terms.Add({{"queue", queue}})),
+        losses(all.losses.Add({{"queue", queue}})),
+        operations(all.operations.Add({{"queue", queue}}, kOperations)),
+        takeover(all.takeover.Add({{"queue", queue}}, kLatency)) {}
+
+  OfType& of_type(const std::string& type) {
+    const std::string& label = types.contains(type) ? type : kOther;
+    auto& found = by_type[label];
+    if (!found) {
+      found = std::make_unique<OfType>(families, Labels{{"queue", name}, {"type", label}});
+    }
+    return *found;
+  }
+
+  inline static const std::string kOther = "other";
+  Families& families;
+  const std::string name;
+  Counter& terms;
+  Counter& losses;
+  Histogram& operations;
+  Histogram& takeover;
+  std::set<std::string> types;
+  std::map<std::string, std::unique_ptr<OfType>, std::less<>> by_type;
+};
+
+Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+
+Metrics::~Metrics() = default;
+
+Metrics::OfQueue& Metrics::queue(const std::string& name) {
+  auto& found = queues_[name];
+  if (!found) found = std::make_unique<OfQueue>(*families_, name);
+  return *found;
+}
+
+void Metrics::set_types(const std::string& name, const std::set<std::string>& types) {
+  const std::lock_guard lock{mutex_};
+  OfQueue& of_queue = queue(name);
+  of_queue.types.insert(types.begin(), types.end());
+  for (const std::string& type : of_queue.types) static_cast<void>(of_queue.of_type(type));
+}
+
+void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
+  const std::lock_guard lock{mutex_};
+  OfQueue& of_queue = queue(name);
+  if (fact.kind == Kind::kLeading) {
+    of_queue.terms.Increment();
+    of_queue.takeover.Observe(seconds(fact.took));
+  } else if (fact.kind == Kind::kLeaseLost || fact.kind == Kind::kLeaseExpired) {
+    of_queue.losses.Increment();
+  } else if (fact.kind == Kind::kStarted && fact.task) {
+    OfType& of_type = of_queue.of_type(fact.task->type);
+    of_type.started.Increment();
+    of_type.pickup.Observe(seconds(fact.waited));
+    if (fact.late) of_type.lateness.Observe(std::max(0.0, seconds(*fact.late)));
+  } else if (const Outcome outcome = outcome_of(fact);
+             outcome.attempt != nullptr || outcome.task != nullptr) {
+    // The type of a task that was never read is not known.
+    OfType& of_type = of_queue.of_type(fact.task ? fact.task->type : OfQueue::kOther);
+    if (outcome.attempt != nullptr) {
+      of_type.count(families_->attempts, of_type.attempts, outcome.attempt);
+    }
+    if (outcome.task != nullptr) of_type.count(families_->tasks, of_type.tasks, outcome.task);
+    if (fact.kind == Kind::kDone) of_type.job_time.Observe(seconds(fact.took));
+  }
+}
+
+void Metrics::on_commit(const std::string& name, std::size_t operations) {
+  const std::lock_guard lock{mutex_};
+  queue(name).operations.Observe(static_cast<double>(operations));
+}
+
+void Metrics::on_reply(const std::string& name, std::string_view request,
+                       const http::Response& response, Duration took) {
+  const Labels labels{{"queue", name}, {"request", std::string{request}}};
+  Labels with_outcome = labels;
+  with_outcome["outcome"] = outcome_of(response);
+  families_->requests.Add(with_outcome).Increment();
+  if (is_watch(request) || response.delivery != http::Delivery::kReplied) return;
+  families_->request_time.Add(labels, kLatency).Observe(seconds(took));
+}
+
+std::string Metrics::text(const Status& status) const {
+  Snapshot now;
+  now.gauge("lictor_build_info", "The version of the daemon; always 1.", 1,
+            {{"version", status.version}});
+  const auto for_queues = [&](const char* name, const char* help, auto value) {
+    for (const QueueStatus& queue : status.queues) {
+      if (const std::optional<double> is = value(queue))
+        now.gauge(name, help, *is, {{"queue", queue.name}});
+    }
+  };
+  const auto of_leader = [](auto read) {
+    return [read](const QueueStatus& queue) {
+      const bool leads = queue.role != QueueStatus::Role::kFollowing;
+      return leads ? std::optional{static_cast<double>(read(queue))} : std::nullopt;
+    };
+  };
+  for_queues("lictor_leading", "1 while this daemon leads the queue, else 0.",
+             [](const QueueStatus& queue) {
+               return std::optional{queue.role == QueueStatus::Role::kFollowing ? 0.0 : 1.0};
+             });
+  for_queues("lictor_paused", "1 while the queue is paused; only the leader knows.",
+             of_leader([](const QueueStatus& queue) { return queue.paused ? 1 : 0; }));
+  for_queues("lictor_lease_remaining_seconds",
+             "How long the leader's jobs may run without another proof of leadership.",
+             of_leader([](const QueueStatus& queue) { return seconds(queue.lease_left); }));
+  for_queues("lictor_oldest_due_seconds", "How long the first task that may start has been due.",
+             of_leader([](const QueueStatus& queue) { return seconds(queue.oldest_due); }));
+  for_queues("lictor_claims_ahead", "Tasks that are claimed and not started yet.",
+             of_leader([](const QueueStatus& queue) { return queue.claimed_ahead; }));
+  for_queues("lictor_unacked", "Jobs that ended and whose end is not in Consul yet.",
+             of_leader([](const QueueStatus& queue) { return queue.unacked; }));
+  for_queues("lictor_jobs_running", "Jobs that run on this host.", [](const QueueStatus& queue) {
+    return std::optional{static_cast<double>(queue.running)};
+  });
+  for (const QueueStatus& queue : status.queues) {
+    for (const auto& [state, count] : queue.states) {
+      now.gauge("lictor_tasks", "Tasks that the leader knows, by state.",
+                static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
+    }
+  }
+  for (const QueueStatus& queue : status.queues) {
+    now.add(prometheus::MetricType::Counter, "lictor_tasks_discovered_total",
+            "Keys that became known to this leader, those that it found at its takeover included.",
+            static_cast<double>(queue.discovered), {{"queue", queue.name}});
+  }
+  now.gauge("process_start_time_seconds", "When the daemon started, in seconds since the epoch.",
+            std::chrono::duration<double>(status.since.time_since_epoch()).count());
+  add_process(now);
+  std::vector<prometheus::MetricFamily> families = now.take();
+  for (prometheus::MetricFamily& family : families_->registry.Collect()) {
+    families.push_back(std::move(family));
+  }
+  return prometheus::TextSerializer{}.Serialize(families);
+}
+
+void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics) {
+  router.add("GET", "/metrics", [&backend, &metrics](const Call&) -> std::optional<Response> {
+    const auto status = backend.status();
+    if (!status) return error_response(503, "the daemon's loop does not answer");
+    Response response;
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = metrics.text(*status);
+    return response;
+  });
+}
+
+}  // namespace lictor::admin

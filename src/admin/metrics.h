@@ -1,0 +1,48 @@
+#pragma once
+
+// What /metrics shows, in Prometheus' text format. Names and labels follow Prometheus' rules:
+// base units, counters end in _total, and every label has a bounded number of values, whatever
+// producers write: `type` is a type of the configuration, or "other".
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "admin/routes.h"
+#include "runtime/observer.h"
+
+namespace lictor::admin {
+
+/// Counts what the queues do. Thread safe.
+class Metrics : public runtime::Observer {
+ public:
+  Metrics();
+  ~Metrics() override;
+
+  /// The types that `queue` has executors for; other types count as "other". Types stay known when
+  /// a reload removes their executor.
+  void set_types(const std::string& queue, const std::set<std::string>& types);
+
+  void on_fact(const std::string& queue, const core::Fact& fact) override;
+  void on_commit(const std::string& queue, std::size_t operations) override;
+  void on_reply(const std::string& queue, std::string_view request, const http::Response& response,
+                Duration took) override;
+
+  /// The exposition (version 0.0.4) of everything counted, and of `status` as it is now.
+  [[nodiscard]] std::string text(const Status& status) const;
+
+ private:
+  struct Families;
+  struct OfType;
+  struct OfQueue;
+  OfQueue& queue(const std::string& name);
+
+  std::mutex mutex_;
+  const std::unique_ptr<Families> families_;
+  std::map<std::string, std::unique_ptr<OfQueue>, std::less<>> queues_;
+};
+
+}  // namespace lictor::admin

@@ -1,0 +1,100 @@
+// What a real Prometheus scrapes, and the stream of events.
+
+#include <cstdlib>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "skip.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+std::string admin_url(World& world, const LictorDaemon& daemon) {
+  const auto entry = world.kv.get(world.root + "default/members/" + daemon.node());
+  return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
+}
+
+std::string address(const std::string& url) { return url.substr(url.find("//") + 2); }
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
+  if (std::system("command -v prometheus >/dev/null") != 0) {
+    return tell_skipped("no prometheus (Debian's package of that name)");
+  }
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon a{settings};
+  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  settings = world.settings("b");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon b{settings};
+  REQUIRE(eventually([&] { return !admin_url(world, b).empty(); }));
+  for (int i = 0; i < 5; ++i) world.submit("task-" + std::to_string(i), 1000 + i);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  const std::string config = world.folder.file("prometheus.yml");
+  const json targets{address(admin_url(world, a)), address(admin_url(world, b))};
+  write_text(config,
+             json{{"global", {{"scrape_interval", "1s"}}},
+                  {"scrape_configs",
+                   {{{"job_name", "lictor"}, {"static_configs", {{{"targets", targets}}}}}}}}
+                 .dump());
+  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
+  Process prometheus{{"prometheus", "--config.file=" + config, "--web.listen-address=" + listen,
+                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
+                     world.folder.file("prometheus.log")};
+  Kv api{"http://" + listen};
+  const auto query = [&](const std::string& expression) -> std::string {
+    const auto answer = api.request("GET", "/api/v1/query?query=" + expression);
+    if (answer.status != 200) return "";
+    const json result = answer.json().at("data").at("result");
+    return result.empty() ? "" : result[0].at("value").at(1).get<std::string>();
+  };
+  const auto is = [&](const std::string& expression, const std::string& value) {
+    CAPTURE(expression);
+    const bool found = eventually([&] { return query(expression) == value; });
+    INFO(query(expression));
+    CHECK(found);
+  };
+  is("sum(up)", "2");
+  is("sum(lictor_leading)", "1");
+  is("sum(lictor_tasks_total%7Boutcome=%22done%22,type=%22Record%22%7D)", "5");
+  is("sum(lictor_attempts_started_total)", "5");
+  is("sum(lictor_pickup_seconds_count)", "5");
+  is("sum(lictor_tasks%7Bstate=%22ready%22%7D)", "0");
+  is("sum(lictor_leader_changes_total)", "1");
+  is("count(lictor_lease_remaining_seconds%3E0)", "1");
+  is("count(lictor_consul_requests_total%7Brequest=%22transaction%22,outcome=%22ok%22%7D)", "1");
+}
+
+TEST_CASE("a client of the events sees a task from its claim to its end") {
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon a{settings};
+  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  const std::string file = world.folder.file("events");
+  Process curl{{"curl", "-sN", admin_url(world, a) + "/v1/events"}, file};
+  REQUIRE(eventually([&] { return read_text(file).find("retry:") != std::string::npos; }));
+  world.submit("seen", 1000);
+  CHECK(eventually([&] { return read_text(file).find("event: done") != std::string::npos; }));
+  const std::string text = read_text(file);
+  const std::size_t claimed = text.find("event: claimed");
+  const std::size_t started = text.find("event: started");
+  CHECK(claimed < started);
+  CHECK(started < text.find("event: done"));
+  CHECK(text.find("\"task\":\"" + world.task_key("seen") + "\",\"type\":\"Record\"") !=
+        std::string::npos);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live

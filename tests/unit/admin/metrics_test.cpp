@@ -1,0 +1,128 @@
+#include "admin/metrics.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "admin/events.h"
+#include "skip.h"
+#include "unit/admin/fake_exchange.h"
+#include "unit/exec/support.h"
+
+namespace lictor::admin {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Fact;
+
+Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
+  auto task = std::make_shared<core::Task>();
+  task->type = type;
+  Fact told{kind, "lictor/q/tasks/a", attempt, 7, {}, 30ms};
+  told.task = std::move(task);
+  return told;
+}
+
+Status leading() {
+  Status status;
+  status.version = "1.2.3";
+  QueueStatus queue;
+  queue.name = "q";
+  queue.role = QueueStatus::Role::kLeading;
+  queue.lease_left = 9s;
+  queue.oldest_due = 1500ms;
+  queue.states = {{"ready", 3}, {"blocked", 1}};
+  status.queues = {queue};
+  return status;
+}
+
+// The value of the line that begins so; empty: there is none.
+std::string value(const std::string& text, const std::string& series) {
+  const std::size_t at = text.find("\n" + series + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + series.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("facts are counted by queue, type and outcome") {
+  Metrics metrics;
+  metrics.set_types("q", {"Mail"});
+  for (int i = 0; i < 3; ++i) metrics.on_fact("q", fact(Fact::Kind::kStarted, "Mail"));
+  metrics.on_fact("q", fact(Fact::Kind::kDone, "Mail"));
+  metrics.on_fact("q", fact(Fact::Kind::kFailed, "Mail"));
+  metrics.on_fact("q", fact(Fact::Kind::kDead, "Mail"));
+  metrics.on_fact("q", fact(Fact::Kind::kDead, "Mail", 0));  // expired: never begun
+  const std::string text = metrics.text(leading());
+  CHECK(value(text, R"(lictor_attempts_started_total{queue="q",type="Mail"})") == "3");
+  const auto outcome = [&](const std::string& of, const std::string& outcome) {
+    return value(text,
+                 "lictor_" + of + R"(_total{outcome=")" + outcome + R"(",queue="q",type="Mail"})");
+  };
+  CHECK(outcome("attempts", "done") == "1");
+  CHECK(outcome("attempts", "failed") == "2");
+  CHECK(outcome("tasks", "done") == "1");
+  CHECK(outcome("tasks", "dead") == "2");
+  CHECK(value(text, R"(lictor_job_duration_seconds_count{queue="q",type="Mail"})") == "1");
+  CHECK(value(text, R"(lictor_pickup_seconds_count{queue="q",type="Mail"})") == "3");
+}
+
+TEST_CASE("types that producers invent make no series of their own") {
+  Metrics metrics;
+  metrics.set_types("q", {"Mail"});
+  for (int i = 0; i < 1000; ++i) {
+    metrics.on_fact("q", fact(Fact::Kind::kStarted, "Type" + std::to_string(i)));
+  }
+  const std::string text = metrics.text(leading());
+  CHECK(value(text, R"(lictor_attempts_started_total{queue="q",type="other"})") == "1000");
+  CHECK(text.find("Type1") == std::string::npos);
+}
+
+TEST_CASE("a leader tells its queue's depth, a follower does not") {
+  const Metrics metrics;
+  Status status = leading();
+  std::string text = metrics.text(status);
+  CHECK(value(text, R"(lictor_leading{queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_tasks{queue="q",state="ready"})") == "3");
+  CHECK(value(text, R"(lictor_lease_remaining_seconds{queue="q"})") == "9");
+  CHECK(value(text, R"(lictor_oldest_due_seconds{queue="q"})") == "1.5");
+  status.queues[0].role = QueueStatus::Role::kFollowing;
+  status.queues[0].states.clear();
+  text = metrics.text(status);
+  CHECK(value(text, R"(lictor_leading{queue="q"})") == "0");
+  CHECK(text.find("lictor_tasks{") == std::string::npos);
+  CHECK(text.find("lictor_paused{") == std::string::npos);
+}
+
+TEST_CASE("promtool finds nothing wrong with the names and types") {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    return tell_skipped("no promtool (Debian's package prometheus)");
+  }
+  Metrics metrics;
+  metrics.set_types("q", {"Mail", "a \"quoted\"\\\n type"});
+  for (const auto kind : {Fact::Kind::kLeading, Fact::Kind::kLeaseLost, Fact::Kind::kStarted,
+                          Fact::Kind::kDone, Fact::Kind::kLost, Fact::Kind::kWithdrawn}) {
+    metrics.on_fact("q", fact(kind, "Mail"));
+  }
+  metrics.on_commit("q", 12);
+  http::Response reply;
+  reply.delivery = http::Delivery::kReplied;
+  reply.status = 200;
+  metrics.on_reply("q", "transaction", reply, 3ms);
+  exec::TempDir folder;
+  const std::string file = folder.path() / "metrics";
+  std::ofstream{file} << metrics.text(leading());
+  const std::string command = "promtool check metrics <'" + file + "' >'" + file + ".out' 2>&1";
+  const bool clean = std::system(command.c_str()) == 0;
+  std::ifstream out{file + ".out"};
+  INFO(std::string(std::istreambuf_iterator<char>{out}, {}));
+  CHECK(clean);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::admin
