@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kKept = 1000;
 constexpr std::size_t kMaxTextBytes = 500;
-constexpr std::size_t kMaxReaders = 256;
+constexpr std::size_t kMaxReaders = 200;
 // Bounds what a client gets, and costs, when tens of thousands of tasks a second run.
 constexpr auto kBatchEvery = 100ms;
 constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
@@ -153,11 +153,13 @@ std::optional<Response> Events::answer(const Call& call) {
   Reader reader{call.exchange, call.request.parameter("queue").value_or(""), 0};
   std::string after = call.request.header("last-event-id").value_or("");
   if (after.empty()) after = call.request.parameter("after").value_or("");
+  const bool as_list = call.request.parameter("format") == "json";
+  if (!as_list && call.request.method == "HEAD") return Response{200, "text/event-stream", {}, {}};
   Response response;
   response.content_type = "text/event-stream; charset=utf-8";
   response.is_stream = true;
-  const std::lock_guard lock{mutex_};
-  if (readers_ >= kMaxReaders) {
+  std::unique_lock lock{mutex_};
+  if (!as_list && readers_ >= kMaxReaders) {
     Response busy = error_response(503, "too many clients follow the events here");
     busy.headers.emplace_back("Retry-After", "5");
     return busy;
@@ -175,6 +177,11 @@ std::optional<Response> Events::answer(const Call& call) {
     }
     reader.next = std::min(seen + 1, next_);
   }
+  if (as_list) {
+    const std::uint64_t first = after.empty() ? 0 : reader.next;
+    lock.unlock();
+    return kept_after(first, reader.queue);
+  }
   call.exchange->answer(std::move(response));
   if (!call.exchange->send(begin)) return std::nullopt;
   joining_.push_back(std::move(reader));
@@ -184,7 +191,31 @@ std::optional<Response> Events::answer(const Call& call) {
   return std::nullopt;
 }
 
-std::string Events::line_of(const Event& event, std::uint64_t number) const {
+Response Events::kept_after(std::uint64_t first, const std::string& queue) {
+  std::deque<std::shared_ptr<const Event>> kept;
+  std::uint64_t next = 0;
+  {
+    const std::lock_guard lock{mutex_};
+    kept = kept_;
+    next = next_;
+  }
+  ordered_json list = ordered_json::array();
+  std::uint64_t number = next - kept.size();
+  for (const auto& event : kept) {
+    if (number >= first && (queue.empty() || event->queue == queue)) {
+      ordered_json data{{"id", id(number)}, {"event", event->name}};
+      data.update(data_of(*event));
+      list.push_back(std::move(data));
+    }
+    ++number;
+  }
+  Response response;
+  const ordered_json told{{"events", std::move(list)}, {"next", id(next - 1)}};
+  response.body = told.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+nlohmann::ordered_json Events::data_of(const Event& event) {
   ordered_json data{{"at", format_rfc3339(event.at)}, {"queue", event.queue}};
   if (!event.task.empty()) data["task"] = event.task;
   if (!event.type.empty()) data["type"] = event.type;
@@ -194,7 +225,11 @@ std::string Events::line_of(const Event& event, std::uint64_t number) const {
     data["took_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count();
   }
   if (!event.text.empty()) data["text"] = event.text;
-  return text_of(event.name, id(number), data);
+  return data;
+}
+
+std::string Events::line_of(const Event& event, std::uint64_t number) const {
+  return text_of(event.name, id(number), data_of(event));
 }
 
 std::string Events::text_for(Reader& reader, Batch& batch) const {

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "admin/router.h"
 #include "lictor/time.h"
 #include "runtime/observer.h"
@@ -37,7 +39,8 @@ class Events : public runtime::Observer {
   void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
                 const http::Response& /*response*/, Duration /*took*/) override {}
 
-  /// Answers with the stream. ?queue= limits it to one queue.
+  /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next": ID},
+  /// at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.
   [[nodiscard]] std::optional<Response> answer(const Call& call);
 
  private:
@@ -63,6 +66,8 @@ class Events : public runtime::Observer {
   };
   void serve();
   [[nodiscard]] std::string text_for(Reader& reader, Batch& batch) const;
+  [[nodiscard]] static nlohmann::ordered_json data_of(const Event& event);
+  [[nodiscard]] Response kept_after(std::uint64_t first, const std::string& queue);
   [[nodiscard]] std::string line_of(const Event& event, std::uint64_t number) const;
   [[nodiscard]] std::string id(std::uint64_t number) const;
 

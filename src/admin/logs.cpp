@@ -21,8 +21,8 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMaxBytes = 1U << 20U;  // in one answer
 constexpr auto kMaxWait = 30s;
 constexpr auto kLookEvery = 200ms;
-// Half of the connections, so that the followers of logs leave room for other clients.
-constexpr int kMaxWaiters = 16;
+// Few of the connections, so that the followers of logs leave room for other clients.
+constexpr int kMaxWaiters = 32;
 
 Response cannot_read(const Error& error) {
   return error_response(error.code == ErrorCode::kPermissionDenied ? 403 : 500, error.message);

@@ -50,6 +50,17 @@ Response status_response(Backend& backend) {
     told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
     told["running"] = queue.running;
     told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
+    if (knows) {
+      const auto ms = [](Duration duration) {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+      };
+      told["unacked"] = queue.unacked;
+      told["oldest_due_ms"] = ms(queue.oldest_due);
+      told["lease_left_ms"] = ms(queue.lease_left);
+      for (const auto& [state, count] : queue.states) {
+        if (count != 0) told["states"][state] = count;
+      }
+    }
     if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
     queues.push_back(std::move(told));
   }

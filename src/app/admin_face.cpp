@@ -55,6 +55,7 @@ Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& lo
     return router->refuse(request);
   };
   options.handle = [router = router_.get()](const auto& exchange) { router->handle(exchange); };
+  options.max_connections = 256;  // 200 of them may follow the events
   // Answers go out of date at once, and no page may guess their type.
   options.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
   auto server = httpd::Server::start(std::move(listeners_), std::move(options));

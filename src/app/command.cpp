@@ -236,6 +236,8 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::LeaderOptions& o) { return cli::leader(c, o); },
     [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
     [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
+    [](const cli::Client& c, const cli::EventsOptions& o) { return cli::events(c, o); },
+    [](const cli::Client& c, const StatsCommand&) { return cli::stats(c); },
     [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
 // What a command takes from the configuration beside the queue.

@@ -287,6 +287,23 @@ Examples:
   lictor why 42 --json | jq -r .reasons[]
 )");
   add_id(why, why_options->id);
+
+  const auto [events, events_options] = add<cli::EventsOptions>(
+      "events", "Show what happened in a queue: claims, starts, ends, failures, leaders",
+      R"(Asks the queue's leader, which keeps the last 1,000 events of its daemon. With --follow also what
+happens from now on, until Ctrl-C; a new leader is followed by itself.
+
+Examples:
+  lictor events
+  lictor events --follow --json | jq -r 'select(.event == "failed") | .task'
+)");
+  events->add_flag("-f,--follow", events_options->follow, "Go on with what happens from now on");
+
+  add<StatsCommand>("stats", "Show what a queue's leader counts: tasks by state, jobs, the lease",
+                    R"(Examples:
+  lictor stats
+  lictor stats --json | jq .states
+)");
 }
 
 void CommandOptions::add_cancel_and_retry() {

@@ -58,6 +58,15 @@ struct ListOptions {
 
 [[nodiscard]] Result<int> why(const Client& client, const std::string& id);
 
+/// What the queue's leader counts now.
+[[nodiscard]] Result<int> stats(const Client& client);
+
+struct EventsOptions {
+  bool follow = false;  ///< until a signal
+};
+/// What happened in the queue, by its leader.
+[[nodiscard]] Result<int> events(const Client& client, const EventsOptions& options);
+
 struct CancelOptions {
   std::vector<std::string> ids;  ///< else all that match `state` and `type`
   bool all = false;

@@ -1,7 +1,10 @@
 // What a real Prometheus scrapes, and the stream of events.
 
+#include <signal.h>
+
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -92,6 +95,38 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(started < text.find("event: done"));
   CHECK(text.find("\"task\":\"" + world.task_key("seen") + "\",\"type\":\"Record\"") !=
         std::string::npos);
+
+  const auto lictor = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), LICTOR_COMMAND);
+    arguments.insert(arguments.end(), {"--config", a.config_file()});
+    return run(arguments);
+  };
+  const Output told = lictor({"events"});
+  CHECK(told.exit_code == 0);
+  CHECK(told.out.find("  done  " + world.task_key("seen") + "  Record") != std::string::npos);
+  const Output counted = lictor({"stats", "--json"});
+  CHECK(counted.exit_code == 0);
+  const json stats = json::parse(counted.out);
+  CHECK(stats.at("leader") == a.node());
+  CHECK(stats.at("lease_left_ms") > 0);
+  CHECK(lictor({"stats"}).out.find("lease left") != std::string::npos);
+
+  const std::string followed = world.folder.file("followed");
+  Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
+                   followed};
+  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  a.kill();
+  a.start();
+  REQUIRE(eventually([&] { return world.leads(a); }));
+  world.submit("later", 1000);
+  CHECK(eventually([&] {
+    const std::string lines = read_text(followed);
+    const std::size_t at = lines.rfind(world.task_key("later"));
+    return at != std::string::npos &&
+           lines.find("\"event\":\"done\"", lines.rfind('\n', at)) != std::string::npos;
+  }));
+  follower.signal(SIGTERM);
+  CHECK(follower.wait() == 128 + SIGTERM);
 }
 
 TEST_SUITE_END();

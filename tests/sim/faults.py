@@ -403,17 +403,17 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "wire/kv_reply.cpp",
-        """    if (name == "ModifyIndex") entry_.modify_index = number;
+        """      if (name == "ModifyIndex") entry.modify_index = number;
 """,
-        """    if (name == "ModifyIndex" && !FAULT(CreateForModify)) entry_.modify_index = number;
-    if (name == "CreateIndex" && FAULT(CreateForModify)) entry_.modify_index = number;
+        """      if (name == "ModifyIndex" && !FAULT(CreateForModify)) entry.modify_index = number;
+      if (name == "CreateIndex" && FAULT(CreateForModify)) entry.modify_index = number;
 """,
     ),
     (
         "wire/kv_reply.cpp",
-        """    } else if (name == "Session") {
+        """      if (name == "Session") entry.session = text;
 """,
-        """    } else if (name == "Session" && !FAULT(HolderUnread)) {
+        """      if (name == "Session" && !FAULT(HolderUnread)) entry.session = text;
 """,
     ),
     (

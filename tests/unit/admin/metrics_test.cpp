@@ -9,7 +9,7 @@
 #include "admin/events.h"
 #include "skip.h"
 #include "unit/admin/fake_exchange.h"
-#include "unit/exec/support.h"
+#include "temporary_folder.h"
 
 namespace lictor::admin {
 namespace {
@@ -58,14 +58,14 @@ TEST_CASE("facts are counted by queue, type and outcome") {
   metrics.on_fact("q", fact(Fact::Kind::kDead, "Mail", 0));  // expired: never begun
   const std::string text = metrics.text(leading());
   CHECK(value(text, R"(lictor_attempts_started_total{queue="q",type="Mail"})") == "3");
-  const auto outcome = [&](const std::string& of, const std::string& outcome) {
+  const auto count = [&](const std::string& of, const std::string& outcome) {
     return value(text,
                  "lictor_" + of + R"(_total{outcome=")" + outcome + R"(",queue="q",type="Mail"})");
   };
-  CHECK(outcome("attempts", "done") == "1");
-  CHECK(outcome("attempts", "failed") == "2");
-  CHECK(outcome("tasks", "done") == "1");
-  CHECK(outcome("tasks", "dead") == "2");
+  CHECK(count("attempts", "done") == "1");
+  CHECK(count("attempts", "failed") == "2");
+  CHECK(count("tasks", "done") == "1");
+  CHECK(count("tasks", "dead") == "2");
   CHECK(value(text, R"(lictor_job_duration_seconds_count{queue="q",type="Mail"})") == "1");
   CHECK(value(text, R"(lictor_pickup_seconds_count{queue="q",type="Mail"})") == "3");
 }
@@ -112,8 +112,8 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
   reply.delivery = http::Delivery::kReplied;
   reply.status = 200;
   metrics.on_reply("q", "transaction", reply, 3ms);
-  exec::TempDir folder;
-  const std::string file = folder.path() / "metrics";
+  unit::TemporaryFolder folder;
+  const std::string file = folder.file("metrics");
   std::ofstream{file} << metrics.text(leading());
   const std::string command = "promtool check metrics <'" + file + "' >'" + file + ".out' 2>&1";
   const bool clean = std::system(command.c_str()) == 0;

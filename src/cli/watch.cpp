@@ -1,0 +1,135 @@
+// What the leader's admin face tells of the queue as it works: stats and events.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/member_list.h"
+#include "cli/process.h"
+#include "cli/table.h"
+#include "wire/json_text.h"
+#include "wire/layout.h"
+
+namespace lictor::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr auto kAskEvery = 500ms;
+
+// What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
+Result<json> ask(const Client& client, const std::string& target, std::string* node = nullptr) {
+  LeaderFace leader = leader_face(client);
+  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
+  if (node != nullptr) *node = leader.node;
+  auto body = leader.face->get(target);
+  if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
+  auto answer = wire::parse_json(*body);
+  if (!answer || !answer->is_object()) {
+    return fail(ErrorCode::kFailed, leader.node + " answered no JSON object");
+  }
+  return *std::move(answer);
+}
+
+std::string text_of(const json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end() || it->is_null()) return {};
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
+std::string duration_text(const json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_number_integer()) return {};
+  return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
+}
+
+// One line: "12:00:03.120  started  task-7  Mail  attempt 2".
+std::string line_of(const json& event) {
+  std::string line = text_of(event, "at") + "  " + text_of(event, "event");
+  for (const char* name : {"task", "type"}) {
+    if (const std::string text = text_of(event, name); !text.empty()) line += "  " + text;
+  }
+  if (const std::string attempt = text_of(event, "attempt"); !attempt.empty()) {
+    line += "  attempt " + attempt;
+  }
+  if (const std::string took = duration_text(event, "took_ms"); !took.empty()) line += "  " + took;
+  if (const std::string text = text_of(event, "text"); !text.empty()) line += ": " + text;
+  return line;
+}
+
+}  // namespace
+
+Result<int> stats(const Client& client) {
+  std::string node;
+  const auto status = ask(client, "/v1/status", &node);
+  if (!status) return tl::unexpected(status.error());
+  json queue;
+  for (const json& each : status->value("queues", json::array())) {
+    if (text_of(each, "name") == client.queue) queue = each;
+  }
+  if (!queue.is_object() || text_of(queue, "role") == "following") {
+    return fail(ErrorCode::kFailed,
+                node + " no longer leads queue \"" + client.queue + "\"; run this again");
+  }
+  if (client.json) {
+    ordered_json told{{"queue", client.queue}, {"leader", node}};
+    for (const auto& [name, value] : queue.items()) {
+      if (name != "name") told[name] = value;
+    }
+    client.console.print(json_document(told));
+    return kDone;
+  }
+  Table table{{"WHAT", "VALUE"}};
+  table.add_row({{"leader"}, {node}});
+  table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
+  table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
+  table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
+  table.add_row({{"jobs running"}, {text_of(queue, "running")}});
+  table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
+  table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
+  for (const auto& [state, count] : queue.value("states", json::object()).items()) {
+    table.add_row({{"tasks " + state}, {count.dump()}});
+  }
+  client.console.print(table.render(client.console.width()));
+  return kDone;
+}
+
+Result<int> events(const Client& client, const EventsOptions& options) {
+  const std::string target =
+      "/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=";
+  std::string last;
+  std::string trouble;
+  for (;;) {  // with --follow until a signal ends the process
+    const auto answer = ask(client, target + wire::query_value(last));
+    if (!answer && !options.follow) return tl::unexpected(answer.error());
+    // While nobody leads there is nothing to follow; say so once.
+    if (!answer && answer.error().message != std::exchange(trouble, answer.error().message)) {
+      client.console.complain(trouble + "; still trying");
+    }
+    if (answer) {
+      trouble.clear();
+      for (const json& event : answer->value("events", json::array())) {
+        if (client.json) {
+          client.console.print_line(event.dump(-1, ' ', true, json::error_handler_t::replace));
+        } else {
+          client.console.print_line(line_of(event));
+        }
+      }
+      last = text_of(*answer, "next");
+      if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
+    }
+    if (!options.follow || client.console.reader_gone()) return kDone;
+    std::this_thread::sleep_for(kAskEvery);
+  }
+}
+
+}  // namespace lictor::cli
