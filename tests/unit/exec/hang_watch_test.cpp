@@ -1,6 +1,6 @@
-#include "exec/hang_watch.h"
-
 #include <doctest/doctest.h>
+
+#include "exec/lease_board.h"
 
 namespace lictor::exec {
 

@@ -1,6 +1,8 @@
 // A daemon that is not root: its capabilities, those of its warden and jobs, and the cgroups of its
 // attempts.
 
+#include "exec/privileges.h"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -18,9 +20,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "exec/capabilities.h"
 #include "exec/cgroups.h"
-#include "exec/user.h"
 #include "skip.h"
 #include "support.h"
 

@@ -1,9 +1,9 @@
-#include "exec/process_end.h"
-
 #include <cerrno>
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include "exec/process_runner.h"
 
 namespace lictor::exec {
 

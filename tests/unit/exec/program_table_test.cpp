@@ -1,9 +1,9 @@
-#include "exec/program_table.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
+
+#include "exec/children.h"
 
 namespace lictor::exec {
 
