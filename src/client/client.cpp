@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "client/follow.h"
 #include "client/new_record.h"
+#include "client/queue.h"
 #include "client/record_writer.h"
 #include "net/environment.h"
 
@@ -27,8 +27,8 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
     Error error = created.error();
     if (error.code == ErrorCode::kTimeout) {
       // Only the caller knows whether the task may run twice.
-      error.message += "; \"lictor show " + printable(task.id) + "\" tells; --id " +
-                       printable(task.id) + " writes it again, unless it is there";
+      error.message += "; look with \"lictor show " + printable(task.id) + "\"; \"--id " +
+                       printable(task.id) + "\" submits it again, unless it exists";
     }
     return tl::unexpected(std::move(error));
   }
@@ -160,6 +160,11 @@ Client::Impl::Impl(std::unique_ptr<net::Transport> transport, std::string name, 
       queue{store, std::move(name), std::move(layout)},
       ids(random_seed()) {}
 
+Result<NewRecord> Client::Impl::make_record(const NewTask& task) {
+  const std::lock_guard lock{mutex};
+  return client::make_record(task, wall_now(), ids);
+}
+
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
@@ -176,12 +181,8 @@ Result<Client> Client::open(const ClientOptions& options) {
 }
 
 Result<Submitted> Client::submit(const NewTask& task) {
-  Result<NewRecord> record;
-  {
-    const std::lock_guard lock{impl_->mutex};
-    record = client::make_record(task, wall_now(), impl_->ids);
-  }
-  if (!record) return tl::unexpected(std::move(record.error()));
+  const auto record = impl_->make_record(task);
+  if (!record) return tl::unexpected(record.error());
   return create(impl_->queue, *record);
 }
 
@@ -200,11 +201,7 @@ std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> task
   std::vector<Result<Submitted>> results(tasks.size());
   Submission submission{impl_->queue, results, progress, order};
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    Result<NewRecord> record;
-    {
-      const std::lock_guard lock{impl_->mutex};
-      record = client::make_record(tasks[i], wall_now(), impl_->ids);
-    }
+    auto record = impl_->make_record(tasks[i]);
     if (record) {
       submission.add(i, std::move(*record));
     } else {

@@ -1,9 +1,8 @@
-#include "client/follow.h"
-
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "client/queue.h"
 #include "fake_consul.h"
 
 namespace lictor::client {

@@ -122,7 +122,7 @@ TEST_CASE("a dead letter tells its task, reason and time") {
 }
 
 TEST_CASE("what is among the dead letters and is none is shown all the same") {
-  CHECK(letter_of("junk").error == "not a dead letter of lictor's");
+  CHECK(letter_of("junk").error == "this is not a dead letter of lictor");
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
 
