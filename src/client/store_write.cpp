@@ -104,24 +104,20 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  if (auto once = read_outcomes(response, answered_at, records, conditional, left, created);
-      !once) {
-    return tl::unexpected(std::move(once.error()));
-  }
-  while (!left.empty() && !created.unmet) {
+  auto read = read_outcomes(response, answered_at, records, conditional, left, created);
+  while (read && !left.empty() && !created.unmet) {
     std::vector<Record> others;
     for (const std::size_t i : left) others.push_back(records[i]);
     const http::Response again = transport_.perform(create_request(others, condition));
-    if (auto once = read_outcomes(again, boot_now(), records, conditional, left, created); !once) {
-      return tl::unexpected(std::move(once.error()));
-    }
+    read = read_outcomes(again, boot_now(), records, conditional, left, created);
   }
+  if (!read) return tl::unexpected(std::move(read.error()));
   std::sort(created.existing.begin(), created.existing.end());
   return created;
 }
 
-// While the condition holds nobody removes records, so writing them again is safe: whichever try comes
-// second is refused.
+// While the condition holds nobody removes records, so writing them again is safe: Consul refuses the
+// try that comes second.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
                                            const Condition& condition,
                                            const http::Response& unanswered, Instant lost_at) {
@@ -136,7 +132,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
     const bool unmet =
         std::any_of(reply->errors.begin(), reply->errors.end(),
                     [&](const auto& error) { return error.index == records.size(); });
-    // They may have been removed since.
+    // The records may have been removed since.
     const auto written = find_written(records, all, unanswered, lost_at);
     if (!written) return tl::unexpected(written.error());
     if (*written) return Created{**written, {}, false};

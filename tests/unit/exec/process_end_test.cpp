@@ -9,7 +9,7 @@ namespace lictor::exec {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("what did not start for want of the host's is no failure of the job") {
+TEST_CASE("a start that fails because the host lacks a resource is not the job's failure") {
   Program program;
   program.argv = {"/opt/x"};
   const auto ending = [&](Step step, int error) {
