@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "admin/router.h"
-#include "exec/active_logs.h"
+#include "exec/output_log.h"
 #include "lictor/time.h"
 
 namespace lictor::admin {

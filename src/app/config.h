@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/options.h"
-#include "exec/user.h"
+#include "exec/privileges.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 #include "net/transport.h"

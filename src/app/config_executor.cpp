@@ -14,9 +14,8 @@
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "exec/capabilities.h"
 #include "exec/plugin.h"
-#include "exec/user.h"
+#include "exec/privileges.h"
 
 namespace lictor::app {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/errno_text.h"
 #include "base/text.h"
-#include "exec/http_target.h"
+#include "exec/http_post.h"
 
 namespace lictor::app {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "app/config.h"
 #include "app/registry.h"
-#include "exec/active_logs.h"
+#include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "lictor/result.h"
 #include "runtime/queue_driver.h"

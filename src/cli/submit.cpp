@@ -11,7 +11,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "client/follow.h"
+#include "client/task_info.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {

@@ -10,7 +10,7 @@
 #include "cli/listing.h"
 #include "cli/member_list.h"
 #include "cli/process.h"
-#include "client/follow.h"
+#include "client/task_info.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 

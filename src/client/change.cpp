@@ -1,18 +1,15 @@
 #include "client/change.h"
 
 #include <deque>
-#include <thread>
 #include <utility>
 
 #include "base/printable.h"
+#include "client/retry.h"
 
 namespace lictor::client {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr int kTries = 20;  // a task changes only a few times in its life
-constexpr auto kPause = 500ms;
 constexpr int kLostReplies = 3;
 
 Error in_doubt(const std::string& key, const Error& why) {
@@ -28,11 +25,11 @@ Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange
   return refused->front();
 }
 
-// `sent`: the task whose change may have been applied, because the reply was lost.
+// `sent`: the task whose change may have been applied, since the reply was lost.
 Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
                              std::optional<TaskInfo> sent) {
   int lost = 0;
-  for (int i = 0; i < kTries; ++i) {
+  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<TaskInfo>> {
     auto entry = queue.store.get(key);
     if (!entry) {
       return tl::unexpected(sent ? in_doubt(key, entry.error()) : unchanged(entry.error()));
@@ -49,17 +46,16 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
     if (refused && **refused != 0 && !planned->conflict.empty() && !sent) {
       return fail(ErrorCode::kConflict, planned->conflict);
     }
-    if (refused) continue;  // it changed meanwhile
+    if (refused) return std::nullopt;  // it changed meanwhile
     if (refused.error().code != ErrorCode::kTimeout) {
       return tl::unexpected(sent ? in_doubt(key, refused.error()) : refused.error());
     }
     if (++lost == kLostReplies)
       return tl::unexpected(refused.error());  // its message says that the result is unknown
     sent = std::move(task);
-    std::this_thread::sleep_for(kPause);
-  }
-  return fail(ErrorCode::kConflict,
-              printable(key) + " changed " + std::to_string(kTries) + " times in a row; try again");
+    pause_before_retry();
+    return std::nullopt;
+  });
 }
 
 // Batches the changes of many tasks into transactions.
@@ -145,7 +141,7 @@ class Bulk {
     if (progress_) progress_(result_.tasks.size() + result_.refused.size(), total_);
   }
 
-  void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent = {}) {
+  void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent) {
     if (sent) {
       const auto seen = queue_.store.get(key);
       if (!seen) {
@@ -158,9 +154,8 @@ class Bulk {
       result_.tasks.push_back(std::move(*changed));
       return;
     }
-    const ErrorCode code = changed.error().code;
-    if (code == ErrorCode::kNotFound) return;
-    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) stop(changed.error());
+    if (changed.error().code == ErrorCode::kNotFound) return;
+    if (is_temporary(changed.error())) stop(changed.error());
     refuse(id, std::move(changed.error()));
   }
 

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "client/follow.h"
 #include "client/new_record.h"
+#include "client/queue.h"
 #include "client/record_writer.h"
 #include "net/environment.h"
 
@@ -27,8 +27,8 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
     Error error = created.error();
     if (error.code == ErrorCode::kTimeout) {
       // Only the caller knows whether the task may run twice.
-      error.message += "; \"lictor show " + printable(task.id) + "\" tells; --id " +
-                       printable(task.id) + " writes it again, unless it is there";
+      error.message += "; look with \"lictor show " + printable(task.id) + "\"; \"--id " +
+                       printable(task.id) + "\" submits it again, unless it exists";
     }
     return tl::unexpected(std::move(error));
   }
@@ -56,11 +56,16 @@ Result<net::Options> consul_options(const ClientOptions& options) {
   return consul;
 }
 
+Result<void> check_path(const char* name, const std::string& path, bool is_prefix) {
+  if (path.ends_with('/') == is_prefix && client::key_fault(path).empty()) return {};
+  return fail(ErrorCode::kInvalid, std::string{name} + ": expected a path" +
+                                       (is_prefix ? " that ends in \"/\"" : "") + ", got \"" +
+                                       printable(path) + '"');
+}
+
 Result<wire::Layout> layout_of(const ClientOptions& options) {
-  if (options.root.empty() || !options.root.ends_with('/') ||
-      !client::key_fault(options.root).empty()) {
-    return fail(ErrorCode::kInvalid,
-                "root: expected a path that ends in \"/\", got \"" + printable(options.root) + '"');
+  if (auto checked = check_path("root", options.root, true); !checked) {
+    return tl::unexpected(std::move(checked.error()));
   }
   if (options.queue.empty() || options.queue.find('/') != std::string::npos ||
       !client::key_fault(options.queue).empty()) {
@@ -81,10 +86,8 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
         Place{"done_prefix", options.done_prefix, layout.done_prefix, true},
         Place{"control_key", options.control_key, layout.control_key, false}}) {
     if (place.given.empty()) continue;
-    if (place.given.ends_with('/') != place.prefix || !client::key_fault(place.given).empty()) {
-      return fail(ErrorCode::kInvalid, std::string{place.name} + ": expected a path" +
-                                           (place.prefix ? " that ends in \"/\"" : "") +
-                                           ", got \"" + printable(place.given) + '"');
+    if (auto checked = check_path(place.name, place.given, place.prefix); !checked) {
+      return tl::unexpected(std::move(checked.error()));
     }
     place.path = place.given;
   }
@@ -160,6 +163,11 @@ Client::Impl::Impl(std::unique_ptr<net::Transport> transport, std::string name, 
       queue{store, std::move(name), std::move(layout)},
       ids(random_seed()) {}
 
+Result<NewRecord> Client::Impl::make_record(const NewTask& task) {
+  const std::lock_guard lock{mutex};
+  return client::make_record(task, wall_now(), ids);
+}
+
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
@@ -176,12 +184,8 @@ Result<Client> Client::open(const ClientOptions& options) {
 }
 
 Result<Submitted> Client::submit(const NewTask& task) {
-  Result<NewRecord> record;
-  {
-    const std::lock_guard lock{impl_->mutex};
-    record = client::make_record(task, wall_now(), impl_->ids);
-  }
-  if (!record) return tl::unexpected(std::move(record.error()));
+  const auto record = impl_->make_record(task);
+  if (!record) return tl::unexpected(record.error());
   return create(impl_->queue, *record);
 }
 
@@ -200,11 +204,7 @@ std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> task
   std::vector<Result<Submitted>> results(tasks.size());
   Submission submission{impl_->queue, results, progress, order};
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    Result<NewRecord> record;
-    {
-      const std::lock_guard lock{impl_->mutex};
-      record = client::make_record(tasks[i], wall_now(), impl_->ids);
-    }
+    auto record = impl_->make_record(tasks[i]);
     if (record) {
       submission.add(i, std::move(*record));
     } else {
@@ -219,34 +219,29 @@ Result<TaskList> Client::list(const TaskFilter& filter) {
   return client::list_tasks(impl_->queue, filter);
 }
 Result<std::vector<TaskInfo>> Client::show(const std::string& id) {
-  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
-  return client::show_task(impl_->queue, id);
+  return check_id(id).and_then([&] { return client::show_task(impl_->queue, id); });
 }
 Result<TaskInfo> Client::cancel(const std::string& id) {
-  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
-  return client::cancel_task(impl_->queue, id);
+  return check_id(id).and_then([&] { return client::cancel_task(impl_->queue, id); });
 }
 Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
   return client::cancel_tasks(impl_->queue, filter, progress);
 }
 Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
-  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
-  return client::retry_task(impl_->queue, id, drop_expiry);
+  return check_id(id).and_then([&] { return client::retry_task(impl_->queue, id, drop_expiry); });
 }
 Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
                                      const Progress& progress) {
   return client::retry_tasks(impl_->queue, filter, drop_expiry, progress);
 }
 Result<TaskInfo> Client::purge(const std::string& id) {
-  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
-  return client::purge_letter(impl_->queue, id);
+  return check_id(id).and_then([&] { return client::purge_letter(impl_->queue, id); });
 }
 Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
   return client::purge_letters(impl_->queue, filter, progress);
 }
 Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
-  if (auto named = check_id(id); !named) return tl::unexpected(std::move(named.error()));
-  return client::follow(impl_->queue, id, options);
+  return check_id(id).and_then([&] { return client::follow(impl_->queue, id, options); });
 }
 Result<bool> Client::pause(const std::string& reason, const std::string& by) {
   return client::pause_queue(impl_->queue, reason, by);

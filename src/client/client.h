@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "client/new_record.h"
 #include "client/queue.h"
 #include "client/store.h"
 #include "client/task_id.h"
@@ -17,6 +18,8 @@ class Client::Impl {
   /// `transport` must outlive it.
   Impl(net::Transport& transport, std::string name, wire::Layout layout);
   Impl(std::unique_ptr<net::Transport> transport, std::string name, wire::Layout layout);
+
+  [[nodiscard]] Result<client::NewRecord> make_record(const NewTask& task);
 
   std::unique_ptr<net::Transport> owned;
   client::Store store;

@@ -13,6 +13,8 @@
 #include "base/host_name.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "client/new_record.h"
+#include "client/store.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 
@@ -25,28 +27,20 @@ namespace {
 // `control` without the members `replaced`, and with `added` at its end.
 std::string changed(std::string_view control, std::initializer_list<std::string_view> replaced,
                     const std::string& added) {
-  std::string text{'{'};
-  // Text that is no JSON object holds no switches to keep.
+  ObjectText text;
+  // Text that is no JSON object has no members to keep.
   const bool readable = wire::parse_json(control).has_value();
   const auto members = wire::split_object(readable ? control : "{}");
   for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
     if (std::find(replaced.begin(), replaced.end(), member.name) != replaced.end()) continue;
-    text += text.size() > 1 ? "," : "";
-    text += member.name_text;
-    text += ':';
-    text += member.value_text;
+    text.add_raw(member.name_text, member.value_text);
   }
-  text += text.size() > 1 ? "," : "";
-  return text + added + '}';
+  text.add_members(added);
+  return text.take();
 }
 
 std::string who_and_when(std::string_view by, WallTime at) {
   return R"("by":)" + json_quoted(by) + R"(,"at":)" + json_quoted(format_rfc3339(at));
-}
-
-std::string text_of(const nlohmann::json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
 }  // namespace
@@ -80,7 +74,7 @@ std::string odd_switches(std::string_view control) {
     }
   }
   const nlohmann::json step_down = value->value("step_down", nlohmann::json{});
-  if (step_down.is_null() || (step_down.is_object() && !text_of(step_down, "id").empty()))
+  if (step_down.is_null() || (step_down.is_object() && !text_member(step_down, "id").empty()))
     return {};
   return "step_down: expected an object with an \"id\", a new one for each request, got " +
          excerpt(step_down.dump());
@@ -98,9 +92,9 @@ PauseState read_pause(std::string_view control) {
   const nlohmann::json& paused = (*value)["paused"];
   state.paused = paused.is_object() || paused == nlohmann::json(true);  // as the daemon reads it
   if (!paused.is_object()) return state;
-  state.by = text_of(paused, "by");
-  state.reason = text_of(paused, "reason");
-  state.at = parse_rfc3339(text_of(paused, "at"));
+  state.by = text_member(paused, "by");
+  state.reason = text_member(paused, "reason");
+  state.at = parse_rfc3339(text_member(paused, "at"));
   return state;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
+#include "client/new_record.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -53,25 +54,22 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   const auto fields = wire::split_object(record);
   if (!fields) {
     return fail(ErrorCode::kInvalid,
-                "its record could not be read as a task, so trying it again cannot help; look with "
-                "\"lictor dead show\", write it corrected, and purge the dead letter");
+                "its record is not a valid task, so a retry cannot succeed; look at it with "
+                "\"lictor dead show\", submit a corrected task, and purge the dead letter");
   }
-  std::string kept{'{'};
+  ObjectText kept;
   for (const wire::Member& member : *fields) {
     if (member.name == "expireAt" && member.value_text != "null") {
       if (drop_expiry) continue;
       const auto expiry = wire::read_time(member.value_text, true);
       if (expiry && *expiry <= now) {
         return fail(ErrorCode::kInvalid, "its expireAt, " + format_rfc3339(*expiry) +
-                                             ", has passed; --drop-expiry takes it out");
+                                             ", has passed; --drop-expiry removes it");
       }
     }
-    kept += kept.size() > 1 ? "," : "";
-    kept += member.name_text;
-    kept += ':';
-    kept += member.value_text;
+    kept.add_raw(member.name_text, member.value_text);
   }
-  return kept + '}';
+  return kept.take();
 }
 
 std::string task_of_letter(const TaskInfo& letter) {

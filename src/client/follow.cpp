@@ -1,13 +1,12 @@
-#include "client/follow.h"
-
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "base/time_text.h"
 #include "client/dead_letters.h"
+#include "client/queue.h"
+#include "client/retry.h"
+#include "client/task_info.h"
 
 namespace lictor::client {
 namespace {
@@ -16,11 +15,6 @@ using namespace std::chrono_literals;
 
 // An election with Consul's default timing takes 20 s; a restart of the local agent less.
 constexpr auto kSitOut = 60s;
-constexpr auto kPause = 500ms;
-
-bool passes(const Error& error) {
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
-}
 
 class Follower {
  public:
@@ -33,31 +27,29 @@ class Follower {
     while (true) {
       const Instant now = boot_now();
       if (now >= until_) return Ending{Ending::How::kTimedOut, std::move(last_)};
-      const auto wait =
-          std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(kMaxWait, until_ - now));
-      auto watched = queue_.store.watch(key_, index_, wait);
-      if (!watched) {
-        if (auto passed = sit_out(watched.error()); !passed) return tl::unexpected(passed.error());
-        continue;
-      }
-      trouble_since_.reset();
-      if (gone(*watched)) {
-        // A blocking read may be stale: confirm with a consistent one.
-        if (index_ != 0) {
-          index_ = 0;
-          continue;
-        }
-        auto ended = ending();
-        if (ended || !passes(ended.error())) return ended;
-        if (auto passed = sit_out(ended.error()); !passed) return tl::unexpected(passed.error());
-        continue;
-      }
-      index_ = watched->index;
-      see(std::move(*watched->entry));
+      auto ended = look(std::min<Duration>(kMaxWait, until_ - now));
+      if (ended && *ended) return **std::move(ended);
+      if (!ended && !sit_out(ended.error())) return tl::unexpected(std::move(ended.error()));
     }
   }
 
  private:
+  // Waits for a change of the task, for `wait` at most. Nothing: it has not ended yet.
+  Result<std::optional<Ending>> look(Duration wait) {
+    auto watched =
+        queue_.store.watch(key_, index_, std::chrono::ceil<std::chrono::milliseconds>(wait));
+    if (!watched) return tl::unexpected(std::move(watched.error()));
+    trouble_.reset();
+    if (!gone(*watched)) {
+      index_ = watched->index;
+      see(std::move(*watched->entry));
+      return std::nullopt;
+    }
+    // A blocking read may be stale: confirm with a consistent one.
+    if (std::exchange(index_, 0) != 0) return std::nullopt;
+    return ending();
+  }
+
   [[nodiscard]] bool gone(const Store::Watched& watched) const {
     // A new CreateIndex: another task with the same id.
     return !watched.entry || (born_ != 0 && watched.entry->create_index != born_);
@@ -76,22 +68,19 @@ class Follower {
     if (options_.changed) options_.changed(last_, !leader.session.empty() || !lock);
   }
 
-  // Waits out a temporary error, for kSitOut at most.
-  Result<void> sit_out(const Error& error) {
-    const Instant now = boot_now();
-    if (!passes(error)) return tl::unexpected(error);
-    if (!trouble_since_) {
-      trouble_since_ = now;
+  // Waits out a temporary error. False: it is permanent, or has lasted for kSitOut.
+  bool sit_out(const Error& error) {
+    if (!is_temporary(error)) return false;
+    if (!trouble_) {
+      trouble_.emplace(kSitOut);
       if (options_.trouble) options_.trouble(error);
     }
-    if (now - *trouble_since_ > kSitOut) return tl::unexpected(error);
     index_ = 0;
-    std::this_thread::sleep_for(kPause);
-    return {};
+    return trouble_->pause();
   }
 
   // How it ended. Older dead letters and records belong to an earlier task with this id.
-  Result<Ending> ending() {
+  Result<std::optional<Ending>> ending() {
     const std::uint64_t since = std::max(options_.index, born_);
     auto letters = dead_letters_of(queue_, id_);
     if (!letters) {
@@ -127,22 +116,11 @@ class Follower {
   std::uint64_t born_ = 0;   // CreateIndex, once seen
   std::uint64_t index_ = 0;  // of the next blocking query; 0: a consistent read, at once
   Instant until_ = Instant::max();
-  std::optional<Instant> trouble_since_;
+  std::optional<Patience> trouble_;
   TaskInfo last_;
 };
 
 }  // namespace
-
-std::string described(const TaskInfo& task) {
-  std::string text{state_text(task.state)};
-  if (!task.node.empty()) text += " on " + task.node;
-  if (task.state == TaskState::kScheduled && task.due) {
-    text += ", due " + relative_time(*task.due, wall_now());
-  }
-  if (task.attempt > 0) text += ", attempt " + std::to_string(task.attempt);
-  if (!task.error.empty()) text += ": " + task.error;
-  return printable(text);
-}
 
 Result<Ending> follow(const Queue& queue, const std::string& id, const WaitOptions& options) {
   return Follower{queue, id, options}.run();

@@ -55,19 +55,17 @@ Result<void> gather_ended(const Queue& queue, const std::string& prefix, View vi
 Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList& gathered) {
   auto listed = queue.store.list(queue.layout.tasks_prefix);
   if (!listed) return tl::unexpected(std::move(listed.error()));
-  // Without the right to read the leader key, a claimed task counts as running.
   const auto lock = queue.store.get(queue.layout.leader_key);
   if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(lock.error());
   }
-  const Leader leader = lock ? leader_of(*lock) : Leader{};
+  const Leader leader = leader_if_known(lock);
   if (listed->hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
   const UnnameableKeys unnameable{queue.store, listed->entries};
   gathered.tasks.reserve(listed->entries.size());
   for (wire::KvEntry& entry : listed->entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
     TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
-    if (!lock && task.state == TaskState::kOrphan) task.state = TaskState::kRunning;
     unnameable.mark(task);
     if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
   }
@@ -99,10 +97,7 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   if (!task) return tl::unexpected(std::move(task.error()));
   if (*task) {
     const auto lock = queue.store.get(queue.layout.leader_key);
-    TaskInfo info =
-        view_task(queue.layout, **std::move(task), lock ? leader_of(*lock) : Leader{}, wall_now());
-    if (!lock && info.state == TaskState::kOrphan) info.state = TaskState::kRunning;
-    found.push_back(std::move(info));
+    found.push_back(view_task(queue.layout, **std::move(task), leader_if_known(lock), wall_now()));
   }
   auto letters = dead_letters_of(queue, id);
   if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));

@@ -24,7 +24,7 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
-constexpr std::size_t kMostPutIn = 120;  // id and time, and a type as they are
+constexpr std::size_t kAddedBytes = 120;  // a usual id, time and type
 
 // For a typical key length, since the queue is not known yet.
 Result<void> check_size(const std::string& id, const std::string& record) {
@@ -34,7 +34,7 @@ Result<void> check_size(const std::string& id, const std::string& record) {
   return fail(ErrorCode::kTooLarge, "expected a record of at most " + std::to_string(most) +
                                         " bytes (what one transaction holds), got " +
                                         std::to_string(record.size()) +
-                                        "; put what is large elsewhere and name it");
+                                        "; store large data elsewhere and refer to it");
 }
 
 Result<std::string> text_of(const nlohmann::json& parameters) {
@@ -132,8 +132,8 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;
   fields.max_attempts = task.max_attempts;
   if (task.timeout) {
-    if (*task.timeout < Duration::zero()) return refuse("timeout", "expected none below zero");
-    // Zero would mean none.
+    if (*task.timeout < Duration::zero()) return refuse("timeout", "expected zero or more");
+    // Round up, since zero means no timeout.
     fields.timeout = format_duration(std::chrono::ceil<std::chrono::microseconds>(*task.timeout));
   }
   return make_record(fields);
@@ -168,7 +168,7 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   as_written = as_written && nulls == 0 && text.starts_with('{') && text.ends_with('}');
 
   // Added members come first.
-  ObjectText record{text.size() + kMostPutIn};
+  ObjectText record{text.size() + kAddedBytes};
   const std::size_t kept = members.size();
   const auto put_in = [&](std::string_view name, std::string_view quoted, std::string_view json) {
     record.add_raw(quoted, json);

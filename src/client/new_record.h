@@ -19,29 +19,29 @@ namespace lictor::client {
 struct NewRecord {
   std::string id;
   std::string record;
-  WallTime place{};  ///< what its place in the order goes by first
-  /// The taskTime that was made for it, and where in the record it is written.
+  WallTime place{};  ///< the first criterion of the start order
+  /// The generated taskTime, and its offset in the record.
   struct MadeTime {
     WallTime time{};
     std::size_t at = 0;
-    bool is_place = true;  ///< else it goes by executeAt
+    bool is_place = true;  ///< false: executeAt decides the order
   };
-  std::optional<MadeTime> made_time{};  ///< nothing: its producer gave it one
+  std::optional<MadeTime> made_time{};  ///< nothing: the producer gave a time
 
-  /// Another for what was made.
+  /// Replaces the generated time.
   void restamp(WallTime time);
 };
 
-/// A JSON object that grows.
+/// Builds the text of a JSON object.
 class ObjectText {
  public:
   ObjectText() = default;
-  /// Of so many bytes, or about.
+  /// Reserves room for about `bytes`.
   explicit ObjectText(std::size_t bytes) { text_.reserve(bytes); }
 
   void add(std::string_view name, std::string_view json);
   void add_raw(std::string_view quoted_name, std::string_view json);
-  /// One or more as they are written elsewhere.
+  /// Adds the text of one or more members.
   void add_members(std::string_view members);
   [[nodiscard]] std::size_t size() const { return text_.size(); }
   [[nodiscard]] std::string take() { return std::move(text_) + '}'; }
@@ -50,11 +50,11 @@ class ObjectText {
   std::string text_{'{'};
 };
 
-/// What a record is made of; what has no value is left out.
+/// The members of a record; those without a value are left out.
 struct RecordFields {
   std::string id, type;
   WallTime task_time{};
-  bool made_time = false;  ///< it is none of the producer's
+  bool made_time = false;  ///< task_time is generated
   std::string para;        ///< JSON
   std::optional<WallTime> execute_at, expire_at;
   std::optional<std::string> serial_key;
@@ -63,14 +63,14 @@ struct RecordFields {
   std::optional<std::string> backoff;  ///< JSON
 };
 
-/// Errors: kInvalid, kTooLarge: what the daemon would say of the record.
+/// Errors: kInvalid, kTooLarge, as the daemon would refuse the record.
 [[nodiscard]] Result<NewRecord> make_record(const RecordFields& fields);
 
-/// `ids` makes the id where there is none. Errors: kInvalid, naming the field; kTooLarge.
+/// `ids` makes a missing id. Errors: kInvalid, naming the field; kTooLarge.
 [[nodiscard]] Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids);
 
-/// Completes the records of many tasks, one after the other: id, taskTime and taskType are added
-/// where they are missing, what only lictor may say (a claim, attempts) is taken out.
+/// Completes records: adds missing id, taskTime and taskType, and removes the members that only
+/// lictor may set (a claim, attempts).
 class RecordCompleter {
  public:
   /// `type`: for records without one; may be empty.
@@ -80,7 +80,7 @@ class RecordCompleter {
   [[nodiscard]] Result<NewRecord> complete(std::string_view record, WallTime now);
 
  private:
-  std::string type_text_;  // JSON; "" when there is none
+  std::string type_text_;  // JSON; "": none
   TaskIds& ids_;
 };
 

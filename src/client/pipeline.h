@@ -58,7 +58,7 @@ class Pipeline {
     State state = State::kWaiting;
     bool overlaps = false;  // was sent while one before it was under way
     Instant sent_at{};
-    std::optional<Answer> answer{};  // of one that is to be sent again, the early one
+    std::optional<Answer> answer{};  // an early one if the call is sent again
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -78,8 +78,8 @@ class Pipeline {
   std::size_t under_way_ = 0;
   bool held_up_ = false;
   Instant last_sent_{};
-  Duration usual_time_{};  // that an answer takes
-  bool sending_ = false;   // one thread at a time, so that they leave in their order
+  Duration usual_time_{};  // of an answer
+  bool sending_ = false;   // one thread at a time sends, to keep the order
 };
 
 }  // namespace lictor::client

@@ -15,6 +15,7 @@
 #include "client/change.h"
 #include "client/control.h"
 #include "client/dead_letters.h"
+#include "client/retry.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "wire/consul.h"
@@ -27,21 +28,14 @@ namespace {
 Result<Plan> removal_plan(const Queue& queue) {
   // Only needed to describe a claimed task, so other errors are ignored.
   const auto lock = queue.store.get(queue.layout.leader_key);
-  if (!lock &&
-      (lock.error().code == ErrorCode::kTimeout || lock.error().code == ErrorCode::kUnavailable)) {
-    return tl::unexpected(unchanged(lock.error()));
-  }
-  const Leader leader = lock ? leader_of(*lock) : Leader{};
-  const bool known = lock.has_value();
-  const auto view = [&queue, leader, known](wire::KvEntry entry) {
-    TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
-    if (!known && task.state == TaskState::kOrphan) task.state = TaskState::kRunning;
-    return task;
+  if (!lock && is_temporary(lock.error())) return tl::unexpected(unchanged(lock.error()));
+  const auto view = [&queue, leader = leader_if_known(lock)](wire::KvEntry entry) {
+    return view_task(queue.layout, std::move(entry), leader, wall_now());
   };
   return Plan{view, plan_removal};
 }
 
-// The error for a task that does not wait or run.
+// The error for a task that neither waits nor runs.
 Error not_there(const Queue& queue, const std::string& id) {
   const std::string what =
       "no task " + printable(id) + " in queue \"" + queue.name + "\" waits or runs";
@@ -69,7 +63,7 @@ Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
 Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
                                 const Progress& progress) {
   if (filter.state == TaskState::kDead || filter.state == TaskState::kDone) {
-    return fail(ErrorCode::kInvalid, "what is dead or done cannot be cancelled");
+    return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
   }
   auto listed = list_tasks(queue, filter);
   if (!listed) return tl::unexpected(std::move(listed.error()));
@@ -196,7 +190,7 @@ Result<bool> change_control(
     const Queue& queue,
     const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
   const std::string& key = queue.layout.control_key;
-  for (int i = 0; i < kTries; ++i) {
+  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<bool>> {
     const auto control = queue.store.get(key);
     if (!control) return tl::unexpected(control.error());
     const auto value = change(*control ? std::string_view{(*control)->value} : "");
@@ -205,9 +199,8 @@ Result<bool> change_control(
     const auto written = queue.store.replace(key, *control ? (*control)->modify_index : 0, **value);
     if (!written) return tl::unexpected(written.error());
     if (*written) return true;
-  }
-  return fail(ErrorCode::kConflict, key + " was changed by others " + std::to_string(kTries) +
-                                        " times in a row; try again");
+    return std::nullopt;
+  });
 }
 
 std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }

@@ -41,6 +41,10 @@ struct Queue {
 [[nodiscard]] Result<BulkResult> purge_letters(const Queue& queue, const TaskFilter& filter,
                                                const Progress& progress);
 
+/// See Client::wait().
+[[nodiscard]] Result<Ending> follow(const Queue& queue, const std::string& id,
+                                    const WaitOptions& options);
+
 [[nodiscard]] Result<bool> pause_queue(const Queue& queue, const std::string& reason,
                                        const std::string& by);
 [[nodiscard]] Result<bool> resume_queue(const Queue& queue, const std::string& by);

@@ -1,11 +1,11 @@
 #include "client/record_writer.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "client/control.h"
+#include "client/retry.h"
 
 namespace lictor::client {
 namespace {
@@ -13,7 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
-constexpr auto kPause = 500ms;
 constexpr std::size_t kMostRecords = Store::kMaxOperations - 1;  // and a look at the one before
 
 bool is_unavailable(const Result<Store::Created>& created) {
@@ -150,13 +149,9 @@ void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
 Result<Store::Created> RecordWriter::write_again(const Sent& sent,
                                                  Result<Store::Created> first_try) {
   if (!first_try && trouble_) trouble_(first_try.error());
-  const Instant until = boot_now() + kSitOut;
-  if (!first_try) std::this_thread::sleep_for(kPause);
-  auto created = write(sent);
-  while (is_unavailable(created) && boot_now() < until) {
-    std::this_thread::sleep_for(kPause);
-    created = write(sent);
-  }
+  const Patience patience{kSitOut};
+  auto created = first_try ? write(sent) : std::move(first_try);
+  while (is_unavailable(created) && patience.pause()) created = write(sent);
   return created;
 }
 

@@ -29,7 +29,7 @@ namespace lictor::client {
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
-///                                      |   +--refused all the same--+                    |
+///                                      |   +--refused for good------+                    |
 ///                                      |   +--Consul away-----------+--> again, alone, --+
 ///                                      |                                 when it is the oldest
 ///                                      +--any other error--> the rest is not sent
@@ -71,7 +71,7 @@ class RecordWriter {
     Store::Condition condition;
   };
   enum class Pace {
-    kUnknown,  // whether the queue is at rest
+    kUnknown,  // the queue may be at rest
     kInOrder,
     kAtRest,
     kAnyOrder,
@@ -90,24 +90,24 @@ class RecordWriter {
   const Queue queue_;
   const std::function<void(const Settled&)> settled_;
   const std::function<void(const Error&)> trouble_;
-  const Pace with_leader_;  // where the queue is not at rest
+  const Pace with_leader_;  // for a queue that is not at rest
 
   Records gathered_;
   std::size_t bytes_ = 0;
   std::size_t first_gathered_ = 0;
-  WallTime earliest_ = WallTime::max();      // place of what is gathered
-  WallTime latest_added_ = WallTime::min();  // of that and all before it
+  WallTime earliest_ = WallTime::max();      // the first place among gathered_
+  WallTime latest_added_ = WallTime::min();  // the last place of all records
   WallTime latest_sent_ = WallTime::min();
-  WallTime last_time_{};  // that was made for a task
-  std::string last_id_;   // whose that was
-  std::string last_key_;  // of the last in the pipeline
+  WallTime last_time_{};  // the last generated time
+  std::string last_id_;   // its task
+  std::string last_key_;  // the last key in the pipeline
   std::optional<Error> stopped_;
 
   Pace pace_ = Pace::kUnknown;
   Store::Condition rest_;      // while the queue is at rest
-  bool rest_is_over_ = false;  // as one of them was answered
+  bool rest_is_over_ = false;  // an answer has shown it
   std::size_t at_once_ = kInOrder;
-  std::deque<Sent> sent_;  // what is in the pipeline
+  std::deque<Sent> sent_;  // in the pipeline
   std::unique_ptr<Pipeline> pipeline_;
 };
 

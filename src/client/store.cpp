@@ -20,15 +20,11 @@ namespace {
 using http::Delivery;
 using nlohmann::json;
 
-// 100,000 tasks take half a second, over a slow line a minute. A silent Consul is given up earlier.
+// 100,000 tasks take half a second, over a slow line a minute. `silence` detects a dead Consul.
 constexpr std::chrono::milliseconds kListTimeout{60'000};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-bool replied(const http::Response& response, int status) {
-  return response.delivery == Delivery::kReplied && response.status == status;
 }
 
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
@@ -45,16 +41,13 @@ Error no_right(std::string_view doing, const http::Response& response) {
                                             "token by CONSUL_HTTP_TOKEN or --token-file"};
 }
 
-std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
-
-std::string text_at(const json& value, const char* name) {
-  if (!value.is_object()) return {};
-  const auto it = value.find(name);
-  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
+// The body of a 200 as JSON.
+std::optional<json> json_reply(const http::Response& response) {
+  return replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
 }
 
-// What the network layer says without what is being asked, which is no matter when nobody is there
-// to be asked: "http://127.0.0.1:8500: Couldn't connect to server".
+// The network layer's error without the request, which no server has seen:
+// "http://127.0.0.1:8500: Couldn't connect to server".
 std::string unreachable(const http::Response& response) {
   std::string text = response.error;
   const std::size_t address = text.find(": ");
@@ -67,7 +60,7 @@ std::string unreachable(const http::Response& response) {
   return text;
 }
 
-// Of a request that changes nothing.
+// For a request that changes nothing.
 Error read_error(std::string_view doing, const http::Response& response) {
   Error error = store_error(doing, response);
   if (response.delivery == Delivery::kLost) {
@@ -77,6 +70,25 @@ Error read_error(std::string_view doing, const http::Response& response) {
 }
 
 }  // namespace
+
+bool replied(const http::Response& response, int status) {
+  return response.delivery == Delivery::kReplied && response.status == status;
+}
+
+std::optional<wire::TxnReply> txn_reply(const http::Response& response) {
+  if (!replied(response, 200) && !replied(response, 409)) return std::nullopt;
+  auto reply = wire::read_txn_reply(response.body);
+  if (!reply) return std::nullopt;
+  return *std::move(reply);
+}
+
+std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
+
+std::string text_member(const json& value, const char* name) {
+  if (!value.is_object()) return {};
+  const auto it = value.find(name);
+  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
 
 Error store_error(std::string_view doing, const http::Response& response) {
   const std::string what = "cannot " + std::string{doing} + ": ";
@@ -133,15 +145,6 @@ http::Response Store::ask(std::string method, std::string target, std::string bo
   return transport_.perform(std::move(request));
 }
 
-http::Response Store::put(std::string target, std::string body) {
-  http::Request request;
-  request.method = "PUT";
-  request.target = std::move(target);
-  request.body = std::move(body);
-  request.timeout = kStoreTimeout;
-  return transport_.perform(std::move(request));
-}
-
 Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
   if (key_fault(key).empty()) {
     const http::Response response = ask("GET", wire::kv_path(key) + "?consistent");
@@ -151,7 +154,7 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
       if (!entries) return tl::unexpected(std::move(entries.error()));
       if (!entries->empty()) return std::move(entries->front());
     }
-    // 301, 400: not a key for a path. A transaction takes every key.
+    // 301, 400: the key does not fit into a path. A transaction takes every key.
     if (!replied(response, 301) && !replied(response, 400)) {
       return tl::unexpected(read_error("read " + shown(key), response));
     }
@@ -168,16 +171,15 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     wire::Txn txn;
     for (const std::string& key : keys) txn.verb("get", key);
     const http::Response response = ask("PUT", "/v1/txn?consistent", std::move(txn).body());
-    const bool answered = replied(response, 200) || replied(response, 409);
-    auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
+    auto reply = txn_reply(response);
     const std::string doing = "read " + shown(keys.front());
-    if (!answered || !reply) return tl::unexpected(read_error(doing, response));
+    if (!reply) return tl::unexpected(read_error(doing, response));
     if (response.status == 200) {
       if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing, response));
       found = std::move(reply->results);
       break;
     }
-    // Consul names all missing keys, and reads none of the others.
+    // Consul names all missing keys, and does not read the others.
     std::vector<bool> missing(keys.size());
     for (const auto& error : reply->errors) {
       if (denied(error.what)) return tl::unexpected(no_right(doing, response));
@@ -230,7 +232,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
   const bool has_folder = std::any_of(listed.entries.begin(), listed.entries.end(),
                                       [&](const auto& entry) { return entry.key == prefix; });
   if (!has_folder) {
-    // "Nothing there" and "nothing for you" look the same; a single key tells them apart (7.2).
+    // A listing looks the same without entries and without rights; a single key does not (7.2).
     const http::Response folder = ask("GET", wire::kv_path(prefix) + "?consistent");
     listed.hidden = replied(folder, 403);
     if (listed.hidden && listed.entries.empty()) return tl::unexpected(read_error(doing, folder));
@@ -261,22 +263,21 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
   } else if (!replied(response, 404) || response.consul_index == 0) {
     return tl::unexpected(read_error("follow " + shown(key), response));
   }
-  // An index that goes backwards is not to be waited on (4.4).
+  // After an index that went backwards, start anew (4.4).
   if (response.consul_index >= index) watched.index = response.consul_index;
   return watched;
 }
 
 Result<std::vector<bool>> Store::writable(const std::vector<std::string>& keys) {
-  // A key cannot both exist and not exist, so this is never applied. Consul checks the rights to all
-  // operations first, and names each that is refused.
+  // Never applied, since a key cannot both exist and not exist. Consul checks the rights to all
+  // operations first, and names each refused one.
   wire::Txn txn;
   txn.verb("check-not-exists", keys.front());
   txn.verb("check-index", keys.front()).index(1);
   for (const std::string& key : keys) txn.verb("cas", key).index(0).value({});
   const http::Response response = ask("PUT", "/v1/txn", std::move(txn).body());
-  const auto reply =
-      replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
-  if (!replied(response, 409) || !reply) {
+  const auto reply = txn_reply(response);
+  if (!reply || response.status != 409) {
     return tl::unexpected(read_error("find out what the token may write", response));
   }
   std::vector<bool> may(keys.size(), true);
@@ -297,7 +298,7 @@ std::optional<bool> Store::may_write(std::string_view resource, const std::strin
   if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
     return true;
   }
-  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  const auto answer = json_reply(response);
   if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
   const json& first = answer->front();
   if (!first.is_object() || !first.contains("Allow") || !first["Allow"].is_boolean()) {
@@ -308,27 +309,27 @@ std::optional<bool> Store::may_write(std::string_view resource, const std::strin
 
 Result<std::string> Store::cluster_leader() {
   const http::Response response = ask("GET", "/v1/status/leader");
-  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  const auto answer = json_reply(response);
   if (answer && answer->is_string()) return answer->get<std::string>();
   return tl::unexpected(read_error("ask for the cluster's leader", response));
 }
 
 Result<Store::Agent> Store::agent() {
   const http::Response response = ask("GET", "/v1/agent/self");
-  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  const auto answer = json_reply(response);
   if (!answer || !answer->is_object()) {
     return tl::unexpected(read_error("read /v1/agent/self", response));
   }
   const json config = answer->value("Config", json::object());
-  return Agent{text_at(config, "NodeName"), text_at(config, "Version")};
+  return Agent{text_member(config, "NodeName"), text_member(config, "Version")};
 }
 
 std::optional<Store::Session> Store::session(const std::string& id) {
   const http::Response response = ask("GET", "/v1/session/info/" + wire::query_value(id));
-  const auto answer = replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  const auto answer = json_reply(response);
   if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
   const json& first = answer->front();
-  Session session{text_at(first, "Node"), text_at(first, "TTL"), {}};
+  Session session{text_member(first, "Node"), text_member(first, "TTL"), {}};
   if (first.is_object() && first.contains("LockDelay") && first["LockDelay"].is_number_integer()) {
     session.lock_delay = std::chrono::nanoseconds{first["LockDelay"].get<std::int64_t>()};
   }

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/text.h"
+#include "client/retry.h"
 #include "client/store.h"
 #include "wire/json_text.h"
-#include "wire/kv_reply.h"
 #include "wire/layout.h"
 #include "wire/record.h"
 #include "wire/txn.h"
@@ -22,17 +21,12 @@ namespace {
 using http::Delivery;
 using namespace std::chrono_literals;
 
-// A write whose reply was lost is looked for as long as an election with Consul's default timing
-// takes (CONSUL-FACTS.md 6.1): when it is over, the write has landed or never will.
+// How long to read back after a lost reply: an election with Consul's default timing
+// (CONSUL-FACTS.md 6.1). After it, the write has landed or never will.
 constexpr auto kLookFor = 20s;
-// Of many lost writes, the last may have waited this long already; then look for it only once.
+// Of many lost writes, the last may have waited for long already; after this, don't read back.
 constexpr auto kLookNoMore = 30s;
-constexpr auto kLookEvery = 500ms;
 constexpr const char* kLookAgain = "; look again when Consul is back";
-
-bool replied(const http::Response& response, int status) {
-  return response.delivery == Delivery::kReplied && response.status == status;
-}
 
 // Whether the write may have been applied, or may still be (CONSUL-FACTS.md 6.5).
 bool is_unknown(const http::Response& response) {
@@ -40,23 +34,27 @@ bool is_unknown(const http::Response& response) {
   return response.delivery != Delivery::kReplied || response.status >= 500;
 }
 
-// Says what a `get` does; nothing else that creates records.
+// Only a `get` fails like this.
 bool is_absent(const wire::TxnReply::OpError& error) {
   return error.what.find("doesn't exist") != std::string::npos;
 }
 
-std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
+// The error for an operation that Consul refused for `why`.
+Error refusal(std::string_view doing, http::Response response, std::string_view why) {
+  response.status = why.find("Permission denied") == std::string_view::npos ? 409 : 403;
+  return store_error(doing, response);
+}
 
 Error lost(const std::string& key, const http::Response& response) {
   return {ErrorCode::kTimeout, "cannot tell whether " + shown(key) + " was written: " +
                                    store_error("write " + shown(key), response).message};
 }
 
-http::Request transaction(wire::Txn txn) {
+http::Request put(std::string target, std::string body) {
   http::Request request;
   request.method = "PUT";
-  request.target = "/v1/txn";
-  request.body = std::move(txn).body();
+  request.target = std::move(target);
+  request.body = std::move(body);
   request.timeout = kStoreTimeout;
   return request;
 }
@@ -76,19 +74,18 @@ http::Request Store::create_request(const std::vector<Record>& records,
   for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
   if (!condition.key.empty()) {
     if (!condition.index) {
-      txn.verb("get", condition.key);  // refuses the whole where there is none
+      txn.verb("get", condition.key);  // fails if there is none
     } else if (*condition.index == 0) {
       txn.verb("check-not-exists", condition.key);
     } else {
       txn.verb("check-index", condition.key).index(*condition.index);
     }
   }
-  return transaction(std::move(txn));
+  return put("/v1/txn", std::move(txn).body());
 }
 
 bool Store::came_early(const http::Response& response) {
-  if (!replied(response, 409)) return false;
-  const auto reply = wire::read_txn_reply(response.body);
+  const auto reply = txn_reply(response);
   return reply && std::any_of(reply->errors.begin(), reply->errors.end(), is_absent);
 }
 
@@ -107,40 +104,35 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  if (auto once = read_outcomes(response, answered_at, records, conditional, left, created);
-      !once) {
-    return tl::unexpected(std::move(once.error()));
-  }
-  while (!left.empty() && !created.unmet) {
+  auto read = read_outcomes(response, answered_at, records, conditional, left, created);
+  while (read && !left.empty() && !created.unmet) {
     std::vector<Record> others;
     for (const std::size_t i : left) others.push_back(records[i]);
     const http::Response again = transport_.perform(create_request(others, condition));
-    if (auto once = read_outcomes(again, boot_now(), records, conditional, left, created); !once) {
-      return tl::unexpected(std::move(once.error()));
-    }
+    read = read_outcomes(again, boot_now(), records, conditional, left, created);
   }
+  if (!read) return tl::unexpected(std::move(read.error()));
   std::sort(created.existing.begin(), created.existing.end());
   return created;
 }
 
-// While the condition holds nobody removes records, so writing them again is safe: whichever try comes
-// second is refused.
+// While the condition holds nobody removes records, so writing them again is safe: Consul refuses the
+// try that comes second.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
                                            const Condition& condition,
                                            const http::Response& unanswered, Instant lost_at) {
   std::vector<std::size_t> all(records.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  for (bool first = true; boot_now() <= lost_at + kLookNoMore; first = false) {
-    if (!first) std::this_thread::sleep_for(kLookEvery);
+  const Patience patience{kLookNoMore, lost_at};
+  for (bool more = !patience.is_over(); more; more = patience.pause()) {
     const http::Response response = transport_.perform(create_request(records, condition));
     if (replied(response, 200)) return create_from(response, boot_now(), records, condition);
-    const auto reply =
-        replied(response, 409) ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
-    if (!replied(response, 409) || !reply) continue;
+    const auto reply = txn_reply(response);
+    if (!reply) continue;
     const bool unmet =
         std::any_of(reply->errors.begin(), reply->errors.end(),
                     [&](const auto& error) { return error.index == records.size(); });
-    // They may have been removed since.
+    // The records may have been removed since.
     const auto written = find_written(records, all, unanswered, lost_at);
     if (!written) return tl::unexpected(written.error());
     if (*written) return Created{**written, {}, false};
@@ -172,9 +164,8 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
     left.clear();
     return {};
   }
-  const bool answered = replied(response, 200) || replied(response, 409);
-  const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
-  if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+  const auto reply = txn_reply(response);
+  if (!reply) return tl::unexpected(store_error(doing, response));
   if (response.status == 200) {
     if (!reply->results.empty()) created.index = reply->results.front().create_index;
     left.clear();
@@ -188,9 +179,7 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
       return {};
     }
     if (error.index >= left.size() || error.what.find("stale") == std::string::npos) {
-      http::Response refused = response;
-      refused.status = error.what.find("Permission denied") == std::string::npos ? 409 : 403;
-      return tl::unexpected(store_error(doing, refused));
+      return tl::unexpected(refusal(doing, response, error.what));
     }
     exists[error.index] = true;
   }
@@ -216,12 +205,10 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
     error.message += why;
     return tl::unexpected(std::move(error));
   };
-  while (boot_now() <= lost_at + kLookNoMore) {
+  const Patience patience{kLookNoMore, lost_at};
+  for (bool more = !patience.is_over(); more; more = patience.pause()) {
     const auto entries = get_all(keys);
-    if (!entries && entries.error().code != ErrorCode::kUnavailable &&
-        entries.error().code != ErrorCode::kTimeout) {
-      return tl::unexpected(entries.error());
-    }
+    if (!entries && !is_temporary(entries.error())) return tl::unexpected(entries.error());
     if (entries) {
       bool other = false;
       for (std::size_t i = 0; i < left.size(); ++i) {
@@ -241,13 +228,13 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
       return not_found(entries ? "; it is not there now: it was not written, or is done already"
                                : kLookAgain);
     }
-    std::this_thread::sleep_for(kLookEvery);
   }
   return not_found(kLookAgain);
 }
 
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value) {
-  const http::Response response = put(wire::kv_path(key) + "?cas=" + std::to_string(index), value);
+  const http::Response response =
+      transport_.perform(put(wire::kv_path(key) + "?cas=" + std::to_string(index), value));
   if (replied(response, 200)) return response.body.starts_with("true");
   if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
   const auto now = get(key);
@@ -265,7 +252,7 @@ std::size_t Store::batch_bytes(const Change& change) {
 
 namespace {
 
-// Of what is not refused: each operation's change, and its place in that.
+// The operations of the changes that are not refused: each one's change, and its place therein.
 using Places = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Places places_left(const std::vector<Store::Change>& changes, const Store::Refused& refused) {
@@ -287,28 +274,25 @@ http::Request request_for(const std::vector<Store::Change>& changes, const Place
     txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
     if (op.verb == Store::Op::Verb::kCas) txn.value(op.value);
   }
-  return transaction(std::move(txn));
+  return put("/v1/txn", std::move(txn).body());
 }
 
-// Reads the answer to one transaction. False: some was refused; send the rest again.
-Result<bool> take_in_changes(const http::Response& response,
-                             const std::vector<Store::Change>& changes, const Places& places,
-                             Store::Refused& refused) {
+// Reads the answer to one transaction. False: send the changes that were not refused again.
+Result<bool> read_refusals(const http::Response& response,
+                           const std::vector<Store::Change>& changes, const Places& places,
+                           Store::Refused& refused) {
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
   if (replied(response, 200) && wire::read_txn_index(response.body)) return true;  // as a rule
-  const bool answered = replied(response, 200) || replied(response, 409);
-  const auto reply = answered ? wire::read_txn_reply(response.body) : Result<wire::TxnReply>{};
-  if (!answered || !reply) return tl::unexpected(store_error(doing, response));
+  const auto reply = txn_reply(response);
+  if (!reply) return tl::unexpected(store_error(doing, response));
   if (response.status == 200) return true;
 
   bool any = false;
   for (const auto& error : reply->errors) {
     if (error.index >= places.size() || error.what.starts_with("Permission denied")) {
-      http::Response denied = response;
-      denied.status = error.index >= places.size() ? 409 : 403;
-      return tl::unexpected(store_error(doing, denied));
+      return tl::unexpected(refusal(doing, response, error.what));
     }
     const auto [change, op] = places[error.index];
     if (!refused[change]) refused[change] = op;
@@ -333,12 +317,12 @@ Result<Store::Refused> Store::apply_from(const http::Response& response,
                                          const std::vector<Change>& changes) {
   Refused refused(changes.size());
   Places places = places_left(changes, refused);
-  auto done = take_in_changes(response, changes, places, refused);
+  auto done = read_refusals(response, changes, places, refused);
   while (done && !*done) {
     places = places_left(changes, refused);
     if (places.empty()) break;
     done =
-        take_in_changes(transport_.perform(request_for(changes, places)), changes, places, refused);
+        read_refusals(transport_.perform(request_for(changes, places)), changes, places, refused);
   }
   if (!done) return tl::unexpected(std::move(done.error()));
   return refused;

@@ -1,7 +1,10 @@
 #include "client/task_id.h"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
 #include <cstddef>
+#include <cstdio>
 
 #include "base/printable.h"
 #include "base/text.h"
@@ -12,13 +15,10 @@ namespace {
 
 constexpr std::size_t kMaxIdBytes = 512;  // for people and for paths; Consul takes far more
 
-std::string hex(std::uint64_t number, std::size_t digits) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(digits, '0');
-  for (auto it = text.rbegin(); it != text.rend(); ++it, number >>= 4U) {
-    *it = kDigits[number & 15U];
-  }
-  return text;
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+bool may_be_unnameable(std::string_view key) {
+  return key.find(kReplacement) != std::string_view::npos;
 }
 
 }  // namespace
@@ -29,7 +29,9 @@ std::string TaskIds::next(WallTime now) {
   // The top bit stays free, so incrementing never overflows.
   last_bits_ = ms > last_ms_ ? random_.next() >> 1U : last_bits_ + 1;
   last_ms_ = std::max(last_ms_, ms);
-  return hex(last_ms_, 12) + '-' + hex(last_bits_, 16);
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%012" PRIx64 "-%016" PRIx64, last_ms_, last_bits_);
+  return text.data();
 }
 
 std::string key_fault(std::string_view key) {
@@ -57,16 +59,6 @@ std::string task_id_fault(std::string_view id) {
   if (id.size() > kMaxIdBytes) return "is longer than " + std::to_string(kMaxIdBytes) + " bytes";
   return key_fault(id);
 }
-
-namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-bool may_be_unnameable(std::string_view key) {
-  return key.find(kReplacement) != std::string_view::npos;
-}
-
-}  // namespace
 
 UnnameableKeys::UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed) {
   std::vector<std::string> asked;
@@ -101,9 +93,11 @@ std::string unnameable_hint(const wire::Layout& layout, const std::string& id) {
     path.replace(at, encoded.size(), "%FF");
   }
   return std::string{as_bytes ? "the id is not UTF-8" : "if it is listed, its key is not UTF-8"} +
-         ": Consul cannot tell such a key to lictor, so that it is never run; delete it by its "
+         ": lictor cannot run such a task, because Consul does not report the key; delete it by "
+         "its "
          "bytes, with curl -X DELETE $CONSUL_HTTP_ADDR" +
-         path + (as_bytes ? "" : " (the byte for each %FF)") + ", and write it anew";
+         path + (as_bytes ? "" : " (the byte for each %FF)") +
+         ", and write the task under another key";
 }
 
 }  // namespace lictor::client

@@ -29,8 +29,8 @@ class TaskIds {
   std::uint64_t last_bits_ = 0;
 };
 
-/// Why HTTP clients cannot reach the KV key `key`; empty: they can. Consul answers 301 to "//", "." and ".." segments and a leading "/", and 400 to
-/// characters that cannot be printed (CONSUL-FACTS.md 9.2).
+/// Why HTTP clients cannot reach the KV key `key`; empty: they can. Consul answers 301 to "//", "."
+/// and ".." segments and a leading "/", and 400 to unprintable characters (CONSUL-FACTS.md 9.2).
 [[nodiscard]] std::string key_fault(std::string_view key);
 
 /// Why `id` cannot be the id of a new task; empty: it can.

@@ -8,7 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/printable.h"
 #include "base/time_text.h"
+#include "client/store.h"
 #include "core/task.h"
 #include "wire/json_text.h"
 #include "wire/transaction_plan.h"
@@ -27,15 +30,10 @@ bool is_held(const core::Claim& claim, const Leader& leader) {
 TaskState state_of(const core::Task& task, const Leader& leader, WallTime now) {
   if (task.stamp.taken) {
     const bool held = task.stamp.claim && is_held(*task.stamp.claim, leader);
-    return held ? TaskState::kRunning : TaskState::kOrphan;
+    return held || !leader.known ? TaskState::kRunning : TaskState::kOrphan;
   }
   const auto due = core::due_of(task);
   return due && *due > now ? TaskState::kScheduled : TaskState::kWaiting;
-}
-
-std::string text_field(const json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
 std::uint32_t count_field(const json& object, const char* name) {
@@ -53,7 +51,7 @@ std::optional<Duration> milliseconds_field(const json& object, const char* name)
   return std::chrono::milliseconds{count};
 }
 
-// What the key of a done task or dead letter tells.
+// A done task or dead letter, as far as its key tells.
 TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entry) {
   TaskInfo view;
   view.state = state;
@@ -65,12 +63,12 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
   return view;
 }
 
-// From the task's record within it.
+// From the task's record within `ended`.
 void read_producer_fields(const json& ended, TaskInfo& view) {
   const auto it = ended.find("record");
   if (it == ended.end() || !it->is_object()) return;
-  view.type = text_field(*it, "taskType");
-  view.serial_key = text_field(*it, "serialKey");
+  view.type = text_member(*it, "taskType");
+  view.serial_key = text_member(*it, "serialKey");
 }
 
 }  // namespace
@@ -78,7 +76,11 @@ void read_producer_fields(const json& ended, TaskInfo& view) {
 Leader leader_of(const std::optional<wire::KvEntry>& lock) {
   if (!lock || lock->session.empty()) return {};
   const auto value = wire::parse_json(lock->value);  // anybody may have written it
-  return {lock->session, value && value->is_object() ? text_field(*value, "instance") : ""};
+  return {lock->session, value ? text_member(*value, "instance") : ""};
+}
+
+Leader leader_if_known(const Result<std::optional<wire::KvEntry>>& lock) {
+  return lock ? leader_of(*lock) : Leader{{}, {}, false};
 }
 
 TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader& leader,
@@ -125,16 +127,16 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
   TaskInfo view = ended_task(TaskState::kDead, layout.dead_prefix, std::move(entry));
   const auto letter = wire::parse_json(view.record, wire::kAnyDepth);
   if (!letter || !letter->is_object()) {
-    view.error = "not a dead letter of lictor's";
+    view.error = "this is not a dead letter of lictor";
     return view;
   }
-  view.reason = text_field(*letter, "reason");
-  view.error = text_field(*letter, "error");
-  view.output_tail = text_field(*letter, "output_tail");
-  view.node = text_field(*letter, "node");
+  view.reason = text_member(*letter, "reason");
+  view.error = text_member(*letter, "error");
+  view.output_tail = text_member(*letter, "output_tail");
+  view.node = text_member(*letter, "node");
   view.attempt = count_field(*letter, "attempts");
   view.lost = count_field(*letter, "lost");
-  view.since = parse_rfc3339(text_field(*letter, "at"));
+  view.since = parse_rfc3339(text_member(*letter, "at"));
   read_producer_fields(*letter, view);
   return view;
 }
@@ -143,17 +145,17 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   TaskInfo view = ended_task(TaskState::kDone, layout.done_prefix, std::move(entry));
   const auto done = wire::parse_json(view.record, wire::kAnyDepth);
   if (!done || !done->is_object()) {
-    view.error = "not a record of lictor's";
+    view.error = "this is not a record of lictor";
     return view;
   }
-  view.node = text_field(*done, "node");
+  view.node = text_member(*done, "node");
   view.attempt = count_field(*done, "attempts");
   view.lost = count_field(*done, "lost");
-  view.started = parse_rfc3339(text_field(*done, "started"));
-  view.since = parse_rfc3339(text_field(*done, "at"));
+  view.started = parse_rfc3339(text_member(*done, "started"));
+  view.since = parse_rfc3339(text_member(*done, "at"));
   view.took = milliseconds_field(*done, "took_ms");
   read_producer_fields(*done, view);
-  // As it was written, since parsing may change a number.
+  // The text as written, since parsing may change a number.
   const auto members = wire::split_object(view.record);
   for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
     if (member.name == "result") view.result = member.value_text;
@@ -188,6 +190,17 @@ std::string_view state_text(TaskState state) {
   if (state == TaskState::kOrphan) return "running (orphan)";
   if (state == TaskState::kTooLarge) return "too large";
   return state_name(state);
+}
+
+std::string described(const TaskInfo& task) {
+  std::string text{state_text(task.state)};
+  if (!task.node.empty()) text += " on " + task.node;
+  if (task.state == TaskState::kScheduled && task.due) {
+    text += ", due " + relative_time(*task.due, wall_now());
+  }
+  if (task.attempt > 0) text += ", attempt " + std::to_string(task.attempt);
+  if (!task.error.empty()) text += ": " + task.error;
+  return printable(text);
 }
 
 bool listed_before(const TaskInfo& a, const TaskInfo& b) {

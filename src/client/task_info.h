@@ -7,20 +7,24 @@
 #include <string_view>
 
 #include "lictor/client.h"
+#include "lictor/result.h"
 #include "lictor/time.h"
 #include "wire/layout.h"
 #include "wire/record.h"
 
 namespace lictor::client {
 
-/// Who holds the lock.
+/// The holder of the lock.
 struct Leader {
-  std::string session;   ///< empty: nobody
-  std::string instance;  ///< the start of a daemon that it says it is; empty: it does not say
+  std::string session;   ///< empty: none
+  std::string instance;  ///< which start of the daemon it is; empty: it does not say
+  bool known = true;     ///< false: the key cannot be read, so claimed tasks count as running
 };
 
-/// `lock`: the leader key, if it is there.
+/// `lock`: the leader key, if it exists.
 [[nodiscard]] Leader leader_of(const std::optional<wire::KvEntry>& lock);
+/// The same from a read that may have failed.
+[[nodiscard]] Leader leader_if_known(const Result<std::optional<wire::KvEntry>>& lock);
 
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
                                  const Leader& leader, WallTime now);
@@ -35,6 +39,9 @@ struct Leader {
 [[nodiscard]] std::string_view state_name(TaskState state);
 /// For people: an orphan is "running (orphan)".
 [[nodiscard]] std::string_view state_text(TaskState state);
+
+/// "running on host-a, attempt 2: exit 3", in one line, printable.
+[[nodiscard]] std::string described(const TaskInfo& task);
 
 /// The order of `list`: what runs, what will start next, what is dead.
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);

@@ -7,34 +7,25 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/errno_text.h"
+#include "exec/children.h"
 
 namespace lictor::exec {
 namespace {
 
 constexpr std::string_view kPrefix = "lictor.";
 
-// An empty group takes some 10 kB of the kernel's memory.
+// An empty group takes about 10 kB of kernel memory.
 constexpr std::size_t kMostFree = 256;
 
-template <class Number>
-std::optional<Number> to_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// The path of a process's group in the version 2 hierarchy: "0::/system.slice/lictor.service".
+// The process's group in the version 2 hierarchy: "0::/system.slice/lictor.service".
 std::optional<std::string> path_of(const std::string& pid) {
   std::ifstream groups{"/proc/" + pid + "/cgroup"};
   for (std::string line; std::getline(groups, line);) {
@@ -43,8 +34,8 @@ std::optional<std::string> path_of(const std::string& pid) {
   return std::nullopt;
 }
 
-// Where the group `path` lies in the file system: below a mount of type cgroup2, whose root may be
-// a group itself ("34 24 0:29 <root> <mount point> ... - cgroup2 ...").
+// The folder of the group `path`: below a mount of type cgroup2, whose root may itself be a group
+// ("34 24 0:29 <root> <mount point> ... - cgroup2 ...").
 std::optional<std::string> folder_of(const std::string& path) {
   std::ifstream mounts{"/proc/self/mountinfo"};
   for (std::string line; std::getline(mounts, line);) {
@@ -58,8 +49,8 @@ std::optional<std::string> folder_of(const std::string& path) {
   return std::nullopt;
 }
 
-// Root may write to every group, but systemd's are systemd's unless it has marked them.
-bool is_ours_to_divide(int folder) {
+// Root may write to every group, but systemd manages its groups unless it marks them as delegated.
+bool is_delegated(int folder) {
   if (geteuid() != 0 || access("/run/systemd/system", F_OK) != 0) return true;
   char mark = '0';
   return fgetxattr(folder, "trusted.delegate", &mark, 1) == 1 && mark == '1';
@@ -74,7 +65,7 @@ void for_each_folder(int parent, const Function& function) {
   }
 }
 
-// As far as it and what is in it are empty.
+// Removes the group and its children, as far as they are empty.
 void remove_tree(int parent, const char* name) {
   const UniqueFd folder{openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!folder) return;
@@ -83,7 +74,7 @@ void remove_tree(int parent, const char* name) {
   unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-// What daemons left that were killed together with their wardens.
+// Removes the groups of daemons that were killed together with their wardens.
 void remove_abandoned(int parent) {
   for_each_folder(parent, [parent](const char* name) {
     const std::string_view text{name};
@@ -112,7 +103,7 @@ Cgroups Cgroups::create() {
   if (!folder) return without("no cgroup v2 is mounted");
   groups.own_.reset(open(folder->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!groups.own_) return without("cannot open " + *folder + ": " + errno_text());
-  if (!is_ours_to_divide(groups.own_.get())) {
+  if (!is_delegated(groups.own_.get())) {
     return without("systemd has not delegated " + *folder + " (Delegate=yes)");
   }
   remove_abandoned(groups.own_.get());
@@ -146,7 +137,7 @@ std::optional<Cgroups::Group> Cgroups::take() {
 }
 
 void Cgroups::give_back(Group group) {
-  // Linux 6.14 and later kill what clone3 starts in a group that was ever killed.
+  // Since Linux 6.14, clone3 into a group that was ever killed fails: the child is killed.
   if (!group.killed && free_.size() < kMostFree) {
     free_.push_back(std::move(group));
   } else {
@@ -158,7 +149,7 @@ std::optional<Cgroups::Number> Cgroups::group_of(pid_t pid) const {
   if (!available()) return std::nullopt;
   const auto path = path_of(std::to_string(pid));
   if (!path || !path->starts_with(top_path_)) return std::nullopt;
-  // A job that makes groups of its own makes them below its attempt's.
+  // A job may have made subgroups.
   const std::string_view below = std::string_view{*path}.substr(top_path_.size());
   return to_number<Number>(below.substr(0, below.find('/')));
 }

@@ -11,13 +11,13 @@
 
 namespace lictor::exec {
 
-/// A cgroup (version 2) for each attempt, so that whatever an attempt starts is told to be its own
-/// and is killed with it, even after setsid and with an empty environment:
+/// A cgroup (version 2) for each attempt. It identifies all processes of the attempt, also those
+/// that call setsid and clear their environment, and kills them together:
 ///
 ///   <the daemon's own group>/lictor.<daemon's pid>/<number>
 ///
-/// Groups are made when they are needed, and used again unless they were killed. No controller is enabled. Made before the
-/// warden is forked; then the warden alone takes groups and gives them back.
+/// Groups are made when needed, and reused unless they were killed. No controller is enabled.
+/// Create it before the warden is forked; after that only the warden takes and gives back groups.
 class Cgroups {
  public:
   using Number = std::uint32_t;
@@ -25,36 +25,36 @@ class Cgroups {
   struct Group {
     Number number = 0;
     UniqueFd folder;
-    bool killed = false;  ///< not to be used again
+    bool killed = false;  ///< never reused
   };
 
-  /// None at all: attempts are told apart by session, process group and environment alone.
+  /// No groups: attempts are identified by session, process group and environment alone.
   Cgroups() = default;
 
-  /// Below the group of this process. Where that is not possible, absence() says why: no cgroup v2
-  /// is mounted, the group is not this process's to divide (Delegate= in the unit), or Linux is
-  /// older than 5.14.
+  /// Below the group of this process. If that is impossible, absence() says why: no cgroup v2 is
+  /// mounted, systemd has not delegated the group (Delegate= in the unit), or Linux is older than
+  /// 5.14.
   [[nodiscard]] static Cgroups create();
 
   [[nodiscard]] bool available() const { return static_cast<bool>(top_); }
   [[nodiscard]] const std::string& absence() const { return absence_; }
-  /// What is open for it; -1: nothing.
+  /// Its open descriptors; -1: none.
   [[nodiscard]] int fd() const { return top_.get(); }
   [[nodiscard]] int parent_fd() const { return own_.get(); }
 
-  /// An empty group; nothing when there is none to be had.
+  /// An empty group; nothing if it cannot be made.
   [[nodiscard]] std::optional<Group> take();
-  /// No process but zombies may be in it.
+  /// The group may hold only zombies.
   void give_back(Group group);
 
-  /// The group that `pid` is in, if it is one of these.
+  /// The group of `pid`; nothing if it is none of these.
   [[nodiscard]] std::optional<Number> group_of(pid_t pid) const;
 
   /// SIGKILL to every process in the group, or in all of them.
   void kill(Group& group) const;
   void kill_all() const;
 
-  /// Removes all groups that no process is in.
+  /// Removes all empty groups.
   void remove();
 
  private:

@@ -1,16 +1,19 @@
 #include "exec/channel.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "base/assert.h"
 #include "base/errno_text.h"
+#include "base/read_file.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
@@ -19,16 +22,16 @@
 namespace lictor::exec {
 namespace {
 
-// A packet is one allocation in the kernel, and SO_SNDBUF is 208 KiB by default: well below both.
+// The kernel allocates a packet in one piece and SO_SNDBUF is 208 KiB by default: stay well below.
 constexpr std::size_t kInlineBytes = 32768;
 
-// The first byte of a packet: the message follows, or its head does and the first descriptor holds
-// it whole.
+// The first byte of a packet: the message follows, or only its head, and the first descriptor holds
+// the whole message.
 constexpr char kInline = 'i';
 constexpr char kInFile = 'f';
 constexpr std::size_t kHeadBytes = 16;
 
-// From the file's start, where its position stays.
+// Leaves the file's position at the start.
 bool write_all(int fd, std::string_view bytes) {
   std::size_t have = 0;
   while (have < bytes.size()) {
@@ -40,20 +43,14 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-std::optional<std::string> read_file(int fd) {
-  struct stat info {};
-  if (fstat(fd, &info) != 0) return std::nullopt;
-  std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t n = pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
-    if (n == 0 || (n < 0 && errno != EINTR)) return std::nullopt;
-    if (n > 0) have += static_cast<std::size_t>(n);
-  }
-  return bytes;
-}
-
 }  // namespace
+
+bool watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = about;
+  return epoll_ctl(epoll, operation, fd, &event) == 0;
+}
 
 Result<UniqueFd> sealed_file(const char* name, std::string_view bytes) {
   UniqueFd file{memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)};
@@ -166,7 +163,9 @@ Channel::Received Channel::receive(Packet& packet) {
   const bool in_file = buffer_[0] == kInFile;
   packet.bytes.assign(buffer_.get() + 1, static_cast<std::size_t>(n) - 1);
   if (in_file && !packet.fds.empty()) {
-    if (auto bytes = read_file(packet.fds.front().get())) packet.bytes = std::move(*bytes);
+    constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() - 1;
+    auto bytes = read_up_to(packet.fds.front().get(), kNoLimit);
+    if (bytes) packet.bytes = std::move(*bytes);
     packet.fds.erase(packet.fds.begin());
   }
   return Received::kPacket;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -13,19 +14,21 @@
 
 namespace lictor::exec {
 
-/// A message and the descriptors that travel with it.
+/// A message and its file descriptors.
 struct Packet {
   std::string bytes;
   std::vector<UniqueFd> fds;
 };
 
-/// A file in memory that holds `bytes`, to be read from its start and never changed again.
-/// Errors: kFailed.
+/// A read-only file in memory that holds `bytes`, positioned at its start. Errors: kFailed.
 [[nodiscard]] Result<UniqueFd> sealed_file(const char* name, std::string_view bytes);
 
+/// Registers `fd` in an epoll set; `about` comes back with its events. False: errno says why.
+bool watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about);
+
 /// One end of the socket between the daemon and the warden: whole messages, in order, each with its
-/// descriptors, never blocking. What the socket does not take is kept until flush(). Bytes beyond
-/// what a socket takes at once travel in a sealed file. Not thread-safe.
+/// descriptors, never blocking. Packets that the socket does not take are kept until flush(). Long
+/// messages travel in a sealed file. Not thread-safe.
 class Channel {
  public:
   /// The most descriptors that a packet carries.
@@ -34,23 +37,23 @@ class Channel {
   /// Both ends. Errors: kFailed.
   [[nodiscard]] static Result<std::pair<Channel, Channel>> create();
 
-  /// False when the other end is gone. A packet that is kept is moved from; else its descriptors
-  /// are the caller's to close, outside of any lock.
+  /// False: the other end is gone. A packet that is kept is moved from; else the caller closes its
+  /// descriptors, outside of any lock.
   [[nodiscard]] bool send(Packet& packet);
 
-  /// Sends what was kept. False when the other end is gone.
+  /// Sends the kept packets. False: the other end is gone.
   [[nodiscard]] bool flush();
 
-  /// Whether something is kept: then flush() once fd() is writable.
+  /// Whether packets are kept: then call flush() once fd() is writable.
   [[nodiscard]] bool backed_up() const { return !kept_.empty(); }
 
   enum class Received { kPacket, kNothing, kGone };
 
-  /// The next message, if one has come. In a process that is out of descriptors some of `fds` are
-  /// missing, and of a long message all but the first 16 bytes may be.
+  /// The next message, if there is one. When the process is out of descriptors, some of `fds` are
+  /// missing, and a long message may be cut to its first 16 bytes.
   [[nodiscard]] Received receive(Packet& packet);
 
-  /// Nothing more will be sent; the other end sees the end, and may still send.
+  /// Ends this direction; the other end may still send.
   void finish_sending();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -62,7 +65,7 @@ class Channel {
   [[nodiscard]] Sent send_now(const Packet& packet);
 
   UniqueFd socket_;
-  std::unique_ptr<char[]> buffer_;  ///< for what is received
+  std::unique_ptr<char[]> buffer_;  ///< for receive()
   std::deque<Packet> kept_;
 };
 

@@ -2,36 +2,27 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
+#include <limits>
 #include <memory>
+#include <utility>
+
+#include "base/errno_text.h"
+#include "base/read_file.h"
 
 namespace lictor::exec {
 namespace {
 
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// The whole of a file of /proc, whose size is not known beforehand.
+// A file of /proc, whose size is not known beforehand.
 std::string read_whole(int fd) {
-  std::string bytes;
-  std::array<char, 4096> part{};
-  while (true) {
-    const ssize_t n = pread(fd, part.data(), part.size(), static_cast<off_t>(bytes.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return bytes;
-    bytes.append(part.data(), static_cast<std::size_t>(n));
-  }
+  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() - 1;
+  return read_up_to(fd, kNoLimit).value_or("");
 }
 
 std::string read_whole(const std::string& path) {
@@ -39,13 +30,13 @@ std::string read_whole(const std::string& path) {
   return file ? read_whole(file.get()) : std::string{};
 }
 
-// The parent of `pid`, or 0: the fourth field of its stat, where the second may hold anything.
+// 0: unknown. The parent is the fourth field of stat; the second, the name, may hold any bytes.
 pid_t parent_of(std::string_view pid) {
   const std::string stat = read_whole("/proc/" + std::string{pid} + "/stat");
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos || name_end + 4 > stat.size()) return 0;
   const std::string_view rest = std::string_view{stat}.substr(name_end + 4);  // ") S "
-  return number<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
+  return to_number<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
 }
 
 }  // namespace
@@ -61,7 +52,7 @@ std::optional<AttemptId> marked_attempt(pid_t pid, pid_t warden) {
   while (!rest.empty()) {
     const std::string_view variable = rest.substr(0, rest.find('\0'));
     if (variable.starts_with(prefix)) {
-      const auto id = number<std::uint64_t>(variable.substr(prefix.size()));
+      const auto id = to_number<std::uint64_t>(variable.substr(prefix.size()));
       if (id) return AttemptId{*id};
     }
     rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
@@ -74,7 +65,7 @@ std::vector<pid_t> scan_children() {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc{opendir("/proc"), closedir};
   if (!proc) return found;
   while (const dirent* entry = readdir(proc.get())) {
-    const auto pid = number<pid_t>(entry->d_name);
+    const auto pid = to_number<pid_t>(entry->d_name);
     if (pid && parent_of(entry->d_name) == getpid()) found.push_back(*pid);
   }
   return found;
@@ -85,11 +76,12 @@ Children::Children() : list_(open("/proc/thread-self/children", O_RDONLY | O_CLO
 std::vector<pid_t> Children::list() {
   if (!list_) return scan_children();
   std::vector<pid_t> found;
+  lseek(list_.get(), 0, SEEK_SET);
   const std::string text = read_whole(list_.get());
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (const auto pid = number<pid_t>(rest.substr(0, end))) found.push_back(*pid);
+    if (const auto pid = to_number<pid_t>(rest.substr(0, end))) found.push_back(*pid);
     rest.remove_prefix(std::min(rest.size(), end + 1));
   }
   return found;
@@ -105,8 +97,50 @@ bool reap(pid_t pid) {
   while (true) {
     const pid_t reaped = waitpid(pid, nullptr, WNOHANG);
     if (reaped < 0 && errno == EINTR) continue;
-    return reaped != 0;  // Also when it is not our child: nothing of it is left to wait for.
+    return reaped != 0;  // Also true if it is not our child: there is nothing to wait for.
   }
+}
+
+// A fresh mapping is all zeros, which means free. Writing them would use the pages.
+Result<ProgramTable> ProgramTable::create() {
+  void* memory = mmap(nullptr, sizeof(std::atomic<pid_t>) * kPlaces, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return fail(ErrorCode::kFailed, "cannot share memory with the warden: " + errno_text());
+  }
+  return ProgramTable{static_cast<std::atomic<pid_t>*>(memory)};
+}
+
+ProgramTable::ProgramTable(ProgramTable&& other) noexcept
+    : programs_(std::exchange(other.programs_, nullptr)),
+      free_(std::move(other.free_)),
+      unused_(other.unused_) {}
+
+ProgramTable::~ProgramTable() {
+  if (programs_ != nullptr) munmap(programs_, sizeof(std::atomic<pid_t>) * kPlaces);
+}
+
+std::optional<ProgramTable::Place> ProgramTable::take_place() {
+  if (!free_.empty()) {
+    const Place place = free_.back();
+    free_.pop_back();
+    return place;
+  }
+  if (unused_ == kPlaces) return std::nullopt;
+  return unused_++;
+}
+
+void ProgramTable::give_back(Place place) {
+  set(place, 0);
+  free_.push_back(place);
+}
+
+std::vector<pid_t> ProgramTable::list() const {
+  std::vector<pid_t> pids;
+  for (std::size_t place = 0; place < kPlaces; ++place) {
+    if (const pid_t pid = programs_[place].load(); pid > 0) pids.push_back(pid);
+  }
+  return pids;
 }
 
 }  // namespace lictor::exec

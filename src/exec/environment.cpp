@@ -26,8 +26,8 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// A record may hold tens of thousands of parameters: a look at each for each would hold up the
-// daemon's loop beyond its lease.
+// A record may hold tens of thousands of parameters: a linear search for each would block the
+// daemon's loop for longer than its lease.
 class Variables {
  public:
   explicit Variables(Environment start) : variables_(std::move(start)) {
@@ -56,7 +56,7 @@ class Variables {
 
  private:
   Environment variables_;
-  // By name; ordered, for a producer could make hashes collide.
+  // By name; ordered, because a producer could make hashes collide.
   std::map<std::string, std::size_t, std::less<>> places_;
 };
 
@@ -69,7 +69,7 @@ std::string parameter_variable(std::string_view name) {
   return variable;
 }
 
-// Reads the record without building it: only so do numbers come as they are written.
+// Reads the record as a stream, which gives numbers as they are written.
 class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit ParameterReader(Variables& out) : out_(out) {}
@@ -82,10 +82,10 @@ class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& value) override { return scalar(value); }
   bool binary(nlohmann::json::binary_t&) override { return true; }
 
-  bool start_object(std::size_t) override { return enter(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool end_array() override { return leave(); }
+  bool start_object(std::size_t) override { return nest(1); }
+  bool start_array(std::size_t) override { return nest(1); }
+  bool end_object() override { return nest(-1); }
+  bool end_array() override { return nest(-1); }
 
   bool key(std::string& name) override {
     if (depth_ == 1) in_parameters_ = name == "taskPara";
@@ -98,13 +98,8 @@ class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  bool enter() {
-    ++depth_;
-    parameter_.clear();
-    return true;
-  }
-  bool leave() {
-    --depth_;
+  bool nest(int by) {
+    depth_ += by;
     parameter_.clear();
     return true;
   }
@@ -157,7 +152,7 @@ Environment job_environment(const Environment& base,
   variables.set("LICTOR_DEADLINE", deadline ? format_rfc3339(*deadline) : "");
   if (attempt.record) {
     ParameterReader reader{variables};
-    // A record that is no JSON never becomes an attempt; if it did, the job would read it itself.
+    // Only valid JSON becomes an attempt.
     (void)nlohmann::json::sax_parse(*attempt.record, &reader);
   }
   return variables.take();

@@ -15,11 +15,11 @@
 namespace lictor::exec {
 namespace {
 
-// A thread that has had nothing to do for so long is not among the few that do it all.
+// After this time an idle thread gives its memory back.
 constexpr std::chrono::seconds kShortRest{5};
 
-// What a job says of its failure may be of any length, and is logged. A record keeps 2,000 bytes.
-constexpr std::size_t kMostOfError = 4'000;
+// A job's error may be of any length, and is logged. A record keeps 2,000 bytes of it.
+constexpr std::size_t kMaxErrorBytes = 4'000;
 
 thread_local const FunctionRunner* works_for = nullptr;
 
@@ -60,7 +60,7 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     const std::lock_guard lock{mutex_};
     jobs_[id] = job;
     waiting_.push_back(std::move(job));
-    // The first is for this thread, if it is one of ours.
+    // One of the runner's own threads takes the first job itself.
     const bool for_us = works_for == this && waiting_.size() == 1;
     if (!for_us) next = next_to_wake();
     if (threads_.empty()) {
@@ -84,7 +84,7 @@ void FunctionRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
     job = found->second;
     waits = std::erase(waiting_, job) > 0;
   }
-  // Unlocked: both run what is not ours.
+  // Unlocked: both run foreign code.
   if (waits) {
     finish(*job, not_started());
   } else {
@@ -98,8 +98,8 @@ std::string FunctionRunner::progress(AttemptId attempt) {
   return found == jobs_.end() ? std::string{} : found->second->progress;
 }
 
-// With the mutex held. A thread that was woken and has not looked yet wakes the next one. Without
-// an idle thread it starts one; where the system gives none, the threads that exist do the work.
+// Call with the mutex held. Without an idle thread it starts one; if that fails, the existing
+// threads do the work.
 FunctionRunner::Worker* FunctionRunner::next_to_wake() {
   if (waking_ || closing_) return nullptr;
   if (idle_.empty()) {
@@ -165,9 +165,9 @@ void FunctionRunner::run(Job& job) {
     exit.error = thrown.what();
   } catch (...) {
     exit.ending = Ending::kRetry;
-    exit.error = "an exception that is no std::exception";
+    exit.error = "threw an exception that is not a std::exception";
   }
-  if (exit.error.size() > kMostOfError) exit.error = excerpt(exit.error, kMostOfError);
+  if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";
   finish(job, std::move(exit));
@@ -177,7 +177,7 @@ void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};
     jobs_.erase(job.id);
-    exit.spares_thread = works_for == this && waiting_.empty();  // else it is stop()'s
+    exit.spares_thread = works_for == this && waiting_.empty();  // false in a caller of stop()
   }
   board_.release(counted_slot_);
   exit.attempt = job.id;

@@ -16,26 +16,25 @@
 
 namespace lictor::exec {
 
-/// What a job inside the daemon is given.
+/// A job's access to its runner.
 struct JobTools {
   std::stop_token stop;                            ///< set on stop()
   Instant deadline;                                ///< when the attempt times out
   std::function<void(std::string)> note_progress;  ///< for Runner::progress(); from any thread
 };
 
-/// A job inside the daemon. The Exit's `attempt` need not be filled in. An exception is a failure
-/// to be tried again.
+/// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
-/// Runs a function for each attempt, on threads of its own. A thread is started when a job finds
-/// none idle, and then kept.
+/// Runs a function for each attempt, on its own threads. A job that finds no idle thread starts a
+/// new one, up to a limit; threads are kept.
 ///
-/// A function cannot be ended by force. So stop() only asks, its grace means nothing; a function
-/// that still runs when the lease's grace is over makes the warden kill the daemon.
+/// A function cannot be killed, so stop() only asks and ignores its grace. If a function still runs
+/// after the lease's grace, the warden kills the daemon.
 class FunctionRunner : public Runner {
  public:
   struct Options {
-    std::size_t threads = 1;  ///< the most that run at once; more attempts wait
+    std::size_t threads = 1;  ///< at most; further attempts wait
     LeaseSlot slot = kNoLease;
     bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
   };
@@ -43,13 +42,12 @@ class FunctionRunner : public Runner {
   /// `board` must outlive the runner.
   FunctionRunner(JobFunction function, LeaseBoard& board, Options options);
 
-  /// Asks all to end and waits for them, however long they take.
+  /// Asks all jobs to end and waits for them without a limit.
   ~FunctionRunner() override;
   FunctionRunner(const FunctionRunner&) = delete;
   FunctionRunner& operator=(const FunctionRunner&) = delete;
 
-  /// Errors: kUnavailable when the lease has run out; kFailed when there is no thread and the
-  /// system gives none.
+  /// Errors: kUnavailable, the lease has run out; kFailed, the first thread cannot be started.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
@@ -65,7 +63,6 @@ class FunctionRunner : public Runner {
     std::string progress;  // under the runner's mutex
   };
 
-  // A thread of ours.
   struct Worker {
     std::condition_variable wake;
     bool called = false;
@@ -84,10 +81,10 @@ class FunctionRunner : public Runner {
   std::mutex mutex_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
-  // A thread was woken and has not looked yet; it wakes the next one. Short jobs are done by few
-  // threads then, without a wake-up each.
+  // A woken thread has not taken a job yet; it will wake the next one. So few threads do short jobs,
+  // without a wake-up for each.
   bool waking_ = false;
-  std::vector<Worker*> idle_;  // the last to have worked is the next: its memory is at hand
+  std::vector<Worker*> idle_;  // the last to become idle is used first: its memory is cached
   bool closing_ = false;
   std::deque<Worker> workers_;
   std::vector<std::thread> threads_;

@@ -1,11 +1,11 @@
 #include "exec/http_post.h"
 
 #include <fcntl.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -22,10 +22,10 @@ namespace lictor::exec {
 namespace {
 
 constexpr long kConnectTimeoutMs = 10'000;
-// A receiver may work for hours and say nothing; one that has gone is found out in two minutes.
+// A receiver may work silently for hours; keep-alive detects within two minutes that it is gone.
 constexpr long kKeepAliveIdleS = 60;
 constexpr long kKeepAliveIntervalS = 15;
-// Servers take 8 KiB of all headers together, some 4, and answer 431 to more.
+// Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
 constexpr std::size_t kMaxTokenBytes = 4096;
 constexpr std::size_t kTailBytes = 4096;
@@ -33,7 +33,7 @@ constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-// An error page says what matters at its start, a stack trace at its end.
+// Keeps both ends: an error page says what matters at its start, a stack trace at its end.
 std::string shorten(std::string_view body) {
   const std::string text = to_utf8(body);
   if (text.size() <= kTailBytes) return text;
@@ -52,12 +52,9 @@ Result<std::string> read_token(const std::string& path) {
   const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   const auto text = file ? read_up_to(file.get(), kMaxTokenBytes) : std::nullopt;
   if (!text) return refuse(errno_text());
-  std::string token = *text;
-  const std::size_t first = std::min(token.find_first_not_of(" \t\r\n"), token.size());
-  token = token.substr(first, token.find_last_not_of(" \t\r\n") + 1 - first);
-  const bool valid =
-      !token.empty() && token.size() <= kMaxTokenBytes &&
-      std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  std::string token{trimmed(*text)};
+  const bool valid = !token.empty() && token.size() <= kMaxTokenBytes &&
+                     is_printable_ascii(token) && token.find(' ') == std::string::npos;
   if (!valid)
     return refuse("expected one token in printable ASCII, got something else (not shown)");
   return token;
@@ -65,14 +62,45 @@ Result<std::string> read_token(const std::string& path) {
 
 bool is_json(const char* content_type) {
   if (content_type == nullptr) return false;
-  std::string_view type{content_type};
-  type = type.substr(0, type.find(';'));
-  while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
-  constexpr std::string_view kJson = "application/json";
-  return type.size() == kJson.size() && strncasecmp(type.data(), kJson.data(), kJson.size()) == 0;
+  const std::string_view type{content_type};
+  return equal_but_for_case(trimmed(type.substr(0, type.find(';'))), "application/json");
+}
+
+struct FreeUrl {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+  void operator()(char* text) const { curl_free(text); }
+};
+
+std::string part(CURLU* url, CURLUPart which) {
+  char* text = nullptr;
+  if (curl_url_get(url, which, &text, 0) != CURLUE_OK) return {};
+  const std::unique_ptr<char, FreeUrl> owner{text};
+  return text;
 }
 
 }  // namespace
+
+Result<HttpTarget> parse_http_target(const std::string& url) {
+  const std::unique_ptr<CURLU, FreeUrl> parsed{curl_url()};
+  LICTOR_ASSERT(parsed != nullptr);
+  const std::string what = "expected a URL such as \"http://127.0.0.1:9000/notify\", got ";
+  if (const CURLUcode code = curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0);
+      code != CURLUE_OK) {
+    return fail(ErrorCode::kInvalid,
+                what + "one that cannot be read (" + std::string{curl_url_strerror(code)} + ")");
+  }
+  const std::string scheme = part(parsed.get(), CURLUPART_SCHEME);
+  if (scheme != "http" && scheme != "https") {
+    return fail(ErrorCode::kInvalid, what + "the scheme \"" + scheme + "\"; use http or https");
+  }
+  HttpTarget target{url, {}, !part(parsed.get(), CURLUPART_USER).empty()};
+  for (const CURLUPart secret : {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS,
+                                 CURLUPART_QUERY, CURLUPART_FRAGMENT}) {
+    curl_url_set(parsed.get(), secret, nullptr, 0);
+  }
+  target.shown = part(parsed.get(), CURLUPART_URL);
+  return target;
+}
 
 std::string header_value(std::string_view value) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -116,23 +144,23 @@ Result<void> HttpPost::prepare(const HttpCall& call) {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_FOLLOWLOCATION, 0L);
-  // Where tasks go is for the configuration to say, not for the environment of the daemon.
+  // Only the configuration decides where tasks go, not the daemon's environment.
   set(CURLOPT_PROXY, "");
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleS);
   set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalS);
   set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
-  // Else an attempt that is stopped waits for the resolver, and all others with it.
+  // Else a stopped attempt would wait for the resolver, and block all others.
   set(CURLOPT_QUICK_EXIT, 1L);
-  // libcurl sends a request again when a kept connection closes before a reply, and the receiver
-  // would carry it out twice within one attempt. On a connection of its own it never does.
+  // When a reused connection closes before the reply, libcurl sends the request again, and the
+  // receiver could carry it out twice within one attempt. On a new connection it never does.
   set(CURLOPT_FRESH_CONNECT, 1L);
   set(CURLOPT_FORBID_REUSE, 1L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!call.ca_file.empty()) {
     set(CURLOPT_CAINFO, call.ca_file.c_str());
-    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's are trusted beside it.
+    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's CAs are trusted too.
   }
   set(CURLOPT_POST, 1L);
   set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(attempt_.record->size()));
@@ -162,11 +190,11 @@ void HttpPost::add_header(const std::string& line) {
 
 void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   const auto own = [&](const char* name, const std::string& value) {
-    const bool configured = std::any_of(
-        call.headers.begin(), call.headers.end(),
-        [&](const auto& header) { return strcasecmp(header.first.c_str(), name) == 0; });
+    const bool configured =
+        std::any_of(call.headers.begin(), call.headers.end(),
+                    [&](const auto& header) { return equal_but_for_case(header.first, name); });
     if (configured || value.size() > kMaxHeaderValueBytes) return;
-    // libcurl takes "name:" for "leave it out", "name;" for "send it empty".
+    // For libcurl "name:" means to leave the header out, "name;" to send it empty.
     add_header(std::string{name} + (value.empty() ? ";" : ": ") + value);
   };
   own("User-Agent", "lictor/" LICTOR_VERSION);
@@ -196,7 +224,7 @@ int HttpPost::on_handover(void* self, char*, char*, int, int) {
 std::size_t HttpPost::on_header(const char* data, std::size_t size, std::size_t count, void* self) {
   auto& post = *static_cast<HttpPost*>(self);
   const std::string_view line{data, size * count};
-  // Of several heads (an interim 1xx before the reply) the last counts.
+  // The last head counts: an interim 1xx may come before the reply.
   if (line.starts_with("HTTP/")) post.head_complete_ = false;
   if (line == "\r\n" || line == "\n") post.head_complete_ = true;
   post.head_bytes_ += line.size();
@@ -263,7 +291,7 @@ void HttpPost::judge(int status, Exit& exit) const {
   if (status < 400) exit.error += ", and redirects are not followed; correct the URL";
 }
 
-// A body that is called JSON and is none is a careless "OK", not a result.
+// Ignores a body that is not the JSON that its type announces: many services answer "OK".
 void HttpPost::take_result(Exit& exit) const {
   exit.ending = Ending::kDone;
   const char* type = nullptr;

@@ -10,29 +10,38 @@
 
 #include <curl/curl.h>
 
-#include "exec/http_target.h"
 #include "exec/runner.h"
 
 namespace lictor::exec {
 
-/// What is the same for every request of one http executor.
-struct HttpCall {
-  HttpTarget target;
-  std::vector<std::pair<std::string, std::string>> headers;  ///< over lictor's own
-  std::string token_file;  ///< sent as "Authorization: Bearer …"; "" sends none
-  std::string ca_file;     ///< PEM; "" trusts the system's
+/// Where an http executor posts to.
+struct HttpTarget {
+  std::string url;    ///< as configured, with user and password
+  std::string shown;  ///< for logs and errors: without user, password, query and fragment
+  bool has_user = false;
 };
 
-/// `value` as a header can carry it: every byte but visible ASCII, and '%', as "%XX".
+/// Reads "http://host:port/path" or "https://…". Errors: kInvalid; the message does not quote the
+/// URL, which may hold a password.
+[[nodiscard]] Result<HttpTarget> parse_http_target(const std::string& url);
+
+/// The common part of all requests of one http executor.
+struct HttpCall {
+  HttpTarget target;
+  std::vector<std::pair<std::string, std::string>> headers;  ///< override lictor's own
+  std::string token_file;  ///< sent as "Authorization: Bearer …"; "": none
+  std::string ca_file;     ///< PEM; "": the system's CAs
+};
+
+/// `value` for a header: '%' and every byte but visible ASCII as "%XX".
 [[nodiscard]] std::string header_value(std::string_view value);
 
-/// One request on its way: the task's record, and the headers Lictor-Task-Id, -Task-Key,
-/// -Task-Type, Lictor-Queue, -Attempt, -Fencing-Token and, where there is one, -Deadline (RFC
-/// 3339). A value that is too long for a header is left out, as the environment of a program leaves
-/// it out. A passive object of the runner's thread.
+/// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
+/// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value too
+/// long for a header is left out. A passive object of the runner's thread.
 class HttpPost {
  public:
-  /// What is kept of a reply; a longer one is not waited for.
+  /// A longer reply is cut off, and is an error.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{1} << 20U;
   static constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10U;
 
@@ -41,11 +50,11 @@ class HttpPost {
   HttpPost& operator=(const HttpPost&) = delete;
   ~HttpPost() = default;
 
-  /// Sets libcurl's handle up. `call` must outlive it. Reads the token file.
-  /// Errors: kFailed, when that cannot be read.
+  /// Sets libcurl's handle up. `call` must outlive it. Errors: kFailed, the token file cannot be
+  /// read.
   [[nodiscard]] Result<void> prepare(const HttpCall& call);
 
-  /// What became of the attempt, by libcurl's verdict and the reply.
+  /// The end of the attempt, from libcurl's result and the reply.
   [[nodiscard]] Exit conclude(CURLcode code);
   /// The end of an attempt that was stopped.
   [[nodiscard]] Exit stopped() const;

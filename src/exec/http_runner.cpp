@@ -8,7 +8,7 @@
 namespace lictor::exec {
 namespace {
 
-// Orders wake the thread; libcurl shortens the wait to what its own timers need.
+// start() and stop() wake the thread; libcurl shortens the wait for its own timers.
 constexpr int kIdleMs = 60'000;
 
 }  // namespace
@@ -17,7 +17,7 @@ Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, Option
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
   std::unique_ptr<CURLM, FreeMulti> multi;
   if (global == CURLE_OK) multi.reset(curl_multi_init());
-  // libcurl makes what wakes it up on the first use only, and says then whether it could.
+  // The first wake-up creates libcurl's wake-up descriptor; find out here whether that works.
   if (!multi || curl_multi_wakeup(multi.get()) != CURLM_OK) {
     return fail(ErrorCode::kFailed,
                 "http executor: libcurl cannot be set up; is the process out "
@@ -72,7 +72,7 @@ void HttpRunner::work() {
   }
 }
 
-// False when the runner closes; then nothing is left.
+// False: the runner closes and no request is left.
 bool HttpRunner::take_orders() {
   std::vector<Post> arrivals;
   std::vector<AttemptId> stops;
@@ -115,7 +115,7 @@ void HttpRunner::collect() {
   while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
     if (message->msg != CURLMSG_DONE) continue;
     CURL* const easy = message->easy_handle;
-    const CURLcode code = message->data.result;  // gone with the handle
+    const CURLcode code = message->data.result;  // read before the handle is removed
     void* self = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &self);
     auto node = posts_.extract(static_cast<HttpPost*>(self)->id());

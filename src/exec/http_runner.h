@@ -16,14 +16,13 @@
 
 namespace lictor::exec {
 
-/// Posts each attempt's record to a URL (DESIGN.md, section 5, http). One thread, however many
-/// requests are on their way; each on a connection of its own. Nothing of the environment counts:
-/// no proxy, no .netrc, none of Consul's variables.
+/// Posts each attempt's record to a URL (DESIGN.md, section 5, http). One thread for all requests;
+/// each has its own connection. The environment has no effect: no proxy, no .netrc, none of Consul's
+/// variables.
 ///
-/// 2xx is done, and a JSON body then the result; 408, 425, 429 and 5xx, and all that comes before a
-/// whole reply (name, connection, TLS, time-out), is to be tried again; every other status is for
-/// good. stop() ends the request at once and needs no grace; whether the receiver goes on is its
-/// own affair, which is what the fencing token is for.
+/// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
+/// reply (name, connection, TLS, timeout) are retried; every other status is permanent. stop() ends
+/// the request at once and ignores its grace. The receiver may go on; it can compare fencing tokens.
 class HttpRunner : public Runner {
  public:
   struct Options {
@@ -32,16 +31,16 @@ class HttpRunner : public Runner {
     bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
   };
 
-  /// `board` must outlive the runner. Errors: kFailed when libcurl cannot be set up.
+  /// `board` must outlive the runner. Errors: kFailed, libcurl cannot be set up.
   [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board,
                                                                   Options options);
 
-  /// Ends what is on its way, as stop() does.
+  /// Stops all attempts.
   ~HttpRunner() override;
   HttpRunner(const HttpRunner&) = delete;
   HttpRunner& operator=(const HttpRunner&) = delete;
 
-  /// Errors: kUnavailable when the lease has run out.
+  /// Errors: kUnavailable, the lease has run out.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
@@ -71,7 +70,7 @@ class HttpRunner : public Runner {
   std::vector<AttemptId> stops_;
   bool closing_ = false;
 
-  std::map<AttemptId, Post> posts_;  // the thread's own
+  std::map<AttemptId, Post> posts_;  // only the thread uses it
   std::thread thread_;
 };
 

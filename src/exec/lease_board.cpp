@@ -13,7 +13,7 @@
 namespace lictor::exec {
 namespace {
 
-// A deadline this near may pass before the warden can see that it was moved.
+// A deadline this near may pass before the warden reads the new one.
 constexpr Duration kTooNear = std::chrono::milliseconds{1};
 
 }  // namespace
@@ -51,8 +51,8 @@ bool LeaseBoard::extend(LeaseSlot slot, Instant deadline, Duration grace) noexce
   const std::int64_t previous_ns = at(slot).deadline_ns.exchange(deadline_ns);
   at(slot).given_up.store(false);
 
-  // The warden sleeps until the deadline it last read and then reads again. The clock is read after
-  // the store, so if the old deadline is still ahead the warden will read the new one by itself.
+  // The warden sleeps until the deadline that it last read, then reads again. The clock is read
+  // after the store: if the old deadline is still ahead, the warden will read the new one.
   if (previous_ns == 0 || deadline_ns < previous_ns) return true;
   return (boot_now() + kTooNear).time_since_epoch().count() >= previous_ns;
 }
@@ -73,8 +73,8 @@ bool LeaseBoard::holds(LeaseSlot slot, Instant now) const noexcept {
 
 bool LeaseBoard::admit(LeaseSlot slot) noexcept {
   if (slot == kNoLease) return true;
-  // Counted before the look at the lease: the warden looks the other way round, so one of the two
-  // sees the other.
+  // Count first, then read the lease: the warden reads the lease first, then the count, so one of
+  // the two sees the other.
   add_in_process_job(slot);
   if (holds(slot, boot_now())) return true;
   remove_in_process_job(slot);
@@ -84,16 +84,6 @@ bool LeaseBoard::admit(LeaseSlot slot) noexcept {
 void LeaseBoard::release(LeaseSlot slot) noexcept {
   if (slot != kNoLease) remove_in_process_job(slot);
 }
-
-void LeaseBoard::beat() noexcept { head_->heartbeat.store(++beats_); }
-
-void LeaseBoard::rest() noexcept { head_->heartbeat.store(0); }
-
-std::uint64_t LeaseBoard::heartbeat() const noexcept { return head_->heartbeat.load(); }
-
-void LeaseBoard::add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
-
-void LeaseBoard::remove_in_process_job(LeaseSlot slot) noexcept { --at(slot).in_process_jobs; }
 
 std::uint32_t LeaseBoard::in_process_jobs(LeaseSlot slot) const noexcept {
   return at(slot).in_process_jobs.load();

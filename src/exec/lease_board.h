@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "lictor/result.h"
 #include "lictor/time.h"
@@ -12,12 +15,12 @@ namespace lictor::exec {
 /// Which lease a job runs under: an index into the LeaseBoard, one for each queue partition.
 using LeaseSlot = std::uint32_t;
 
-/// For a job that needs no lease: nothing ends it but its end, stop(), and the daemon's.
+/// For a job without a lease: it ends by itself, by stop(), or with the daemon.
 inline constexpr LeaseSlot kNoLease = 0xffffffff;
 
-/// The deadlines of this daemon's leases, in memory that it shares with the warden: to extend a
-/// lease is to store a number, so a daemon that hangs extends nothing, and the warden acts on what
-/// it finds here. Made before the warden is forked. Thread-safe.
+/// The deadlines of this daemon's leases, in memory shared with the warden. Extending a lease is
+/// storing a number, so a daemon that hangs extends nothing, and the warden acts on what it reads
+/// here. Create it before the warden is forked. Thread-safe.
 ///
 /// One slot, as the warden sees it (`d` is its deadline, `g` its grace):
 ///
@@ -25,12 +28,11 @@ inline constexpr LeaseSlot kNoLease = 0xffffffff;
 ///                         ^      |
 ///                         +extend+
 ///
-/// The KILL goes to every process of the slot's programs, and to the daemon itself if jobs of the
-/// slot still run inside it. A lease that is given up keeps its deadline for what still runs.
+/// The KILL goes to every process of the slot's programs, and to the daemon if jobs of the slot
+/// still run inside it. A released lease keeps its deadline for the jobs that still run.
 class LeaseBoard {
  public:
-  /// With a slot for each of a daemon's queue partitions. Errors: kFailed, when the system gives no
-  /// shared memory.
+  /// `slots`: one for each queue partition. Errors: kFailed, no shared memory.
   [[nodiscard]] static Result<LeaseBoard> create(LeaseSlot slots);
 
   LeaseBoard(LeaseBoard&& other) noexcept;
@@ -39,39 +41,36 @@ class LeaseBoard {
 
   [[nodiscard]] LeaseSlot slots() const noexcept { return count_; }
 
-  /// The lease of `slot` is trusted until `deadline`; what still runs at `deadline + grace` is
-  /// killed. True when the warden has to be told, since it may not look at this slot by itself in
-  /// time: ProcessHost::set_lease() does both.
+  /// The lease of `slot` holds until `deadline`; jobs that still run at `deadline + grace` are
+  /// killed. True: the warden may not read the slot in time and must be woken, which
+  /// ProcessHost::set_lease() does.
   [[nodiscard]] bool extend(LeaseSlot slot, Instant deadline, Duration grace) noexcept;
 
-  /// The lease is given up: nothing starts under it any more. What still runs may do so until the
-  /// deadline, which the warden may not even have read yet.
+  /// Releases the lease: nothing starts under it any more. Jobs may run on until the deadline.
   void clear(LeaseSlot slot) noexcept;
 
-  /// The last one, also of a lease that was given up; the epoch if there was never one.
+  /// The last deadline, also of a released lease; the epoch if there was none.
   [[nodiscard]] Instant deadline(LeaseSlot slot) const noexcept;
   [[nodiscard]] Duration grace(LeaseSlot slot) const noexcept;
 
   /// Whether a job may start under `slot` at `now`. Always true for kNoLease.
   [[nodiscard]] bool holds(LeaseSlot slot, Instant now) const noexcept;
 
-  /// Counts a job that is about to run inside the daemon; false, and nothing counted, when the
-  /// lease does not hold. After a true one there must be a release(). Under kNoLease always true,
-  /// and nothing is counted.
+  /// Counts a job that is about to run inside the daemon, until release(). False, and not counted:
+  /// the lease does not hold. kNoLease is always admitted and never counted.
   [[nodiscard]] bool admit(LeaseSlot slot) noexcept;
   void release(LeaseSlot slot) noexcept;
 
-  /// The daemon's loop turns. From the first beat on the warden watches it (hang_watch.h).
-  void beat() noexcept;
-  /// Nothing is to be concluded from silence until the next beat: the loop has ended, or is at
-  /// something that may take long.
-  void rest() noexcept;
-  /// Another number with each beat; 0: none is to be expected.
-  [[nodiscard]] std::uint64_t heartbeat() const noexcept;
+  /// The daemon's loop makes progress. From the first beat on the warden checks it (HangWatch).
+  void beat() noexcept { head_->heartbeat.store(++beats_); }
+  /// Stops the check until the next beat: the loop has ended, or does something that may take long.
+  void rest() noexcept { head_->heartbeat.store(0); }
+  /// Changes with each beat; 0: at rest.
+  [[nodiscard]] std::uint64_t heartbeat() const noexcept { return head_->heartbeat.load(); }
 
-  /// Jobs that run inside the daemon, which nobody can kill but with the daemon.
-  void add_in_process_job(LeaseSlot slot) noexcept;
-  void remove_in_process_job(LeaseSlot slot) noexcept;
+  /// The jobs that run inside the daemon and can only be killed with it.
+  void add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
+  void remove_in_process_job(LeaseSlot slot) noexcept { --at(slot).in_process_jobs; }
   [[nodiscard]] std::uint32_t in_process_jobs(LeaseSlot slot) const noexcept;
 
  private:
@@ -84,7 +83,7 @@ class LeaseBoard {
   struct alignas(64) Head {
     std::atomic<std::uint64_t> heartbeat;
   };
-  // Two processes share them: an atomic that is a lock in disguise would lock nothing.
+  // A lock inside an atomic would not work between two processes.
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
   LeaseBoard(Head* head, LeaseSlot count)
@@ -92,9 +91,48 @@ class LeaseBoard {
   [[nodiscard]] Slot& at(LeaseSlot slot) const noexcept;
 
   Head* head_;
-  Slot* slots_;              // right behind
-  std::uint64_t beats_ = 0;  // the daemon's own
+  Slot* slots_;              // right behind the head
+  std::uint64_t beats_ = 0;  // of this process
   LeaseSlot count_;
+};
+
+/// Detects that the daemon's loop has made no progress for `timeout`, by reading its heartbeat once
+/// a period. A false alarm would kill jobs, so silence counts only while the watcher itself ran: at
+/// most one and a half periods a look, and not at all when a look comes so late that the watcher
+/// must have been stopped too (a suspended or frozen host, a stopped cgroup, swapping). A passive
+/// object.
+class HangWatch {
+ public:
+  /// Zero: never.
+  explicit HangWatch(Duration timeout)
+      : timeout_(timeout),
+        period_(std::min<Duration>(timeout / 8, std::chrono::milliseconds{500})) {}
+
+  [[nodiscard]] bool enabled() const { return timeout_ > Duration::zero(); }
+  [[nodiscard]] Duration timeout() const { return timeout_; }
+  /// Between two looks.
+  [[nodiscard]] Duration period() const { return period_; }
+
+  /// `now` is CLOCK_MONOTONIC, which stops while the host is suspended; `heartbeat` is
+  /// LeaseBoard::heartbeat(). True: the loop hangs.
+  [[nodiscard]] bool look(Instant now, std::uint64_t heartbeat) {
+    const Duration since = now - std::exchange(last_look_, now);
+    const bool was_away = since > 4 * period_;
+    const bool beats = std::exchange(heartbeat_, heartbeat) != heartbeat;
+    if (was_away || beats || heartbeat == 0) {
+      silent_ = Duration::zero();
+      return false;
+    }
+    silent_ += std::min(since, period_ * 3 / 2);
+    return silent_ >= timeout_;
+  }
+
+ private:
+  Duration timeout_;
+  Duration period_;
+  Instant last_look_{};
+  std::uint64_t heartbeat_ = 0;
+  Duration silent_{};
 };
 
 }  // namespace lictor::exec

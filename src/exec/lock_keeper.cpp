@@ -15,8 +15,8 @@
 namespace lictor::exec {
 namespace {
 
-// Whatever it waits for, a name server that does not answer for instance: the state directory stays
-// locked until it ends.
+// Whatever this process waits for (a silent name server, say), it must end: until then the state
+// directory stays locked.
 void end_after(Duration limit) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -63,7 +63,7 @@ void LockKeeper::give_back(const std::function<bool(LeaseSlot)>& busy) {
     tell(give_back_(free));
     _exit(EXIT_SUCCESS);
   }
-  // Without a child the session's TTL and the lock-delay free the lock, as when the host dies.
+  // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.
   if (pid > 0) children_.insert(pid);
 }
 

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kInterval = 10min;
-// What a file takes on the disk at least, with its name: most logs are a line.
+// The least that a file takes on the disk: most logs are a line.
 constexpr std::uint64_t kLeastSpace = 4096;
 
 std::uint64_t space_of(const struct stat& file) {
@@ -38,16 +38,13 @@ struct File {
   std::string name;
 };
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-using Folder = std::unique_ptr<DIR, CloseFolder>;
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 class Pass {
  public:
   explicit Pass(std::string directory) : directory_(std::move(directory)) {}
 
-  // Everything that is a log, oldest first.
+  // Lists the logs, oldest first.
   void collect() {
     const Folder top = open_folder(AT_FDCWD, directory_);
     while (const dirent* entry = top ? readdir(top.get()) : nullptr) {
@@ -86,10 +83,9 @@ class Pass {
  private:
   Folder open_folder(int parent, const std::string& name) {
     UniqueFd fd{openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-    // A file or a link that lies here is not ours.
+    // Files and links at this level are not lictor's.
     if (!fd && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) note_error("read", name);
-    if (!fd) return nullptr;
-    return Folder{fdopendir(fd.release())};
+    return {fd ? fdopendir(fd.release()) : nullptr, closedir};
   }
 
   void collect_from(std::size_t index) {

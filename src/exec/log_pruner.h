@@ -9,38 +9,38 @@
 #include <string>
 #include <thread>
 
-#include "exec/active_logs.h"
+#include "exec/output_log.h"
 #include "lictor/time.h"
 
 namespace lictor::exec {
 
-/// What output logs may take up.
+/// Limits for all output logs below a directory.
 struct LogLimits {
   Duration max_age = std::chrono::hours{720};
-  std::uint64_t max_bytes = 1ULL << 30U;  ///< on the disk, of all logs below the folder
+  std::uint64_t max_bytes = 1ULL << 30U;  ///< on the disk
 };
 
 struct Pruned {
   std::size_t removed = 0;
-  std::uint64_t removed_bytes = 0;  ///< on the disk, where a file takes 4 kB at least
+  std::uint64_t removed_bytes = 0;  ///< on the disk, at least 4 kB a file
   std::size_t kept = 0;
   std::uint64_t kept_bytes = 0;
-  std::string error;  ///< the first that could not be read or removed; empty: none
+  std::string error;  ///< the first one; empty: none
 };
 
-/// Removes from `<directory>/<queue>/` the logs that are older than the limit, then the oldest of
-/// the rest until they fit; never the log of a running attempt, and nothing but regular
-/// files called *.log: symbolic links are not followed. Blocks on the file system.
+/// Removes from `<directory>/<queue>/` the logs that are older than the limit, then the oldest ones
+/// until the rest fits. Keeps the logs of running attempts and all files but regular ones called
+/// *.log. Follows no symbolic links. Blocks on the file system.
 [[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
                                 const ActiveLogs& active);
 
-/// A thread that prunes at the start and every ten minutes, off the loop.
+/// A thread that prunes at the start and every ten minutes.
 class LogPruner {
  public:
-  /// `on_pruned` runs on the pruner's thread after each time.
+  /// `on_pruned` runs on the pruner's thread after each pass.
   LogPruner(std::string directory, LogLimits limits, std::shared_ptr<const ActiveLogs> active,
             std::function<void(const Pruned&)> on_pruned);
-  /// Waits for the file that is being removed, and no more.
+  /// Waits for a pass under way.
   ~LogPruner();
   LogPruner(const LogPruner&) = delete;
   LogPruner& operator=(const LogPruner&) = delete;

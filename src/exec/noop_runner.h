@@ -11,13 +11,13 @@
 
 namespace lictor::exec {
 
-/// Does nothing, or waits: for trying out and for measuring. One thread, however many wait.
+/// Does nothing, or waits: for trials and benchmarks. One thread for all attempts.
 class NoopRunner : public Runner {
  public:
   /// Without a `sleep` there is no thread, and on_exit runs inside start().
   explicit NoopRunner(Duration sleep);
 
-  /// Ends what still waits, as stop() does.
+  /// Stops all attempts.
   ~NoopRunner() override;
   NoopRunner(const NoopRunner&) = delete;
   NoopRunner& operator=(const NoopRunner&) = delete;
@@ -31,7 +31,7 @@ class NoopRunner : public Runner {
     AttemptId attempt;
     ExitCallback on_exit;
   };
-  using Queue = std::multimap<Instant, Sleeper>;  // by when they wake
+  using Queue = std::multimap<Instant, Sleeper>;  // by wake-up time
 
   void work();
 

@@ -15,7 +15,7 @@
 namespace lictor::exec {
 namespace {
 
-// A name has 255 bytes at most on Linux's file systems; attempt, token and suffix need 36.
+// Linux's file systems allow 255 bytes; attempt, token and suffix need 36.
 constexpr std::size_t kMaxNameBytes = 200;
 
 std::string safe_name(std::string_view text) {
@@ -36,11 +36,11 @@ std::string safe_name(std::string_view text) {
   return name.substr(0, kMaxNameBytes - 17) + suffix.data();
 }
 
-// Makes the directories that `path` lies in, as far as they are missing.
+// Makes the missing directories of `path`.
 void make_directories(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
-    mkdir(path.substr(0, slash).c_str(), 0750);  // What could not be made fails the open.
+    mkdir(path.substr(0, slash).c_str(), 0750);  // The open reports a failure.
   }
 }
 
@@ -92,7 +92,7 @@ std::string OutputLog::tail() const {
   };
   if (last.size() == kTailBytes) skip_continuation();  // The cut may have split a character.
   const std::string valid = to_utf8(last);
-  if (valid.size() <= kTailBytes) return valid;  // A byte that is no UTF-8 becomes three.
+  if (valid.size() <= kTailBytes) return valid;  // Each invalid byte has become three.
   last = valid;
   last.remove_prefix(last.size() - kTailBytes);
   skip_continuation();

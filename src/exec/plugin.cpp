@@ -31,7 +31,7 @@ Result<void> check_descriptor(const std::string& file, const PluginDescriptor* f
   const PluginDescriptor ours;
   if (found == nullptr || found->magic != ours.magic) {
     return refuse(file,
-                  "its lictor_plugin() returns something else than a descriptor; make it with "
+                  "its lictor_plugin() does not return a descriptor; make it with "
                   "LICTOR_PLUGIN of lictor/plugin.h");
   }
   const std::string built = "built with lictor " + excerpt(found->lictor_version) + ", ";
@@ -47,7 +47,7 @@ Result<void> check_descriptor(const std::string& file, const PluginDescriptor* f
   if (found->size != sizeof ours || found->object_sizes != ours.object_sizes ||
       found->fill == nullptr) {
     return refuse(file, built +
-                            "whose objects have another layout than this lictor's; rebuild the "
+                            "whose objects differ in layout from this lictor's; rebuild the "
                             "plug-in with the same headers and options");
   }
   return {};
@@ -99,7 +99,7 @@ Result<void> check_plugin_file(const std::string& file) {
           "ELF") {
     return refuse(file, "expected a shared object, got something else; build it with g++ -shared");
   }
-  // dlopen() takes the path again: by a descriptor, $ORIGIN and debuggers would not find the file.
+  // dlopen() gets the path, not the descriptor: else $ORIGIN and debuggers would not find the file.
   const std::string fault = distrust(*opened, "make root load code");
   return fault.empty() ? Result<void>{} : refuse(file, fault);
 }

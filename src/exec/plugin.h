@@ -8,16 +8,14 @@
 
 namespace lictor::exec {
 
-/// What can be said of a plug-in (lictor/plugin.h) without loading it: that it is there, is a
-/// shared object, and that nobody else can change or replace it while we are root
-/// (base/traced_file.h). Errors: kInvalid.
+/// Checks a plug-in (lictor/plugin.h) without loading it: it exists, is a shared object and, if we
+/// are root, nobody else can change or replace it (base/traced_file.h). Errors: kInvalid.
 [[nodiscard]] Result<void> check_plugin_file(const std::string& file);
 
 /// The executor called `executor` of the plug-in at `file`, an absolute path; with an empty name,
-/// the one called like the task's `type`, else the only one. A plug-in is loaded with the first of
-/// its executors, once for the process, and never unloaded. Runs what the plug-in does at its
-/// start, which may start threads, so the warden must be forked before.
-/// Errors: kInvalid; the message names file, reason and way out. Thread-safe.
+/// the one called like the task's `type`, else the only one. The first call for a plug-in loads it;
+/// it is never unloaded. Its start-up code may start threads, so fork the warden before.
+/// Errors: kInvalid; the message names file, reason and remedy. Thread-safe.
 [[nodiscard]] Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
                                                                 const std::string& executor,
                                                                 const std::string& type);

@@ -22,24 +22,23 @@
 namespace lictor::exec {
 namespace {
 
-// What an event is about; from kFirstAttempt on, an attempt's output.
+// The source of an event; from kFirstAttempt on, an attempt's output.
 enum : std::uint64_t { kChannel, kWake, kFirstAttempt };
 
 // A pipe's usual capacity: one read empties it.
 constexpr std::size_t kReadBytes = 65536;
 
-// A pipe holds 1 MiB at most (fs.pipe-max-size); what is beyond was written after the end, by
-// something that is none of the attempt's any more.
+// A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
 constexpr std::size_t kReadsAfterEnd = 32;
 
-// Jobs by the thousand may find the same disk full.
+// Thousands of jobs may find the same disk full.
 constexpr Duration kWarningPause = std::chrono::seconds{10};
 
-// What a killed process may take to become a zombie. The daemon is about to exit anyway.
+// The time for killed processes to become zombies. The daemon exits soon after.
 constexpr int kOrphanRounds = 200;
 constexpr int kOrphanRoundMs = 10;
 
-// After so long without news of any program.
+// After this time without any event, the warden may be stopped.
 constexpr int kQuietMs = 5'000;
 
 }  // namespace
@@ -66,10 +65,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       wake_(std::move(wake)),
       channel_(std::move(warden.channel)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kWake;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWake);
   watch_channel();
   thread_ = std::thread{[this] { run(); }};
 }
@@ -78,7 +74,7 @@ ProcessHost::~ProcessHost() {
   {
     const std::lock_guard lock{mutex_};
     closing_ = true;
-    // What is still to be sent is for programs that are not to run any more.
+    // Unsent orders no longer matter.
     channel_.finish_sending();
   }
   wake_warden();
@@ -107,18 +103,15 @@ Result<void> ProcessHost::start(Launch launch) {
   packet.fds.push_back(std::move(*input));
   packet.fds.emplace_back(fcntl(job->writer.get(), F_DUPFD_CLOEXEC, 0));
   packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
-  // Our end alone: the job's writes are to block, as it expects.
+  // Only the reading end: the job's writes block, as it expects.
   fcntl(output, F_SETFL, O_NONBLOCK);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kFirstAttempt + id.value;
   if (!packet.fds[1] || !packet.fds[2] ||
-      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, output, &event) != 0) {
+      !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, kFirstAttempt + id.value)) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
   packet.bytes = encode(Order{std::move(launch.spawn)});
 
-  // No event can come of the output before the warden has the other end.
+  // The output has no event before the warden gets the other end.
   const std::lock_guard lock{mutex_};
   LICTOR_ASSERT(!jobs_.contains(id));
   if (closing_ || !send(packet)) {
@@ -154,10 +147,9 @@ void ProcessHost::keep_lock(HeldLock lock) {
   (void)send(packet);
 }
 
-// A warden that somebody stopped (SIGSTOP) would end no program, whatever the lease says.
-void ProcessHost::wake_warden() const {
-  kill(warden_pid_, SIGCONT);  // Its number is its own until we have waited for it.
-}
+// A warden stopped by SIGSTOP would end no program, not even when the lease is over. The pid is
+// valid until waitpid().
+void ProcessHost::wake_warden() const { kill(warden_pid_, SIGCONT); }
 
 bool ProcessHost::send(Packet& packet) {
   if (warden_gone_ || !channel_.send(packet)) return false;
@@ -168,11 +160,8 @@ bool ProcessHost::send(Packet& packet) {
 void ProcessHost::watch_channel() {
   const std::uint32_t events = EPOLLIN | (channel_.backed_up() ? EPOLLOUT : 0U);
   if (events == watched_events_) return;
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = kChannel;
-  epoll_ctl(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(),
-            &event);
+  watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(), events,
+        kChannel);
   watched_events_ = events;
 }
 
@@ -184,7 +173,7 @@ void ProcessHost::run() {
     const int count =
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), kQuietMs);
     LICTOR_ASSERT(count >= 0 || errno == EINTR);
-    if (count == 0) wake_warden();  // nothing starts, nothing ends: is it because of that?
+    if (count == 0) wake_warden();
     bool reports = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -196,13 +185,13 @@ void ProcessHost::run() {
       } else {
         if ((event.events & EPOLLOUT) != 0) {
           const std::lock_guard lock{mutex_};
-          (void)channel_.flush();  // That the warden is gone is seen by reading.
+          (void)channel_.flush();  // Reading detects a dead warden.
           watch_channel();
         }
         reports = true;
       }
     }
-    // After the outputs of this round: an end erases its job.
+    // Read the outputs of this round first: a report erases its job.
     if (reports) read_reports();
   }
 }
@@ -210,40 +199,32 @@ void ProcessHost::run() {
 void ProcessHost::read_reports() {
   Packet packet;
   while (true) {
-    // Only this thread receives; sending and receiving share nothing but the socket.
+    // Only this thread receives; sending shares nothing with it but the socket.
     switch (channel_.receive(packet)) {
       case Channel::Received::kNothing:
         return;
       case Channel::Received::kGone:
         return lose_warden();
       case Channel::Received::kPacket:
-        if (const auto report = decode_report(packet.bytes)) handle(*report);
-        break;
+        if (const auto report = decode_report(packet.bytes)) {
+          std::visit([this](const auto& one) { end(one.attempt, one); }, *report);
+        }
     }
   }
 }
 
-void ProcessHost::handle(const Report& report) {
-  if (const auto* failed = std::get_if<SpawnFailed>(&report)) {
-    end(failed->attempt, *failed);
-  } else if (const auto* exited = std::get_if<Exited>(&report)) {
-    end(exited->attempt, *exited);
-  }
-}
-
-ProcessHost::Job* ProcessHost::find(AttemptId id) {
-  const std::lock_guard lock{mutex_};
-  const auto found = jobs_.find(id);
-  return found == jobs_.end() ? nullptr : found->second.get();
-}
-
 void ProcessHost::read_output(AttemptId id) {
-  Job* job = find(id);
+  Job* job = nullptr;
+  {
+    const std::lock_guard lock{mutex_};
+    const auto found = jobs_.find(id);
+    if (found != jobs_.end()) job = found->second.get();
+  }
   // One read a round, so that a flood from one job does not starve the others.
   if (job != nullptr && job->output) (void)read_once(*job);
 }
 
-// False when there is nothing to read now, or ever.
+// False: there is nothing to read, now or at all.
 bool ProcessHost::read_once(Job& job) {
   const ssize_t n = read(job.output.get(), buffer_.get(), kReadBytes);
   if (n > 0) {
@@ -255,7 +236,7 @@ bool ProcessHost::read_once(Job& job) {
   return false;
 }
 
-// The warden has a copy, so that closing ours would not take it out of the epoll set.
+// Closing our copy would not remove it from the epoll set: the warden has another one.
 void ProcessHost::close_output(Job& job) {
   if (!job.output) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, job.output.get(), nullptr);
@@ -294,16 +275,16 @@ void ProcessHost::lose_warden() {
     expected = closing_;
     for (const auto& [id, job] : jobs_) left.push_back(id);
   }
-  // Also when it was told to end: it may have died of something else first.
+  // Jobs may also be left after an ordered end: the warden may have crashed before.
   if (!left.empty() || !expected) kill_orphans();
   for (const AttemptId id : left) end(id, WardenDied{});
   if (!expected && hooks_.on_warden_death) hooks_.on_warden_death();
 }
 
-// The programs themselves die with the warden (PR_SET_PDEATHSIG). What they started became ours,
-// since we are a subreaper, and is told from other children by group, session or mark.
+// The programs themselves die with the warden (PR_SET_PDEATHSIG). Their descendants become our
+// children, since we are a subreaper; cgroup, process group, session or mark identifies them.
 void ProcessHost::kill_orphans() {
-  // The channel's end may come a moment before the warden's, and only then are they ours.
+  // The channel may close a moment before the warden is dead, and only then are they our children.
   siginfo_t ended{};
   for (int round = 0; round < kOrphanRounds && ended.si_pid == 0; ++round) {
     if (round != 0) poll(nullptr, 0, kOrphanRoundMs);
@@ -326,7 +307,7 @@ void ProcessHost::kill_orphans() {
       }
       kill_with_group(pid);
       (void)reap(pid);
-      left = true;  // Its own children became ours after the scan passed them.
+      left = true;  // Its children became ours, perhaps after the scan.
     }
     if (!left) return cgroups_.remove();
     poll(nullptr, 0, kOrphanRoundMs);

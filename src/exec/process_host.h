@@ -8,65 +8,72 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <variant>
 
 #include "base/unique_fd.h"
+#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
-#include "exec/process_end.h"
-#include "exec/program_table.h"
 #include "exec/runner.h"
 #include "exec/warden.h"
 #include "exec/warden_protocol.h"
 
 namespace lictor::exec {
 
-/// A program to be run for an attempt.
+/// The warden is dead, and its programs were killed.
+struct WardenDied {};
+
+/// How a program's attempt ended. None of its processes is left, and all its output was read.
+struct ProcessEnd {
+  std::variant<Exited, SpawnFailed, WardenDied> how;
+  std::string output_tail;
+};
+
+/// A program to run for an attempt.
 struct Launch {
   Spawn spawn;
-  std::shared_ptr<const std::string> input;  ///< its standard input; null is none
-  std::string log_path;                      ///< where its output goes; "" is nowhere
+  std::shared_ptr<const std::string> input;  ///< its standard input; null: empty
+  std::string log_path;                      ///< of its output log; "": none
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
 };
 
-/// The daemon's side of the warden: sends it orders, reads what programs print, hears how they end.
-/// One for a daemon, shared by all its ProcessRunners. Thread-safe.
+/// The daemon's side of the warden: sends orders, and receives the programs' output and ends. One
+/// for a daemon, shared by all its ProcessRunners. Thread-safe.
 ///
-/// An attempt's end is the warden's report, not the end of its output, which a job may close early
-/// and what it left behind may hold open. After the report what is in the pipe is read, and no
-/// more.
+/// An attempt ends with the warden's report, not with its output: a job may close that early, and a
+/// process that it left may hold it open. After the report, only the rest of the pipe is read.
 class ProcessHost {
  public:
   struct Hooks {
-    std::function<void(std::string)> on_warning;  ///< an output log that cannot be written
-    std::function<void()> on_warden_death;        ///< once; nothing can be started any more
+    std::function<void(std::string)> on_warning;  ///< an output log cannot be written
+    std::function<void()> on_warden_death;        ///< once; from now on start() fails
   };
 
-  /// Starts the host's thread. `board` is the one that the warden was started with and must outlive
-  /// the host. The hooks run on the host's thread. Errors: kFailed.
+  /// Starts the host's thread. `board` is the warden's and must outlive the host. The hooks run on
+  /// the host's thread. Errors: kFailed.
   [[nodiscard]] static Result<std::unique_ptr<ProcessHost>> create(Warden warden, LeaseBoard& board,
                                                                    Hooks hooks);
 
-  /// Has the warden end what still runs (TERM, grace, KILL), and waits for it: every on_end has run
-  /// then. It gives back no lock.
+  /// Has the warden end all programs (TERM, grace, KILL), and waits until every on_end has run.
+  /// Releases no lock.
   ~ProcessHost();
   ProcessHost(const ProcessHost&) = delete;
   ProcessHost& operator=(const ProcessHost&) = delete;
 
-  /// Errors: kUnavailable when the warden is dead; kFailed when the system is out of descriptors or
-  /// memory. Then `on_end` never runs. What fails later, a program that is not there too, is an
-  /// end.
+  /// Errors: kUnavailable, the warden is dead; kFailed, no descriptors or memory. Then `on_end` never
+  /// runs. `on_end` gets later failures, such as a missing program.
   [[nodiscard]] Result<void> start(Launch launch);
 
   /// TERM to the attempt's process group, and KILL after `grace`.
   void stop(AttemptId attempt, Duration grace);
 
-  /// LeaseBoard::extend() and clear(), and the warden told where it has to be. No system call while
-  /// a lease that holds is extended.
+  /// LeaseBoard::extend() and clear(), and wakes the warden if needed. Extending a lease that holds
+  /// makes no system call.
   void set_lease(LeaseSlot slot, Instant deadline, Duration grace);
   void clear_lease(LeaseSlot slot);
 
-  /// What the warden is to give back of a lease should this process die.
+  /// The lock that the warden must release if this process dies.
   void keep_lock(HeldLock lock);
 
   [[nodiscard]] LeaseBoard& board() { return board_; }
@@ -75,7 +82,7 @@ class ProcessHost {
   struct Job {
     OutputLog log;
     UniqueFd output;
-    UniqueFd writer;  ///< of the same pipe, whose end of file would be no news but a wake-up
+    UniqueFd writer;  ///< keeps the pipe open: its end of file would only cost a wake-up
     std::function<void(ProcessEnd)> on_end;
   };
 
@@ -85,7 +92,6 @@ class ProcessHost {
   void watch_channel();
   void run();
   void read_reports();
-  void handle(const Report& report);
   void read_output(AttemptId id);
   [[nodiscard]] bool read_once(Job& job);
   void close_output(Job& job);
@@ -94,7 +100,6 @@ class ProcessHost {
   void lose_warden();
   void wake_warden() const;
   void kill_orphans();
-  [[nodiscard]] Job* find(AttemptId id);
 
   LeaseBoard& board_;
   const Hooks hooks_;
@@ -104,9 +109,9 @@ class ProcessHost {
   const UniqueFd epoll_;
   const UniqueFd wake_;
 
-  std::mutex mutex_;  // for what follows, and the channel's sending side
+  std::mutex mutex_;  // for the members below, and for sending
   Channel channel_;
-  std::unordered_map<AttemptId, std::unique_ptr<Job>> jobs_;  // erased by the host's thread alone
+  std::unordered_map<AttemptId, std::unique_ptr<Job>> jobs_;  // only the host's thread erases
   bool closing_ = false;
   bool warden_gone_ = false;
   std::uint32_t watched_events_ = 0;

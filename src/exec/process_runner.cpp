@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -15,17 +18,97 @@
 namespace lictor::exec {
 namespace {
 
-// The files by which a job hands over what it wants to be written with its finish.
+std::string signal_text(int number) {
+  const char* name = sigabbrev_np(number);
+  return "signal " + std::to_string(number) + (name ? std::string{" (SIG"} + name + ")" : "");
+}
+
+std::string exit_text(const Exited& exited) {
+  if (exited.code == CLD_EXITED) return "exit status " + std::to_string(exited.status);
+  return "killed by " + signal_text(exited.status) +
+         (exited.code == CLD_DUMPED ? ", core dumped" : "");
+}
+
+std::string cause_text(StopCause cause) {
+  switch (cause) {
+    case StopCause::kStop:
+      return "stopped: ";
+    case StopCause::kLease:
+      return "stopped since the lease ran out: ";
+    case StopCause::kDaemonGone:
+      return "stopped since the daemon went down: ";
+    case StopCause::kNone:
+      break;
+  }
+  return {};
+}
+
+Ending ending_of(const Exited& exited) {
+  const bool by_itself = exited.code == CLD_EXITED;
+  if (by_itself && exited.status == 0) return Ending::kDone;
+  if (exited.cause != StopCause::kNone) return Ending::kStopped;
+  if (by_itself && (exited.status == 64 || exited.status == 65 || exited.status == 78)) {
+    return Ending::kPermanent;
+  }
+  return Ending::kRetry;
+}
+
+// Whether any program would fail here. A program's own limits may cause a shortage.
+bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
+  if (failed.step == Step::kClone || failed.step == Step::kSession ||
+      failed.step == Step::kInputOutput || failed.step == Step::kHandover) {
+    return true;
+  }
+  if (failed.step == Step::kRun && failed.error == ETXTBSY) return true;  // it is being installed
+  const bool shortage = failed.error == ENOMEM || failed.error == EAGAIN ||
+                        failed.error == EMFILE || failed.error == ENFILE || failed.error == EIO;
+  return shortage && program.limits.empty();
+}
+
+// "cannot run /opt/x: No such file or directory"
+std::string failure_text(const SpawnFailed& failed, const Program& program) {
+  std::string text =
+      "cannot run " + (program.argv.empty() ? "nothing" : program.argv.front()) + ": ";
+  switch (failed.step) {
+    case Step::kLimits:
+      text += "limits: ";
+      break;
+    case Step::kGroups:
+      text += "change of groups: ";
+      break;
+    case Step::kUser:
+      text += "change of user to uid " +
+              std::to_string(program.user ? program.user->uid : uid_t{0}) + ": ";
+      break;
+    case Step::kDirectory:
+      text += "working directory " + program.directory + ": ";
+      break;
+    case Step::kClone:
+      text += "new process: ";
+      break;
+    case Step::kHandover:
+      text += "cannot give the folder of LICTOR_COMMIT to the job's user: ";
+      break;
+    default:
+      break;
+  }
+  text += errno_text(failed.error);
+  if (failed.step == Step::kRun && failed.error == ENOEXEC) {
+    text += " (a script needs a first line like #!/bin/sh)";
+  }
+  return text;
+}
+
+// The files of LICTOR_COMMIT and LICTOR_RESULT.
 struct Handover {
   std::string directory;
-  std::string commit_path;  // "" when there are none
+  std::string commit_path;  // "": there are none
   std::string result_path;
   bool other_user = false;  // the warden has given the files to this process's user
 };
 
-// Takes the file away; nothing when there is none, as mostly. The directory is the job's, so what
-// lies there may be anything: a link to a file that only we may read, or a FIFO that blocks whoever
-// opens it.
+// Reads and removes the file; nothing if there is none. The job owns the directory, so the file may
+// be anything: a link to a file that only we may read, or a FIFO that blocks its opener.
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
@@ -33,7 +116,8 @@ Result<std::optional<std::string>> take_file(const std::string& path, bool other
   unlink(path.c_str());
   if (!file) return fail(ErrorCode::kFailed, errno_text(open_error));
   struct stat info {};
-  // Its name is gone. With another one it may be a file of ours that another user linked to.
+  // It was unlinked above. If it has another name, it may be our own file that another user has
+  // linked to.
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
       (other_user && info.st_nlink != 0)) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
@@ -57,7 +141,7 @@ void take_handover(const Handover& handover, Exit& exit) {
   auto commit = take_file(handover.commit_path, handover.other_user);
   auto result = take_file(handover.result_path, handover.other_user);
   if (commit && result && !*commit && !*result && access(handover.directory.c_str(), F_OK) != 0) {
-    // The job may have failed to write there, and not have cared.
+    // The job may have ignored a failed write.
     exit.ending = Ending::kRetry;
     exit.error =
         "the directory of LICTOR_COMMIT is gone: " + handover.directory + ": " + errno_text();
@@ -74,25 +158,45 @@ void take_handover(const Handover& handover, Exit& exit) {
 Result<std::string> make_scratch(const std::string& directory, const std::optional<User>& user) {
   const uid_t uid = user ? user->credentials.uid : geteuid();
   const std::string own = directory + "/" + std::to_string(uid);
-  mkdir(directory.c_str(), 0711);  // What could not be made fails the next.
-  // Jobs of other users pass through, whatever the umask took away; they cannot list it.
+  mkdir(directory.c_str(), 0711);  // The next mkdir() reports a failure.
+  // Despite the umask, jobs of other users may pass through; they cannot list it.
   chmod(directory.c_str(), 0711);
   if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::kFailed, "cannot make the directory " + own + " below state_dir: " +
                                         errno_text() + "; no job can start on this host");
   }
-  // The warden gives it to that user; this process goes on to read it as a member of its group.
+  // The warden gives it to that user; this process still reads it as a member of its group.
   if (user) chmod(own.c_str(), 0770);
   return own;
 }
 
 }  // namespace
 
+Exit judge(AttemptId attempt, const Program& program, ProcessEnd end) {
+  Exit exit{};
+  exit.attempt = attempt;
+  exit.output_tail = std::move(end.output_tail);
+  if (const auto* exited = std::get_if<Exited>(&end.how)) {
+    exit.ending = ending_of(*exited);
+    if (exit.ending != Ending::kDone) exit.error = cause_text(exited->cause) + exit_text(*exited);
+  } else if (const auto* failed = std::get_if<SpawnFailed>(&end.how)) {
+    const bool lease = failed->step == Step::kLease;
+    exit.ending = lease                              ? Ending::kStopped
+                  : is_hosts_fault(*failed, program) ? Ending::kNotStarted
+                                                     : Ending::kRetry;
+    exit.error = lease ? "the lease ran out before it started" : failure_text(*failed, program);
+  } else {
+    exit.ending = Ending::kStopped;
+    exit.error = "the warden died";
+  }
+  return exit;
+}
+
 struct ProcessRunner::Settings {
   ProcessOptions options;
-  Program program;  // but for the environment
+  Program program;  // without its environment
   Environment base;
-  std::string handover_directory;  // "" when jobs hand nothing over
+  std::string handover_directory;  // "": no handover
   std::string handover_stem;
 };
 
@@ -105,8 +209,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   if (!options.scratch_directory.empty()) {
     auto scratch = make_scratch(options.scratch_directory, options.user);
     if (!scratch) return tl::unexpected(scratch.error());
-    // No name comes again: what an earlier daemon left is not to be taken for an attempt's own, and
-    // not to be looked for before each.
+    // Names are unique across daemons, so that an attempt never gets an older file.
     settings->handover_directory = *scratch;
     settings->handover_stem =
         *scratch + "/" + std::to_string(boot_now().time_since_epoch().count()) + "-";
@@ -114,7 +217,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   settings->program.argv = options.argv;
   settings->program.directory = options.directory;
   if (options.directory.empty()) {
-    std::error_code error;  // Then it is "/".
+    std::error_code error;  // On an error it is "/".
     settings->program.directory = std::filesystem::current_path(error).string();
   }
   if (options.user) settings->program.user = options.user->credentials;
@@ -145,7 +248,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   Handover handover;
   if (!settings_->handover_directory.empty()) {
     handover.directory = settings_->handover_directory;
-    if (access(handover.directory.c_str(), F_OK) != 0) {  // somebody removed it
+    if (access(handover.directory.c_str(), F_OK) != 0) {  // it was removed
       if (auto made = make_scratch(options.scratch_directory, options.user); !made) {
         return tl::unexpected(std::move(made.error()));
       }

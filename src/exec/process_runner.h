@@ -7,40 +7,46 @@
 #include <utility>
 #include <vector>
 
-#include "exec/active_logs.h"
 #include "exec/environment.h"
+#include "exec/output_log.h"
+#include "exec/privileges.h"
 #include "exec/process_host.h"
 #include "exec/runner.h"
-#include "exec/user.h"
 
 namespace lictor::exec {
 
+/// What `end` means for the task (DESIGN.md, section 5): exit 0 is done, also after a stop; any other
+/// end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE, EX_DATAERR,
+/// EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL) and a program that could not run,
+/// since another host may be able to run it.
+[[nodiscard]] Exit judge(AttemptId attempt, const Program& program, ProcessEnd end);
+
 struct ProcessOptions {
-  std::vector<std::string> argv;  ///< as configured; no shell looks at it
+  std::vector<std::string> argv;  ///< as configured; runs without a shell
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;     ///< "" is the daemon's own
-  std::optional<User> user;  ///< none is the daemon's own
+  std::string directory;     ///< "": the daemon's
+  std::optional<User> user;  ///< nothing: the daemon's
   std::vector<Limit> limits;
 
   LeaseSlot slot = kNoLease;
   bool ends_with_lease = true;               ///< false is `on_lease_lost: finish`
-  Duration grace = std::chrono::seconds{5};  ///< between TERM and KILL when the daemon is gone
+  Duration grace = std::chrono::seconds{5};  ///< between TERM and KILL after the daemon's death
 
-  std::string log_directory;                ///< "" keeps no logs
-  std::size_t log_cap = 1 << 20U;           ///< bytes of one attempt's output that are kept
-  std::shared_ptr<ActiveLogs> active_logs;  ///< is told which logs are being written; may be null
-  std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "" is without them
+  std::string log_directory;                ///< "": no logs
+  std::size_t log_cap = 1 << 20U;           ///< bytes of one attempt's output in its log
+  std::shared_ptr<ActiveLogs> active_logs;  ///< gets the logs under way; may be null
+  std::string scratch_directory;            ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
 };
 
 /// Runs a program for each attempt (DESIGN.md, section 5, exec).
 class ProcessRunner : public Runner {
  public:
-  /// `host` must outlive the runner; the runner may go while its attempts run.
-  /// Errors: kFailed when the scratch directory cannot be made; kInvalid without a program.
+  /// `host` must outlive the runner; attempts may outlive the runner.
+  /// Errors: kFailed, the scratch directory cannot be made; kInvalid, there is no program.
   [[nodiscard]] static Result<std::unique_ptr<ProcessRunner>> create(ProcessHost& host,
                                                                      ProcessOptions options);
 
-  /// Errors: those of ProcessHost::start(). A program that cannot be run is not one, but an end.
+  /// Errors: those of ProcessHost::start(). `on_exit` reports a program that cannot be run.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;

@@ -23,8 +23,8 @@ struct Attempt {
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
-  std::shared_ptr<const std::string>
-      record;  ///< the task's JSON object, without what lictor wrote into it
+  /// The task's JSON object without lictor's own members.
+  std::shared_ptr<const std::string> record;
 };
 
 enum class Ending {
@@ -32,12 +32,12 @@ enum class Ending {
   kRetry,       ///< it failed; try again while attempts are left
   kPermanent,   ///< it failed; trying again cannot help
   kStopped,     ///< it ended because stop() was called or the lease ran out
-  kNotStarted,  ///< nothing of it ran, for want of what the host should have
+  kNotStarted,  ///< nothing ran: the host lacked a resource
 };
 
 /// How an attempt ended. `error` is one line for a person ("exit status 3", "killed by signal 9
-/// (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` are
-/// what a job that is done left for the finish, as it wrote them and not looked at yet.
+/// (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` come
+/// from a successful job and are not validated yet.
 struct Exit {
   AttemptId attempt;
   Ending ending = Ending::kDone;
@@ -45,15 +45,14 @@ struct Exit {
   std::string output_tail;
   std::optional<std::string> commit;  ///< KV writes, as JSON
   std::optional<std::string> result;  ///< a JSON value
-  /// On kRetry: not to be tried again before so much time has passed, whatever the backoff says.
+  /// On kRetry: the least delay before the next attempt, even if the backoff is shorter.
   std::optional<std::chrono::milliseconds> retry_after;
-  /// The thread that tells it holds no lock and has nothing else to do: whoever is told may go on
-  /// working on it, and call start() and stop() from it.
+  /// The thread that runs on_exit holds no lock and has no other job: on_exit may keep working on
+  /// it, and may call start() and stop().
   bool spares_thread = false;
 };
 
-/// The most that a job may leave for its finish, as commit or as result: Consul takes no larger
-/// request.
+/// The largest commit or result of a job: Consul refuses larger requests.
 inline constexpr std::size_t kMaxHandedBytes = 524288;
 
 using ExitCallback = std::function<void(Exit)>;
@@ -63,10 +62,10 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  /// Begins `attempt` and returns without waiting for it. `deadline` is when the attempt times out
-  /// and will be stopped by the caller; Instant::max() means never.
-  /// On success `on_exit` runs exactly once, from any thread, also after stop(); by then nothing of
-  /// the attempt runs any more. On an error nothing was started and `on_exit` never runs.
+  /// Begins `attempt` and returns without waiting for it. At `deadline` the caller stops the
+  /// attempt; Instant::max() means never.
+  /// On success `on_exit` runs exactly once, from any thread, also after stop(), when no process or
+  /// thread of the attempt is left. On an error nothing was started and `on_exit` never runs.
   [[nodiscard]] virtual Result<void> start(Attempt attempt, Instant deadline,
                                            ExitCallback on_exit) = 0;
 
@@ -74,8 +73,8 @@ class Runner {
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
 
-  /// What the attempt last said of how far it is: {"fraction": 0.5, "note": "..."} as text; "" when
-  /// it has said nothing, or does not run. From any thread.
+  /// The attempt's last progress report, {"fraction": 0.5, "note": "..."} as text; "" if there is
+  /// none or the attempt does not run. From any thread.
   [[nodiscard]] virtual std::string progress(AttemptId) { return {}; }
 };
 

@@ -18,8 +18,8 @@
 // A sanitizer's instrumentation would use the thread-local state of the parent.
 #define LICTOR_BARE __attribute__((no_sanitize("address", "undefined", "thread")))
 
-// ThreadSanitizer takes clone() over, to run code of its own in the child; the C library's own name
-// for it is left alone.
+// ThreadSanitizer replaces clone() to run its own code in the child, but not the C library's
+// internal name.
 #if defined(__SANITIZE_THREAD__)
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 #define LICTOR_CLONE __clone
@@ -30,8 +30,7 @@ extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* arg
 namespace lictor::exec {
 namespace {
 
-// A system call that leaves errno alone, which a child that shares our memory would share too.
-// The result is -errno.
+// A system call that does not set errno, which the child shares with us. Returns -errno.
 #if defined(__x86_64__)
 constexpr int kWaitForExec = 0;
 
@@ -57,7 +56,7 @@ LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, lo
   return x0;
 }
 #else
-// Elsewhere the parent stands still until the execve, as in vfork, and errno may be shared.
+// Elsewhere the parent waits for the execve, as in vfork, so errno may be shared.
 constexpr int kWaitForExec = CLONE_VFORK;
 
 LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
@@ -66,8 +65,8 @@ LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, lo
 }
 #endif
 
-// clone3(2), whose child runs `function` on a stack of its own, and does not return from it: glibc
-// has no such call. The result is the child's pid, or -errno.
+// clone3(2), which glibc lacks. The child runs `function` on its own stack and does not return from
+// it. Returns the child's pid, or -errno.
 #if defined(__x86_64__)
 LICTOR_BARE long clone3(clone_args& arguments, int (*function)(void*), void* argument) {
   long result = SYS_clone3;
@@ -109,13 +108,13 @@ long clone3(clone_args&, int (*)(void*), void*) { return -ENOSYS; }
 
 LICTOR_BARE inline long as_long(const void* pointer) { return reinterpret_cast<long>(pointer); }
 
-// The kernel's sigset_t has 64 bits, whatever glibc's has.
+// The kernel's sigset_t has 64 bits, unlike glibc's.
 constexpr std::uint64_t kNoSignals = 0;
 
 const __user_cap_header_struct kCapabilityVersion{_LINUX_CAPABILITY_VERSION_3, 0};
 const __user_cap_data_struct kNoCapabilities[2]{};
 
-// execve needs two pages of stack at most; the rest is for whoever adds a step.
+// execve needs at most two pages of stack; the rest is a reserve.
 constexpr std::size_t kStackBytes = 16384;
 
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
@@ -144,7 +143,7 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
 
 }  // namespace
 
-// Everything the child reads, made before it exists.
+// All that the child reads, prepared before the clone.
 struct Spawning::Block {
   Program program;
   std::vector<std::string> paths;
@@ -155,7 +154,7 @@ struct Spawning::Block {
   struct Plan {
     int input = -1;
     int output = -1;
-    int cgroup = -1;  // to be joined by the child
+    int cgroup = -1;  // the child joins it
     pid_t parent = 0;
     bool drops_capabilities = false;
     const Limit* limits = nullptr;
@@ -170,7 +169,7 @@ struct Spawning::Block {
     const char* const* paths = nullptr;
     const char* const* argv = nullptr;
     const char* const* environment = nullptr;
-    // Written by the child alone.
+    // Only the child writes these.
     Step step = Step::kNone;
     int error = 0;
   } plan;
@@ -193,16 +192,16 @@ LICTOR_BARE int run_child(void* argument) {
   long result = call(SYS_setsid);
   if (result < 0) give_up(plan, Step::kSession, result);
 
-  // Best effort: without its group an attempt is told by session, process group and environment.
+  // Best effort: without a cgroup, session, process group and environment identify the attempt.
   if (plan->cgroup >= 0) {
     const long file = call(SYS_openat, plan->cgroup, as_long("cgroup.procs"), O_WRONLY);
     if (file >= 0) call(SYS_write, file, as_long("0"), 1);
   }
-  // Neither is below 3: the warden keeps 0, 1 and 2 open.
+  // Both are above 2: the warden keeps 0, 1 and 2 open.
   if ((result = call(SYS_dup3, plan->input, 0, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   if ((result = call(SYS_dup3, plan->output, 1, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   if ((result = call(SYS_dup3, plan->output, 2, 0)) < 0) give_up(plan, Step::kInputOutput, result);
-  call(SYS_close_range, 3, ~0U, 0);  // Before Linux 5.9 close-on-exec has to do.
+  call(SYS_close_range, 3, ~0U, 0);  // Before Linux 5.9, close-on-exec must suffice.
 
   for (std::size_t i = 0; i < plan->limit_count; ++i) {
     const Limit& limit = plan->limits[i];
@@ -220,7 +219,7 @@ LICTOR_BARE int run_child(void* argument) {
     if (result < 0) give_up(plan, Step::kGroups, result);
     if ((result = call(SYS_setresgid, gid, gid, gid)) < 0) give_up(plan, Step::kGroups, result);
     if ((result = call(SYS_setresuid, uid, uid, uid)) < 0) give_up(plan, Step::kUser, result);
-    // A change of user sets it as fs.suid_dumpable says, and this memory is the warden's.
+    // The change of user has reset it to fs.suid_dumpable, and this memory is the warden's.
     call(SYS_prctl, PR_SET_DUMPABLE, 0);
   }
   if (plan->drops_capabilities) {
@@ -230,7 +229,7 @@ LICTOR_BARE int run_child(void* argument) {
   if ((result = call(SYS_chdir, as_long(plan->directory))) < 0)
     give_up(plan, Step::kDirectory, result);
 
-  // After the change of user, which would take it back.
+  // After the change of user, which would clear it.
   call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (call(SYS_getppid) != plan->parent) give_up(plan, Step::kClone, -ESRCH);
 
@@ -243,8 +242,8 @@ LICTOR_BARE int run_child(void* argument) {
       error = result;
       break;
     }
-    // As a shell does: go on looking, but tell of a program that was there and may not be run. One
-    // in a directory that may not be searched is not there.
+    // As a shell does: keep searching, but remember a program that exists and may not be run. One in
+    // a directory that may not be searched counts as missing.
     if (!absent && call(SYS_faccessat, AT_FDCWD, as_long(*path), F_OK) == 0) error = result;
   }
   give_up(plan, Step::kRun, error);
@@ -262,7 +261,7 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
 
   Block::Plan& plan = block.plan;
   plan.parent = getpid();
-  // Those of root go with root's uid, and come back with an exec as root.
+  // Root's capabilities go with its uid, and come back with an exec as root.
   plan.drops_capabilities = geteuid() != 0 && block.program.user.has_value();
   plan.limits = block.program.limits.data();
   plan.limit_count = block.program.limits.size();
@@ -288,10 +287,8 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
   block.plan.output = output;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
-  // A pipe belongs to the daemon's user: a job that opens /dev/stdout by name would be refused.
-  if (block.plan.other_user && fchown(output, block.plan.uid, block.plan.gid) != 0) {
-    // Then it is refused; the pipe itself works.
-  }
+  // So that the job may open /dev/stdout by name: the pipe belongs to the daemon's user. Best effort.
+  if (block.plan.other_user) (void)!fchown(output, block.plan.uid, block.plan.gid);
 
   Child child;
   int pidfd = -1;
@@ -305,8 +302,8 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
     arguments.stack_size = kStackBytes;
     arguments.cgroup = static_cast<std::uint64_t>(cgroup);
     child.pid = static_cast<pid_t>(clone3(arguments, run_child<Block::Plan>, &block.plan));
-    // RestrictNamespaces= of systemd and some containers deny clone3 as a whole. To join later
-    // costs more, since the kernel then waits for all CPUs.
+    // systemd's RestrictNamespaces= and some containers deny clone3. Joining the group later costs
+    // more, because the kernel then waits for all CPUs.
     if (child.pid < 0) block.plan.cgroup = cgroup;
   }
   if (child.pid < 0) {

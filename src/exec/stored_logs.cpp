@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
-#include "exec/active_logs.h"
 #include "exec/output_log.h"
 
 namespace lictor::exec {
@@ -38,7 +38,7 @@ bool take_number(std::string_view& text, Number& number) {
   return true;
 }
 
-// "<attempt>.<token>.log", as what follows the task's name.
+// "<attempt>.<token>.log", which follows the task's name.
 std::optional<StoredLog> parse_rest(std::string_view rest) {
   StoredLog log;
   if (!take_number(rest, log.attempt) || !rest.starts_with('.')) return std::nullopt;
@@ -52,16 +52,12 @@ WallTime wall_time(const timespec& time) {
       std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec})};
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-
 }  // namespace
 
 Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::string_view queue,
                                            std::string_view task_id, const ActiveLogs* active) {
-  // Before the folder is read: an attempt that ends meanwhile is still called running, and whoever
-  // follows it looks once more.
+  // Read the active logs before the folder: an attempt that ends in between still counts as running,
+  // so a follower looks once more.
   const std::string stem = output_log_stem(directory, queue, task_id);
   const std::size_t slash = stem.rfind('/');
   const std::string folder_path = stem.substr(0, slash);
@@ -75,7 +71,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
     logs.push_back(std::move(*log));
   }
 
-  const std::unique_ptr<DIR, CloseFolder> folder{opendir(folder_path.c_str())};
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder{opendir(folder_path.c_str()), closedir};
   if (!folder && errno != ENOENT) return cannot("read the folder", folder_path, errno);
   while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
     const std::string_view name{entry->d_name};
@@ -101,7 +97,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
 }
 
 Result<std::string> read_log(const std::string& path, std::uint64_t offset, std::size_t limit) {
-  // Without waiting: what lies there instead of a log may be a FIFO.
+  // O_NONBLOCK: it may be a FIFO.
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::string{};
   if (!file) return cannot("open", path, errno);
@@ -110,18 +106,10 @@ Result<std::string> read_log(const std::string& path, std::uint64_t offset, std:
   if (!S_ISREG(info.st_mode)) return cannot("read", path, EINVAL);
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (offset >= size) return std::string{};
-  std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(limit, size - offset)), '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t n = pread(file.get(), bytes.data() + have, bytes.size() - have,
-                            static_cast<off_t>(offset + have));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return cannot("read", path, errno);
-    if (n == 0) break;
-    have += static_cast<std::size_t>(n);
-  }
-  bytes.resize(have);
-  return bytes;
+  lseek(file.get(), static_cast<off_t>(offset), SEEK_SET);
+  auto bytes = read_up_to(file.get(), limit - 1);
+  if (!bytes) return cannot("read", path, errno);
+  return *std::move(bytes);
 }
 
 }  // namespace lictor::exec

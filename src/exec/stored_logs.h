@@ -18,21 +18,21 @@ struct StoredLog {
   std::string path;
   std::uint32_t attempt = 0;
   std::uint64_t token = 0;
-  std::uint64_t size = 0;  ///< bytes; 0 also while a running attempt has printed nothing
-  WallTime modified{};     ///< the epoch while there is no file
+  std::uint64_t size = 0;  ///< bytes; 0: also before the first output of a running attempt
+  WallTime modified{};     ///< the epoch: there is no file yet
   bool running = false;
 };
 
-/// The logs of a task below `directory`, oldest first: by fencing token, which never falls, since a
-/// task that is written anew under its old id begins with attempt 1 again. `active`, if there is
-/// one, tells which of them run. Blocks on the file system. Errors: kPermissionDenied, kFailed.
+/// The logs of a task below `directory`, oldest first: by fencing token, which never decreases,
+/// while a new task under an old id begins again with attempt 1. `active`, if not null, says which
+/// attempts run. Blocks on the file system. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::vector<StoredLog>> stored_logs(const std::string& directory,
                                                          std::string_view queue,
                                                          std::string_view task_id,
                                                          const ActiveLogs* active);
 
-/// Up to `limit` bytes of the log from `offset` on; "" when there are no more yet, and of a file
-/// that does not exist. Never follows a symbolic link. Errors: kPermissionDenied, kFailed.
+/// Up to `limit` bytes of the log, which are not 0, from `offset` on; "" at its end, and if there is
+/// no file. Follows no symbolic link. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::string> read_log(const std::string& path, std::uint64_t offset,
                                            std::size_t limit);
 

@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "base/errno_text.h"
-#include "exec/capabilities.h"
+#include "exec/privileges.h"
 #include "exec/warden_loop.h"
 
 namespace lictor::exec {
 namespace {
 
-// All that a daemon may have open by now, like the sockets that systemd passed to it, would stay
-// open for as long as a job of a dead daemon runs.
+// Else the daemon's descriptors, such as sockets from systemd, would stay open as long as a job of a
+// dead daemon runs.
 void close_all_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned first = 0;
@@ -35,7 +35,7 @@ void close_all_but(std::vector<int> kept) {
   syscall(SYS_close_range, first, ~0U, 0);
 }
 
-// All but what a fault of our own raises.
+// All signals but those that our own faults raise.
 sigset_t common_signals() {
   sigset_t signals;
   sigfillset(&signals);
@@ -45,8 +45,7 @@ sigset_t common_signals() {
   return signals;
 }
 
-// An ignored signal would be ignored by every program, too, and a handler would run in a child that
-// shares our memory.
+// Programs would inherit ignored signals, and a handler would run in a child that shares our memory.
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) {
     if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
@@ -61,12 +60,11 @@ void reset_signals() {
   prctl(PR_SET_NAME, "lictor-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_PDEATHSIG, SIGCHLD);  // only a wake-up, see WardenLoop::daemon_is_dead()
-  // The environment may hold Consul's token: not to be read, nor we traced, by jobs of our own
-  // user.
+  // The environment may hold Consul's token: jobs of our user must not read it or trace us.
   prctl(PR_SET_DUMPABLE, 0);
   if (!keep_only_job_capabilities()) {
     tell("lictor: the warden cannot drop capabilities: " + errno_text() +
-         "; allow the system call capset, as job-user.conf does\n");
+         "; allow the system call capset, see job-user.conf\n");
     _exit(EXIT_FAILURE);
   }
   if (chdir("/") != 0) _exit(EXIT_FAILURE);
@@ -88,7 +86,7 @@ void reset_signals() {
                   options.hang_timeout,
                   std::move(options.give_back)};
   loop.run();
-  _exit(EXIT_SUCCESS);  // No exit handlers: they are the daemon's.
+  _exit(EXIT_SUCCESS);  // Without the daemon's exit handlers.
 }
 
 }  // namespace
@@ -108,7 +106,7 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
 
   Cgroups cgroups = options.cgroups ? Cgroups::create() : Cgroups{};
 
-  // Blocked before it exists, or what is sent to all could end it at its very start.
+  // Block before the fork: a signal to all processes could kill the warden at its start.
   const sigset_t blocked = common_signals();
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &blocked, &before);

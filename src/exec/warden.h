@@ -5,9 +5,9 @@
 #include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "exec/channel.h"
+#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
-#include "exec/program_table.h"
 #include "lictor/result.h"
 
 namespace lictor::exec {
@@ -21,43 +21,43 @@ struct Warden {
 };
 
 struct WardenOptions {
-  /// Holds the lock of the state directory; -1: none. The warden inherits it, and keeps it until
-  /// the last process of the last attempt is gone and the locks are given back: a daemon that takes
-  /// that lock knows that nothing of its predecessor runs, or asks Consul for anything.
+  /// The lock of the state directory; -1: none. The warden inherits it and keeps it until all
+  /// processes of all attempts are gone and all locks are released. So a daemon that gets the lock
+  /// knows that no job of its predecessor runs, and that no request of it is under way to Consul.
   int lock_fd = -1;
-  /// While the daemon holds a lock in Consul its loop has to turn (LeaseBoard::beat()): one that
-  /// stood still for this long is killed, with its jobs. Zero: the end of the lease does for them.
+  /// While the daemon holds a lock in Consul: if its loop makes no progress (LeaseBoard::beat()) for
+  /// this long, the warden kills the daemon and its jobs. Zero: only the end of the lease ends them.
   Duration hang_timeout{};
-  /// Called in a child of the warden, when the daemon is dead, for each lease whose last job is;
-  /// empty: locks are left to their sessions' TTL.
+  /// Called in a child of the warden when the daemon and all jobs of a lease are dead; empty: the
+  /// sessions' TTL frees the locks.
   GiveBackLocks give_back{};
-  /// Whether each attempt gets a cgroup, where this process may make them.
+  /// Whether each attempt gets a cgroup, if this process may make them.
   bool cgroups = true;
 };
 
-/// Forks the warden, the small process that is the parent of all programs, so that they end when
-/// the daemon dies, hangs, or says so. Call it once, before there is any thread.
+/// Forks the warden, the small process that is the parent of all programs and ends them when the
+/// daemon dies, hangs, or says so. Call it once, before there is any thread.
 ///
-/// The warden, by what it hears of the daemon:
+/// The states of the warden:
 ///
 ///   serving --the daemon ended, hangs, or closed the channel--> ending (TERM, grace, KILL) --+
-///   exit <-- a dead daemon's locks are given back, each when the last job under it is dead <-+
+///   exit <-- a dead daemon's locks are released, each when the last job under it is dead <---+
 ///
-/// and each attempt in it:
+/// and of each attempt:
 ///
 ///   running --stop, lease passed, daemon gone--> stopping --grace--> KILL
 ///      |                                             |
-///      +----------- its program ended ---------------+--> sweeping: whatever it left is killed
+///      +----------- its program ended ---------------+--> sweeping: its processes are killed
 ///                                                              |
 ///                                                   all gone --+--> reported
 ///
-/// The warden ignores what a terminal or systemd sends to all (TERM, INT, HUP): the daemon's end is
-/// its signal. Where the system has no pidfd_open(2), as some containers and valgrind, the daemon's
-/// end is that of the channel alone.
+/// The warden ignores the signals that a terminal or systemd sends to all processes (TERM, INT, HUP)
+/// and ends with the daemon. Without pidfd_open(2), as in some containers and valgrind, the end of
+/// the channel means the end of the daemon.
 ///
-/// Makes the calling process a child subreaper (prctl(2)): should the warden die, its programs fall
-/// to the daemon, which can then still end them. Takes from it the capabilities that only the
-/// warden needs (capabilities.h).
+/// Makes the calling process a child subreaper (prctl(2)): if the warden dies, its programs become
+/// the daemon's children, which can then kill them. Drops the capabilities that only the warden
+/// needs (privileges.h).
 /// Errors: kFailed.
 [[nodiscard]] Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options);
 

@@ -28,32 +28,28 @@
 namespace lictor::exec {
 namespace {
 
-// What an event is about; from kFirstAttempt on, an attempt's output.
+// The source of an event; from kFirstAttempt on, an attempt's output.
 enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kLooks, kFirstAttempt };
 
-// Orders read in one go, so that a burst of them does not hold up a deadline.
+// Orders read in one go, so that a burst does not delay a deadline.
 constexpr int kOrdersAtOnce = 64;
 
 Instant after(Instant start, Duration wait) {
   return wait < Instant::max() - start ? start + wait : Instant::max();
 }
 
-void watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = about;
-  LICTOR_ASSERT(epoll_ctl(epoll, operation, fd, &event) == 0);
+void must_watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about) {
+  LICTOR_ASSERT(watch(epoll, operation, fd, events, about));
 }
 
-// A child that has not come to its execve yet has copies of all that we have open, so that closing
-// ours would not take it out of the epoll set.
+// Closing alone would not remove it from the epoll set: a child before its execve has a copy.
 void unwatch(int epoll, UniqueFd& fd) {
   if (!fd) return;
   epoll_ctl(epoll, EPOLL_CTL_DEL, fd.get(), nullptr);
   fd.reset();
 }
 
-// By which jobs with a user of their own hand files over. 0 or errno.
+// Gives the folder of handover files to the job's user. Returns 0 or errno.
 int give_folder(const std::string& path, uid_t user) {
   const UniqueFd folder{open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   struct stat info {};
@@ -63,7 +59,8 @@ int give_folder(const std::string& path, uid_t user) {
   return fchownat(folder.get(), "", user, kSameGroup, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
-// Only what is that user's own, under one name. All else the daemon refuses.
+// Gives a handover file to the daemon's user, if the job's user owns it under this name only. The
+// daemon refuses all others.
 void take_file(const std::string& path, uid_t user) {
   const UniqueFd file{open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
   struct stat info {};
@@ -100,13 +97,13 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
                  "lictor: cannot make the warden's file descriptors: %s; raise the limit of open "
                  "files\n",
                  errno_text().c_str());
-    _exit(EXIT_FAILURE);  // The daemon learns of it as of a death.
+    _exit(EXIT_FAILURE);  // To the daemon, the warden has died.
   }
   watch_channel();
-  if (daemon_) watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
-  watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
-  watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
-  watch(epoll_.get(), EPOLL_CTL_ADD, looks_.get(), EPOLLIN, kLooks);
+  if (daemon_) must_watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
+  must_watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
+  must_watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
+  must_watch(epoll_.get(), EPOLL_CTL_ADD, looks_.get(), EPOLLIN, kLooks);
 }
 
 void WardenLoop::run() {
@@ -133,7 +130,7 @@ void WardenLoop::run() {
           timer_fired = true;
           break;
         case kSignals: {
-          signalfd_siginfo ignored{};  // However many died, there is one SIGCHLD.
+          signalfd_siginfo ignored{};  // One SIGCHLD may stand for many.
           (void)!read(signals_.get(), &ignored, sizeof(ignored));
           find_ended();
           sweep_due_ = true;
@@ -182,8 +179,7 @@ void WardenLoop::read_orders() {
     if (auto order = decode_order(packet.bytes)) {
       std::visit([&](auto& one) { obey(one, packet); }, *order);
     } else if (const AttemptId id = spawn_head(packet.bytes)) {
-      send(SpawnFailed{id, Step::kInputOutput,
-                       EMFILE});  // A long order that had no descriptor left.
+      send(SpawnFailed{id, Step::kInputOutput, EMFILE});  // No descriptor for a long order.
     }
   }
 }
@@ -192,12 +188,12 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   if (packet.fds.size() != 3) {
     return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
   }
-  // The daemon may have hung between its decision and now.
+  // The daemon may have hung since its decision.
   if (spawn.ends_with_lease && !board_.holds(spawn.slot, boot_now())) {
     return send(SpawnFailed{spawn.attempt, Step::kLease, 0});
   }
 
-  // What a daemon that is not root is not to become by its warden.
+  // A daemon that is not root must not become root through its warden.
   const auto& user = spawn.program.user;
   if (user && user->uid == 0 && geteuid() != 0) {
     return send(SpawnFailed{spawn.attempt, Step::kUser, EPERM});
@@ -236,7 +232,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   attempt.slot = spawn.slot;
   attempt.ends_with_lease = spawn.ends_with_lease;
   attempt.grace = spawn.grace;
-  watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
+  must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
   attempt_of_[child.pid] = spawn.attempt;
   const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
   LICTOR_ASSERT(fresh);
@@ -267,14 +263,14 @@ void WardenLoop::check_leases(Instant now) {
     for (auto& [id, attempt] : attempts_) {
       if (attempt.slot != number || !attempt.ends_with_lease) continue;
       stop(attempt, StopCause::kLease, kill_at);
-      kill_strays_of_nobody_ = true;
+      kill_unknown_strays_ = true;
       sweep_due_ = true;
     }
     if (now < kill_at) continue;
     if (board_.in_process_jobs(number) == 0) continue;
     kill_daemon(
-        "lictor: the lease is lost, and jobs in the daemon did not end within kill_grace: the "
-        "daemon was killed, which alone ends them\n");
+        "lictor: the lease is lost and jobs inside the daemon did not end within kill_grace; "
+        "killed the daemon, since only that ends them\n");
   }
 }
 
@@ -282,10 +278,10 @@ void WardenLoop::kill_daemon(std::string_view why) {
   bool sent = false;
   if (daemon_) {
     sent = syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0) == 0;
-  } else if (getppid() == daemon_pid_) {  // else it is gone, and its number may be another's
+  } else if (getppid() == daemon_pid_) {  // else its pid may be another process's
     sent = kill(daemon_pid_, SIGKILL) == 0;
   }
-  // What has died of itself keeps its jobs on the board.
+  // A daemon that died by itself still has its jobs on the board: no message.
   if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
   tell(why);
 }
@@ -297,17 +293,17 @@ void WardenLoop::check_heartbeat() {
   if (!hang_watch_.look(now, board_.heartbeat())) return;
   kill_daemon("lictor: the daemon hangs: its loop has not turned for hang_timeout (" +
               format_duration(hang_watch_.timeout()) +
-              "): it is killed, its jobs are ended, and its locks given back\n");
+              "): killed the daemon; its jobs end, and its locks are released\n");
   lose_daemon();
 }
 
-// With all its threads, and the jobs in it. A closed channel says less. Where there is no pidfd, a
-// daemon that is dead is no longer our parent (PR_SET_PDEATHSIG wakes us then).
+// Dead with all its threads and jobs; a closed channel does not prove that. Without a pidfd, a dead
+// daemon is one that is no longer our parent (PR_SET_PDEATHSIG wakes us then).
 bool WardenLoop::daemon_is_dead() const {
   return daemon_gone_ && !daemon_ && getppid() != daemon_pid_;
 }
 
-// Nobody may lead before the last job is dead. One that hid its attempt may be of any lease.
+// No other daemon may lead before the last job is dead. An unknown stray may be of any lease.
 void WardenLoop::give_back_locks() {
   if (!daemon_is_dead()) return;
   for (const auto& [pid, owner] : strays_) {
@@ -319,11 +315,11 @@ void WardenLoop::give_back_locks() {
   });
 }
 
-// A daemon may close it and live on, and read the outputs: its end is told by the pidfd, or else by
-// nothing more.
+// A daemon may close the channel, live on and read the outputs. Its pidfd reports its end; without
+// one, nothing does.
 void WardenLoop::lose_channel() {
-  // One that ends in order says only that nothing more comes (Channel::finish_sending), and waits
-  // for us: it has seen to its locks itself.
+  // A daemon that exits in order only ends its direction (Channel::finish_sending) and waits for us.
+  // It has released its locks itself.
   pollfd channel{channel_.fd(), 0, 0};
   (void)poll(&channel, 1, 0);
   if ((channel.revents & POLLHUP) == 0) locks_.forget_all();
@@ -337,19 +333,19 @@ void WardenLoop::lose_daemon() {
   for (auto& [id, attempt] : attempts_) {
     stop(attempt, StopCause::kDaemonGone, after(now, attempt.grace));
   }
-  kill_strays_of_nobody_ = true;
+  kill_unknown_strays_ = true;
   sweep_due_ = true;
   leases_changed_ = true;
 }
 
-// The first cause counts, and the earliest end.
+// The first cause and the earliest kill_at count.
 void WardenLoop::stop(Attempt& attempt, StopCause cause, Instant kill_at) {
   attempt.kill_at = std::min(attempt.kill_at, kill_at);
   if (attempt.ended || attempt.cause != StopCause::kNone) return;
   attempt.cause = cause;
-  // Until the child has made its group there is but the child, which dies when it unblocks signals.
+  // Before setsid() there is only the child itself, which dies when it unblocks signals.
   if (kill(-attempt.pid, SIGTERM) != 0) kill(attempt.pid, SIGTERM);
-  kill(-attempt.pid, SIGCONT);  // What was stopped could not end.
+  kill(-attempt.pid, SIGCONT);  // A stopped process could not end.
 }
 
 void WardenLoop::kill_what_is_due(Instant now) {
@@ -362,7 +358,7 @@ void WardenLoop::kill_what_is_due(Instant now) {
   }
 }
 
-// A pidfd tells of an end just before the SIGCHLD does, so that they need not wake us on their own.
+// A pidfd is ready just before the SIGCHLD comes, so pidfds need not wake us themselves.
 void WardenLoop::find_ended() {
   std::array<epoll_event, 64> events{};
   int count = 0;
@@ -378,10 +374,10 @@ void WardenLoop::program_ended(AttemptId id) {
   const auto found = attempts_.find(id);
   if (found == attempts_.end() || found->second.ended) return;
   found->second.ended = true;
-  // At one blow, where the sweep would go from generation to generation. The zombie keeps the
-  // group's number from becoming another's.
+  // Kills the group at once; the sweep would need a round for each generation. The zombie keeps the
+  // group's number from being reused.
   kill(-found->second.pid, SIGKILL);
-  if (found->second.cause == StopCause::kLease) kill_strays_of_nobody_ = true;
+  if (found->second.cause == StopCause::kLease) kill_unknown_strays_ = true;
   unwatch(ends_.get(), found->second.pidfd);
   ++unswept_;
   sweep_due_ = true;
@@ -390,7 +386,8 @@ void WardenLoop::program_ended(AttemptId id) {
 void WardenLoop::discard_outputs() {
   if (std::exchange(discarding_, true)) return;
   for (const auto& [id, attempt] : attempts_) {
-    watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN, kFirstAttempt + id.value);
+    must_watch(epoll_.get(), EPOLL_CTL_ADD, attempt.output.get(), EPOLLIN,
+               kFirstAttempt + id.value);
   }
 }
 
@@ -402,12 +399,11 @@ void WardenLoop::discard_output(AttemptId id) {
   if (n == 0) unwatch(epoll_.get(), found->second.output);
 }
 
-// --- What attempts leave behind
+// --- Strays
 
-// Whatever loses its parent becomes our child, since we are a subreaper, with its own children
-// after it when it dies. So an attempt is gone once its program is a zombie and none of our other
-// children is of the attempt; until then they are killed, and each death brings a SIGCHLD and the
-// next sweep.
+// A process that loses its parent becomes our child, since we are a subreaper; when it dies, its
+// children follow. So an attempt is gone once its program is a zombie and none of our other children
+// belongs to it. Until then they are killed, and each death brings a SIGCHLD and the next sweep.
 void WardenLoop::sweep() {
   sweep_due_ = false;
   std::unordered_map<pid_t, AttemptId> strays;
@@ -418,21 +414,21 @@ void WardenLoop::sweep() {
   }
   strays_ = std::move(strays);
 
-  // One that hid its attempt may be of any, so it ends with any whose lease ran out, or the last.
-  const bool nobodys_end = kill_strays_of_nobody_ || daemon_gone_ || attempts_.size() == unswept_;
-  bool nobodys_left = false;
+  // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
+  const bool kill_unknown = kill_unknown_strays_ || daemon_gone_ || attempts_.size() == unswept_;
+  bool unknown_left = false;
   std::vector<AttemptId> held;
   for (const auto& [pid, owner] : strays_) {
     const auto found = attempts_.find(owner);
-    const bool nobodys = found == attempts_.end();
-    if (nobodys ? nobodys_end : found->second.ended) {
-      if (!nobodys && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
+    const bool unknown = found == attempts_.end();
+    if (unknown ? kill_unknown : found->second.ended) {
+      if (!unknown && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
       kill_with_group(pid);
     }
-    if (nobodys) nobodys_left = true;
-    if (!nobodys) held.push_back(owner);
+    if (unknown) unknown_left = true;
+    if (!unknown) held.push_back(owner);
   }
-  kill_strays_of_nobody_ = kill_strays_of_nobody_ && nobodys_left;
+  kill_unknown_strays_ = kill_unknown_strays_ && unknown_left;
   if (unswept_ == 0) return;
 
   for (auto it = attempts_.begin(); it != attempts_.end();) {
@@ -461,7 +457,7 @@ AttemptId WardenLoop::owner_of(pid_t stray) const {
 }
 
 void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
-  programs_.give_back(attempt.place);  // Before its number may become another's.
+  programs_.give_back(attempt.place);  // Before its pid can be reused.
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);
@@ -510,7 +506,7 @@ void WardenLoop::arm_timer() {
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-// Only while there is a lock that another host could have.
+// Only while the daemon holds a lock that another host could take.
 void WardenLoop::watch_heartbeat() {
   const bool look = hang_watch_.enabled() && !daemon_gone_ && locks_.holds_any();
   if (std::exchange(looking_, look) == look) return;
@@ -523,11 +519,11 @@ void WardenLoop::watch_channel() {
   const std::uint32_t events =
       (daemon_gone_ ? 0U : EPOLLIN) | (channel_.backed_up() ? EPOLLOUT : 0U);
   if (events == watched_events_) return;
-  if (events == 0) {  // Not merely no event: a hang-up is always told, and would be without end.
+  if (events == 0) {  // Remove it: epoll would report a hang-up again and again.
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_.fd(), nullptr);
   } else {
-    watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(), events,
-          kChannel);
+    must_watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(),
+               events, kChannel);
   }
   watched_events_ = events;
 }

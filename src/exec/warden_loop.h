@@ -16,27 +16,24 @@
 #include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/children.h"
-#include "exec/hang_watch.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
-#include "exec/program_table.h"
 #include "exec/spawn.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
 
 namespace lictor::exec {
 
-/// What the warden does (warden.h), in one thread that never blocks but in epoll_wait(2).
+/// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2).
 class WardenLoop {
  public:
-  /// `daemon` is its pidfd, or empty where there is none; `path` is where programs without '/' are
-  /// looked up. All signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
+  /// `daemon` is its pidfd, which may be missing; `path` the PATH for programs without '/'. All
+  /// signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
   WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, Cgroups cgroups,
              UniqueFd daemon, pid_t daemon_pid, std::string path, Duration hang_timeout,
              GiveBackLocks give_back);
 
-  /// Returns when the daemon is gone, nothing that it started is left, and its locks are given
-  /// back.
+  /// Returns when the daemon and all processes that it started are gone, and its locks are released.
   void run();
 
  private:
@@ -50,13 +47,13 @@ class WardenLoop {
     uid_t uid = 0;                            ///< of handover_files
     std::vector<std::string> handover_files;  ///< see Spawn
     UniqueFd pidfd;
-    UniqueFd output;  ///< to be read by the daemon, and by nobody else while there is one
+    UniqueFd output;  ///< the daemon reads it as long as it lives
     LeaseSlot slot = kNoLease;
     bool ends_with_lease = true;
     Duration grace{};
     StopCause cause = StopCause::kNone;
     Instant kill_at = Instant::max();
-    bool ended = false;  ///< its program is a zombie, which keeps the number of its group
+    bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
   };
 
   void read_orders();
@@ -109,16 +106,16 @@ class WardenLoop {
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  ///< by its cgroup
-  std::unordered_map<pid_t, AttemptId> strays_;  ///< adopted children; no id when nobody's
-  std::size_t unswept_ = 0;                      ///< attempts that ended and were not reported yet
+  std::unordered_map<pid_t, AttemptId> strays_;  ///< adopted children; no id: of unknown attempt
+  std::size_t unswept_ = 0;                      ///< attempts that ended but are not reported yet
   Instant armed_ = Instant::max();
   bool daemon_gone_ = false;
   bool told_of_kill_ = false;
-  bool discarding_ = false;  ///< outputs that no daemon reads any more
+  bool discarding_ = false;  ///< reads and drops outputs for a dead daemon
   bool leases_changed_ = false;
-  bool kill_strays_of_nobody_ = false;
+  bool kill_unknown_strays_ = false;
   bool sweep_due_ = false;
-  bool looking_ = false;  ///< at the daemon's heartbeat
+  bool looking_ = false;  ///< at the heartbeat
   std::uint32_t watched_events_ = 0;
 };
 

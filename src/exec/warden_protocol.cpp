@@ -1,36 +1,69 @@
 #include "exec/warden_protocol.h"
 
+#include <concepts>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace lictor::exec {
 namespace {
 
-// Both ends are one binary and one machine, so numbers go as they lie in memory.
+template <class M, class T>
+concept Is = std::same_as<std::remove_const_t<M>, T>;
+
+// The members of each message, in the order in which they travel.
+auto members(Is<AttemptId> auto& id) { return std::tie(id.value); }
+auto members(Is<Limit> auto& limit) { return std::tie(limit.resource, limit.soft, limit.hard); }
+auto members(Is<Credentials> auto& user) { return std::tie(user.uid, user.gid, user.groups); }
+auto members(Is<Program> auto& program) {
+  return std::tie(program.argv, program.environment, program.directory, program.user,
+                  program.limits);
+}
+auto members(Is<Spawn> auto& spawn) {
+  return std::tie(spawn.attempt, spawn.slot, spawn.ends_with_lease, spawn.grace,
+                  spawn.handover_folder, spawn.handover_files, spawn.program);
+}
+auto members(Is<Stop> auto& stop) { return std::tie(stop.attempt, stop.grace); }
+auto members(Is<LeaseChanged> auto&) { return std::tie(); }
+auto members(Is<HeldLock> auto& lock) {
+  return std::tie(lock.slot, lock.session, lock.index, lock.value);
+}
+auto members(Is<SpawnFailed> auto& failed) {
+  return std::tie(failed.attempt, failed.step, failed.error);
+}
+auto members(Is<Exited> auto& exited) {
+  return std::tie(exited.attempt, exited.code, exited.status, exited.cause);
+}
+
+template <class T>
+concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+// Both ends are one binary on one machine, so numbers travel as they lie in memory.
 class Writer {
  public:
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  void put(T number) { bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
-  template <class E>
-  requires std::is_enum_v<E>
-  void put(E value) { put(static_cast<std::underlying_type_t<E>>(value)); }
-  void put(AttemptId id) { put(id.value); }
+  void put(const Scalar auto& number) {
+    bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
   void put(Duration duration) { put(duration.count()); }
   void put(const std::string& text) {
     put(static_cast<std::uint32_t>(text.size()));
     bytes_ += text;
   }
-  void put(const Limit& limit) {
-    put(limit.resource);
-    put(limit.soft);
-    put(limit.hard);
-  }
   template <class T>
   void put(const std::vector<T>& items) {
     put(static_cast<std::uint32_t>(items.size()));
     for (const T& item : items) put(item);
+  }
+  template <class T>
+  void put(const std::optional<T>& value) {
+    put(value.has_value());
+    if (value) put(*value);
+  }
+  template <class Message>
+  requires requires(const Message& message) { members(message); }
+  void put(const Message& message) {
+    std::apply([this](const auto&... each) { (put(each), ...); }, members(message));
   }
 
   [[nodiscard]] std::string take() { return std::move(bytes_); }
@@ -43,9 +76,7 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  void get(T& number) {
+  void get(Scalar auto& number) {
     if (rest_.size() < sizeof(number)) return spoil();
     std::memcpy(&number, rest_.data(), sizeof(number));
     rest_.remove_prefix(sizeof(number));
@@ -56,14 +87,6 @@ class Reader {
     if (number > 1) return spoil();
     flag = number != 0;
   }
-  template <class E>
-  requires std::is_enum_v<E>
-  void get(E& value) {
-    std::underlying_type_t<E> number{};
-    get(number);
-    value = static_cast<E>(number);
-  }
-  void get(AttemptId& id) { get(id.value); }
   void get(Duration& duration) {
     Duration::rep count = 0;
     get(count);
@@ -76,16 +99,22 @@ class Reader {
     text = rest_.substr(0, size);
     rest_.remove_prefix(size);
   }
-  void get(Limit& limit) {
-    get(limit.resource);
-    get(limit.soft);
-    get(limit.hard);
-  }
   template <class T>
   void get(std::vector<T>& items) {
     std::uint32_t count = 0;
     get(count);
     for (; count > 0 && good_; --count) get(items.emplace_back());
+  }
+  template <class T>
+  void get(std::optional<T>& value) {
+    bool has_value = false;
+    get(has_value);
+    if (has_value) get(value.emplace());
+  }
+  template <class Message>
+  requires requires(Message& message) { members(message); }
+  void get(Message& message) {
+    std::apply([this](auto&... each) { (get(each), ...); }, members(message));
   }
 
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
@@ -100,100 +129,11 @@ class Reader {
   bool good_ = true;
 };
 
-void put(Writer& out, const Spawn& spawn) {
-  out.put(spawn.attempt);
-  out.put(spawn.slot);
-  out.put(spawn.ends_with_lease);
-  out.put(spawn.grace);
-  out.put(spawn.handover_folder);
-  out.put(spawn.handover_files);
-  out.put(spawn.program.argv);
-  out.put(spawn.program.environment);
-  out.put(spawn.program.directory);
-  out.put(spawn.program.user.has_value());
-  if (spawn.program.user) {
-    out.put(spawn.program.user->uid);
-    out.put(spawn.program.user->gid);
-    out.put(spawn.program.user->groups);
-  }
-  out.put(spawn.program.limits);
-}
-
-void get(Reader& in, Spawn& spawn) {
-  bool other_user = false;
-  in.get(spawn.attempt);
-  in.get(spawn.slot);
-  in.get(spawn.ends_with_lease);
-  in.get(spawn.grace);
-  in.get(spawn.handover_folder);
-  in.get(spawn.handover_files);
-  in.get(spawn.program.argv);
-  in.get(spawn.program.environment);
-  in.get(spawn.program.directory);
-  in.get(other_user);
-  if (other_user) {
-    Credentials& user = spawn.program.user.emplace();
-    in.get(user.uid);
-    in.get(user.gid);
-    in.get(user.groups);
-  }
-  in.get(spawn.program.limits);
-}
-
-void put(Writer& out, const Stop& stop) {
-  out.put(stop.attempt);
-  out.put(stop.grace);
-}
-void get(Reader& in, Stop& stop) {
-  in.get(stop.attempt);
-  in.get(stop.grace);
-}
-
-void put(Writer&, const LeaseChanged&) {}
-void get(Reader&, LeaseChanged&) {}
-
-void put(Writer& out, const HeldLock& lock) {
-  out.put(lock.slot);
-  out.put(lock.session);
-  out.put(lock.index);
-  out.put(lock.value);
-}
-void get(Reader& in, HeldLock& lock) {
-  in.get(lock.slot);
-  in.get(lock.session);
-  in.get(lock.index);
-  in.get(lock.value);
-}
-
-void put(Writer& out, const SpawnFailed& failed) {
-  out.put(failed.attempt);
-  out.put(failed.step);
-  out.put(failed.error);
-}
-void get(Reader& in, SpawnFailed& failed) {
-  in.get(failed.attempt);
-  in.get(failed.step);
-  in.get(failed.error);
-}
-
-void put(Writer& out, const Exited& exited) {
-  out.put(exited.attempt);
-  out.put(exited.code);
-  out.put(exited.status);
-  out.put(exited.cause);
-}
-void get(Reader& in, Exited& exited) {
-  in.get(exited.attempt);
-  in.get(exited.code);
-  in.get(exited.status);
-  in.get(exited.cause);
-}
-
 template <class Variant>
 std::string encode_any(const Variant& message) {
   Writer out;
   out.put(static_cast<std::uint8_t>(message.index()));
-  std::visit([&](const auto& alternative) { put(out, alternative); }, message);
+  std::visit([&](const auto& alternative) { out.put(alternative); }, message);
   return out.take();
 }
 
@@ -206,7 +146,7 @@ std::optional<Variant> decode_any(std::string_view bytes) {
     if (static_cast<std::uint8_t>(bytes.front()) != I) return decode_any<Variant, I + 1>(bytes);
     Reader in{bytes.substr(1)};
     std::variant_alternative_t<I, Variant> alternative{};
-    get(in, alternative);
+    in.get(alternative);
     if (!in.complete()) return std::nullopt;
     return alternative;
   }

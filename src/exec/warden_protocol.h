@@ -16,7 +16,7 @@
 
 namespace lictor::exec {
 
-/// Who a program runs as, where that is not the daemon's own user.
+/// The user of a program, if it is not the daemon's.
 struct Credentials {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -34,23 +34,23 @@ struct Limit {
 struct Program {
   std::vector<std::string> argv;         ///< argv[0] without '/' is looked up in the daemon's PATH
   std::vector<std::string> environment;  ///< "NAME=VALUE"
-  std::string directory;                 ///< "" is "/"
+  std::string directory;                 ///< "": "/"
   std::optional<Credentials> user;
   std::vector<Limit> limits;
 };
 
 // Orders, from the daemon to the warden.
 
-/// Comes with three descriptors: the program's standard input, and of the pipe that takes its
-/// output the end to write to and the end to read from. The latter is for when the daemon is gone:
-/// a job that tidies up after TERM shall not die of SIGPIPE when it says so.
+/// Comes with three descriptors: the program's standard input, and the writing and the reading end
+/// of its output pipe. The warden keeps the reading end: else, after the daemon's death, a job that
+/// cleans up after TERM would die of SIGPIPE when it prints.
 struct Spawn {
   AttemptId attempt;
   LeaseSlot slot = kNoLease;
   bool ends_with_lease = true;
-  Duration grace{};  ///< between TERM and KILL when the daemon is gone
-  /// Of a program with a user of its own: where it leaves files for the daemon. The warden gives
-  /// the folder to that user before the start, and the files to the daemon's user after the end.
+  Duration grace{};  ///< between TERM and KILL after the daemon's death
+  /// For a program with another user: its files for the daemon. The warden gives the folder to that
+  /// user before the start, and the files to the daemon's user after the end.
   std::string handover_folder;
   std::vector<std::string> handover_files;
   Program program;
@@ -61,22 +61,22 @@ struct Stop {
   Duration grace{};
 };
 
-/// A lease was taken up, or its deadline moved nearer: look at the board.
+/// A lease is new, or its deadline is now earlier: read the board.
 struct LeaseChanged {};
 
-/// What is to be given back of a lease when the daemon is dead and the last job under it, too.
+/// The lock to release when the daemon and the last job of the lease are dead.
 struct HeldLock {
   LeaseSlot slot = kNoLease;
-  std::string session;      ///< "": nothing is
-  std::uint64_t index = 0;  ///< the leader key's ModifyIndex, where the session is known to hold it
-  std::string value;        ///< who held it, as the leader key told
+  std::string session;      ///< "": none
+  std::uint64_t index = 0;  ///< the leader key's ModifyIndex, if the session is known to hold it
+  std::string value;        ///< of the leader key: its holder
 };
 
 using Order = std::variant<Spawn, Stop, LeaseChanged, HeldLock>;
 
 // Reports, from the warden to the daemon.
 
-/// What the child was doing when it failed, before the program ran.
+/// The step that failed before the program ran.
 enum class Step : std::uint8_t {
   kNone,
   kLease,  ///< the lease had run out
@@ -91,7 +91,7 @@ enum class Step : std::uint8_t {
   kHandover,
 };
 
-/// Nothing of the attempt ever ran; no Exited follows.
+/// The program never ran; no Exited follows.
 struct SpawnFailed {
   AttemptId attempt;
   Step step = Step::kNone;
@@ -101,10 +101,10 @@ struct SpawnFailed {
 /// Why the warden ended a program.
 enum class StopCause : std::uint8_t { kNone, kStop, kLease, kDaemonGone };
 
-/// The program ended, and with it every process of the attempt.
+/// All processes of the attempt have ended.
 struct Exited {
   AttemptId attempt;
-  int code = 0;  ///< CLD_EXITED, CLD_KILLED or CLD_DUMPED, as waitid(2) has it
+  int code = 0;  ///< CLD_EXITED, CLD_KILLED or CLD_DUMPED, see waitid(2)
   int status = 0;
   StopCause cause = StopCause::kNone;
 };
@@ -114,11 +114,11 @@ using Report = std::variant<SpawnFailed, Exited>;
 [[nodiscard]] std::string encode(const Order& order);
 [[nodiscard]] std::string encode(const Report& report);
 
-/// Nothing when `bytes` are not what encode() makes.
+/// Nothing: encode() has not made `bytes`.
 [[nodiscard]] std::optional<Order> decode_order(std::string_view bytes);
 [[nodiscard]] std::optional<Report> decode_report(std::string_view bytes);
 
-/// The attempt of a Spawn of which only the first bytes came; no id if they are not of a Spawn.
+/// The attempt of a Spawn that was cut to its first bytes; no id: it is no Spawn.
 [[nodiscard]] AttemptId spawn_head(std::string_view bytes);
 
 }  // namespace lictor::exec

@@ -427,7 +427,7 @@ TEST_CASE("what cannot be tried again stays a dead letter, and one copy can be n
   world.kv.put_json(world.dead_key("raw"), {{"raw", "not json"}, {"reason", "unreadable"}});
   const Output raw = lictor(world, {"retry", "raw"});
   CHECK(raw.exit_code == 1);
-  says(raw, "could not be read as a task");
+  says(raw, "is not a valid task");
   json late = record_of();
   late["expireAt"] = "2026-01-01T00:00:00Z";
   put_letter(world, "late", late, "expired");

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr WallTime kAt{1'795'228'350'949ms};
 
-TEST_CASE("a request to step down leaves the other switches as they are") {
+TEST_CASE("a request to step down keeps the other switches") {
   CHECK(with_step_down(R"({"paused": {"by":"x"},"step_down":{"id":"old"},"n":1.50})", "id", "me@h",
                        kAt) ==
         R"({"paused":{"by":"x"},"n":1.50,)"
@@ -25,7 +25,7 @@ TEST_CASE("a request to step down leaves the other switches as they are") {
   CHECK(with_step_down("{}", "id", "me@h", kAt) == with_step_down("", "id", "me@h", kAt));
 }
 
-TEST_CASE("a control key that somebody has spoilt is put right by a pause or its end alone") {
+TEST_CASE("only a pause or a resume corrects an unreadable control key") {
   const auto said = [](const std::string& control, auto call) {
     test::FakeConsul consul{
         {test::reply(200, test::entry("k", control)), test::reply(200, "true")}};
@@ -49,7 +49,7 @@ TEST_CASE("a control key that somebody has spoilt is put right by a pause or its
   CHECK(said(R"({"other":1})", step_down).second.find("step_down") != std::string::npos);
 }
 
-TEST_CASE("pausing and resuming leave a trace, and the other switches as they are") {
+TEST_CASE("pausing and resuming say who did it, and keep the other switches") {
   const std::string paused = with_pause(R"({"n":1.50})", "me@h", kAt, "moving \"db\"");
   CHECK(paused == R"({"n":1.50,"paused":{"by":"me@h","at":"2026-11-21T02:32:30.949Z",)"
                   R"("reason":"moving \"db\""}})");
@@ -63,7 +63,7 @@ TEST_CASE("pausing and resuming leave a trace, and the other switches as they ar
   CHECK_FALSE(read_pause(resumed).paused);
 }
 
-TEST_CASE("what in the control key nothing acts on is told") {
+TEST_CASE("switches without effect in the control key are reported") {
   for (const char* fine : {"", "{}", "nonsense", R"({"paused":true,"resumed":{"by":"x"}})",
                            R"({"step_down":null})", R"({"step_down":{"id":"1"}})"}) {
     CAPTURE(fine);

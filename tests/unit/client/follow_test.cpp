@@ -1,9 +1,8 @@
-#include "client/follow.h"
-
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "client/queue.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
@@ -39,7 +38,7 @@ TEST_CASE("a task that is gone without a dead letter is done") {
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("that a key is gone counts only by a consistent read") {
+TEST_CASE("only a consistent read proves that a key is gone") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
                reply(404, "", 20),  // a deposed leader's view
                reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
@@ -60,7 +59,7 @@ TEST_CASE("a dead letter from before the task is not its own") {
   CHECK(ending->task.error == "exit 3");
 }
 
-TEST_CASE("another task under the same id means that ours is gone") {
+TEST_CASE("a new task under the same id means that ours has ended") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
@@ -69,7 +68,7 @@ TEST_CASE("another task under the same id means that ours is gone") {
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("waiting ends with its time, and a missing right at once") {
+TEST_CASE("waiting ends with its timeout, and at once when a right is missing") {
   Scene late{{}};
   const auto ending = late.follow(Duration::zero());
   REQUIRE(ending);
@@ -110,7 +109,7 @@ TEST_CASE("a record in the history brings the result, unless it is of an earlier
   CHECK(older.follow()->how == Ending::How::kGone);
 }
 
-TEST_CASE("what was never there is not found, and of what is left the latest counts") {
+TEST_CASE("a task that never existed is not found, and the latest of its traces counts") {
   Scene nothing{
       {reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
   CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);

@@ -55,7 +55,8 @@ TEST_CASE("a claim counts as long as its session leads") {
         TaskState::kOrphan);
 }
 
-TEST_CASE("a claim of an earlier start of the daemon that leads is an orphan's, session or not") {
+TEST_CASE(
+    "a claim by an earlier start of the leading daemon is an orphan, also under its session") {
   const auto state = [](const std::string& nonce, const std::string& leader_value) {
     const std::string record = R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"a",)"
                                R"("session":"s1","nonce":")" +
@@ -84,7 +85,7 @@ TEST_CASE("a record that cannot be read says why") {
   CHECK_FALSE(view.error.empty());
 }
 
-TEST_CASE("a record that no transaction holds is too large, readable or not") {
+TEST_CASE("a record that does not fit into a transaction is too large, readable or not") {
   const auto record_of = [](std::size_t bytes) {
     const std::string frame = R"({"taskType":"T","p":""})";
     return R"({"taskType":"T","p":")" + std::string(bytes - frame.size(), 'x') + "\"}";
@@ -121,12 +122,12 @@ TEST_CASE("a dead letter tells its task, reason and time") {
   CHECK(view.since.has_value());
 }
 
-TEST_CASE("what is among the dead letters and is none is shown all the same") {
-  CHECK(letter_of("junk").error == "not a dead letter of lictor's");
+TEST_CASE("an entry among the dead letters that is none is still shown") {
+  CHECK(letter_of("junk").error == "this is not a dead letter of lictor");
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
 
-TEST_CASE("the list has what runs, then what will start in its order, then the dead") {
+TEST_CASE("the list has running tasks, then those to start in their order, then dead ones") {
   std::vector<TaskInfo> views{
       letter_of("{}", "dead"),
       view_of("junk", "s1", "bad"),

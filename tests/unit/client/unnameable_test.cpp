@@ -53,7 +53,7 @@ TaskState state_of(http::Response single, const std::string& id) {
   return all->tasks[all->tasks[0].id == id ? 0 : 1].state;
 }
 
-TEST_CASE("a key that is listed and not there is one that Consul cannot tell") {
+TEST_CASE("a key that is listed but cannot be read is unnameable") {
   const auto gone = reply(409, txn_error(0, "key doesn't exist"));
   CHECK(state_of(gone, kBad) == TaskState::kUnnameable);
   CHECK(state_of(gone, "good") == TaskState::kWaiting);
@@ -64,7 +64,7 @@ TEST_CASE("a key that is listed and not there is one that Consul cannot tell") {
   CHECK(state_of(reply(403, "Permission denied"), kBad) == TaskState::kWaiting);
 }
 
-TEST_CASE("what Consul cannot tell is not tried to be cancelled, and refused where all are meant") {
+TEST_CASE("cancelling all tasks refuses unnameable ones without a try") {
   for (const bool waiting : {true, false}) {
     Scene scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
     TaskFilter filter;
@@ -85,7 +85,7 @@ TEST_CASE("what Consul cannot tell is not tried to be cancelled, and refused whe
   }
 }
 
-TEST_CASE("whoever names a key that is not UTF-8 is told how it can be deleted") {
+TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
   for (const std::string& id : {kBad, std::string{"bad\xffnow"}}) {
     // By its path; as bytes by a transaction. Then the dead letters, then the history.
     const auto gone = reply(409, txn_error(0, "key doesn't exist"));

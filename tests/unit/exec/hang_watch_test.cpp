@@ -1,6 +1,6 @@
-#include "exec/hang_watch.h"
-
 #include <doctest/doctest.h>
+
+#include "exec/lease_board.h"
 
 namespace lictor::exec {
 
@@ -34,7 +34,7 @@ struct Looks {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a heartbeat that stands still for the time-out is a hang, and none before") {
+TEST_CASE("a heartbeat that does not change for the timeout is a hang, but not earlier") {
   Looks looks;
   CHECK_FALSE(looks.after(0s));  // the first
   const Duration found = looks.until_found(looks.watch.period());
@@ -42,7 +42,7 @@ TEST_CASE("a heartbeat that stands still for the time-out is a hang, and none be
   CHECK(found <= kTimeout + 500ms);
 }
 
-TEST_CASE("each beat begins the time anew, and no beat is expected of a daemon that rests") {
+TEST_CASE("each beat restarts the timeout, and a resting daemon needs no beats") {
   Looks looks;
   for (int i = 0; i < 10; ++i) {
     ++looks.heartbeat;
@@ -54,7 +54,7 @@ TEST_CASE("each beat begins the time anew, and no beat is expected of a daemon t
   CHECK(looks.until_found(looks.watch.period()) == kTimeout * 100);
 }
 
-TEST_CASE("time in which the watcher stood still, too, is no silence") {
+TEST_CASE("time in which the watcher was stopped too does not count as silence") {
   Looks looks;
   CHECK_FALSE(looks.after(0s));
   while (looks.now < Instant{} + 1h + kTimeout - 500ms) {
@@ -65,7 +65,7 @@ TEST_CASE("time in which the watcher stood still, too, is no silence") {
   CHECK(looks.until_found(looks.watch.period()) >= kTimeout);
 }
 
-TEST_CASE("a watcher that is late at each look counts no more than it has seen") {
+TEST_CASE("a watcher that is late at each look counts only the time that it ran") {
   Looks looks;
   CHECK_FALSE(looks.after(0s));
   const Duration found = looks.until_found(3 * looks.watch.period());

@@ -1,6 +1,8 @@
 // A daemon that is not root: its capabilities, those of its warden and jobs, and the cgroups of its
 // attempts.
 
+#include "exec/privileges.h"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -18,9 +20,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "exec/capabilities.h"
 #include "exec/cgroups.h"
-#include "exec/user.h"
 #include "skip.h"
 #include "support.h"
 
@@ -115,7 +115,7 @@ const std::string kEscape =
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("of a daemon that is not root, the warden alone can change users, and no job can") {
+TEST_CASE("without root, only the warden can change users; neither the daemon nor a job can") {
   if (!is_root()) return;
   const User other = find_user("daemon").value();
   const TemporaryFolder dir;
@@ -174,7 +174,7 @@ TEST_CASE("of a daemon that is not root, the warden alone can change users, and 
         std::string::npos);
 }
 
-TEST_CASE("what hides its session and its attempt ends with it, while another queue is busy") {
+TEST_CASE("a stray that hides its attempt ends with it, while another queue is busy") {
   bool cgroups = true;
   bool root = geteuid() == 0;
   bool stopped = false;
@@ -233,7 +233,7 @@ TEST_CASE("what hides its session and its attempt ends with it, while another qu
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
 
-TEST_CASE("the warden's death ends what hid its session and its attempt, where there are cgroups") {
+TEST_CASE("with cgroups, the death of the warden ends strays that hide their attempt") {
   Rig rig;
   if (Cgroups here = Cgroups::create(); !here.available()) {
     return tell_skipped("no cgroup for attempts: " + here.absence());

@@ -1,15 +1,15 @@
-#include "exec/process_end.h"
-
 #include <cerrno>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "exec/process_runner.h"
+
 namespace lictor::exec {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("what did not start for want of the host's is no failure of the job") {
+TEST_CASE("a start that fails because the host lacks a resource is not the job's failure") {
   Program program;
   program.argv = {"/opt/x"};
   const auto ending = [&](Step step, int error) {

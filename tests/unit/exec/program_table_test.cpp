@@ -1,15 +1,15 @@
-#include "exec/program_table.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
 
+#include "exec/children.h"
+
 namespace lictor::exec {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("what the warden notes of its programs its daemon sees, also when it is dead") {
+TEST_CASE("the daemon sees the warden's programs, also when the warden is dead") {
   ProgramTable table = std::move(ProgramTable::create().value());
   const pid_t warden = fork();
   REQUIRE(warden >= 0);
@@ -25,7 +25,7 @@ TEST_CASE("what the warden notes of its programs its daemon sees, also when it i
   CHECK(table.list() == std::vector<pid_t>{11, 33});
 }
 
-TEST_CASE("a full table has a place again when one is given back") {
+TEST_CASE("a full table has a free place after one is given back") {
   ProgramTable table = std::move(ProgramTable::create().value());
   for (std::size_t i = 0; i < ProgramTable::kPlaces; ++i) REQUIRE(table.take_place().has_value());
   CHECK_FALSE(table.take_place().has_value());

@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include "exec/active_logs.h"
 #include "exec/output_log.h"
 #include "support.h"
 

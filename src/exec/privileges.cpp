@@ -1,15 +1,20 @@
-#include "exec/capabilities.h"
+#include "exec/privileges.h"
 
+#include <grp.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/errno_text.h"
+#include "exec/children.h"
 
 namespace lictor::exec {
 namespace {
@@ -25,7 +30,7 @@ struct Sets {
   std::uint64_t inheritable = 0;
 };
 
-// Of the calling thread. None when it fails, which it does not.
+// Of the calling thread; none if that fails, which needs a filtered system call.
 Sets read_sets() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> data{};
@@ -38,7 +43,7 @@ Sets read_sets() {
           joined(data[0].inheritable, data[1].inheritable)};
 }
 
-// The kernel takes from the ambient set what is no longer permitted and inheritable.
+// The kernel shrinks the ambient set accordingly.
 bool write_sets(const Sets& sets) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> data{};
@@ -50,7 +55,7 @@ bool write_sets(const Sets& sets) {
   return syscall(SYS_capset, &header, data.data()) == 0;
 }
 
-// Takes CAP_SETPCAP, which a service need not have: the unit limits the bounding set then.
+// Best effort: it needs CAP_SETPCAP. Without that, the systemd unit limits the bounding set.
 void drop_from_bounding_set(std::uint64_t capabilities) {
   for (int capability = 0; capability < 64; ++capability) {
     if ((capabilities & bit(capability)) != 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -60,6 +65,34 @@ void drop_from_bounding_set(std::uint64_t capabilities) {
 bool warden_may = false;
 
 }  // namespace
+
+Result<User> find_user(const std::string& name) {
+  const auto uid = to_number<uid_t>(name);
+  std::vector<char> buffer(1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = 0;
+  while (true) {
+    error = uid ? getpwuid_r(*uid, &entry, buffer.data(), buffer.size(), &found)
+                : getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+    if (error != ERANGE || buffer.size() >= (1U << 20U)) break;
+    buffer.resize(buffer.size() * 2);
+  }
+  if (found == nullptr) {
+    // By POSIX any of these means that there is no such user.
+    const bool nobody = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
+    if (nobody) return fail(ErrorCode::kNotFound, "there is no user \"" + name + "\" on this host");
+    return fail(ErrorCode::kFailed, "cannot look up user \"" + name + "\": " + errno_text(error));
+  }
+
+  User user{entry.pw_name, entry.pw_dir, entry.pw_shell, {entry.pw_uid, entry.pw_gid, {}}};
+  int count = 16;
+  do {
+    user.credentials.groups.resize(static_cast<std::size_t>(count));
+  } while (getgrouplist(entry.pw_name, entry.pw_gid, user.credentials.groups.data(), &count) < 0);
+  user.credentials.groups.resize(static_cast<std::size_t>(count));
+  return user;
+}
 
 bool may_change_user() {
   return geteuid() == 0 || warden_may || (read_sets().permitted & kForJobs) == kForJobs;
@@ -77,7 +110,7 @@ Result<void> drop_job_capabilities() {
   if (write_sets(sets)) return {};
   return fail(ErrorCode::kFailed,
               "cannot drop the capabilities that only the warden needs: " + errno_text() +
-                  "; allow the system call capset, as job-user.conf does");
+                  "; allow the system call capset, see job-user.conf");
 }
 
 bool keep_only_job_capabilities() {
