@@ -96,7 +96,8 @@ Result<int> stats(const Client& client) {
   table.add_row({{"jobs running"}, {text_of(queue, "running")}});
   table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
   table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
-  for (const auto& [state, count] : queue.value("states", json::object()).items()) {
+  const json states = queue.value("states", json::object());
+  for (const auto& [state, count] : states.items()) {
     table.add_row({{"tasks " + state}, {count.dump()}});
   }
   client.console.print(table.render(client.console.width()));

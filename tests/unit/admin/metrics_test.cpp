@@ -113,7 +113,7 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
   reply.status = 200;
   metrics.on_reply("q", "transaction", reply, 3ms);
   unit::TemporaryFolder folder;
-  const std::string file = folder.file("metrics");
+  const std::string file = folder / "metrics";
   std::ofstream{file} << metrics.text(leading());
   const std::string command = "promtool check metrics <'" + file + "' >'" + file + ".out' 2>&1";
   const bool clean = std::system(command.c_str()) == 0;

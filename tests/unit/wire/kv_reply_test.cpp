@@ -116,10 +116,12 @@ TEST_CASE("of very many names one may stand anywhere") {
 }
 
 TEST_CASE("what is not Consul's answer is an error, not an empty one") {
-  CHECK(read_kv_entries("<html>proxy").error().message.starts_with(
-      "expected Consul's JSON, got <html>proxy: "));
-  CHECK(read_kv_entries(R"([{"Key":"a","Value":"not base64!"}])").error().message ==
-        R"(expected Consul's JSON, got [{"Key":"a","Value":"not base64!"}]: a Value that is not base64)");
+  CHECK(read_kv_entries("<html>proxy")
+            .error()
+            .message.starts_with("expected Consul's JSON, got <html>proxy: "));
+  CHECK(
+      read_kv_entries(R"([{"Key":"a","Value":"not base64!"}])").error().message ==
+      R"(expected Consul's JSON, got [{"Key":"a","Value":"not base64!"}]: a Value that is not base64)");
   CHECK_FALSE(read_kv_entries("").has_value());
   CHECK_FALSE(read_txn_reply("No cluster leader").has_value());
 }
