@@ -66,18 +66,19 @@ std::string without_ours(std::string text) {
 
 // A daemon's admin face that somebody else has taken over.
 Face::Handler hostile_face(int status) {
-  return [status](const httplib::Request& request, httplib::Response& response) {
-    response.status = status;
+  return [status](const httpd::Request& request) {
     std::string body = kEvilBytes;
-    if (status == 200 && request.path.ends_with("/why")) {
+    const std::string& path = request.url.path;
+    const auto offset = request.parameter("offset");
+    if (status == 200 && path.ends_with("/why")) {
       body = json::array({{{"reason", kEvil}, {"text", kEvil}}}).dump();
-    } else if (status == 200 && request.path == "/v1/logs" && !request.has_param("offset")) {
+    } else if (status == 200 && path == "/v1/logs" && !offset) {
       const json log{{"attempt", 1}, {"token", 5}, {"size", 9}, {"modified", kEvil}};
       body = json{{"logs", json::array({log})}}.dump();
-    } else if (request.has_param("offset") && request.get_param_value("offset") != "0") {
+    } else if (offset && *offset != "0") {
       body.clear();
     }
-    response.set_content(body, "text/plain");
+    return httpd::Response{status, "text/plain", body, {}};
   };
 }
 

@@ -37,12 +37,14 @@ json listed(ModelConsul& consul, const std::string& state) {
 
 TEST_CASE("list, show and why agree that a task which was rewritten while it runs is running") {
   std::atomic<int> asked = 0;
-  const Face face{[&](const httplib::Request& request, httplib::Response& response) {
+  const Face face{[&](const httpd::Request& request) {
     ++asked;
-    const bool runs = request.path == "/v1/tasks/7/why";
-    response.set_content(runs ? R"([{"reason":"running","text":"it is running, attempt 1"}])"
-                              : R"([{"reason":"behind","text":"it is behind task 7"}])",
-                         "application/json");
+    const bool runs = request.url.path == "/v1/tasks/7/why";
+    return httpd::Response{200,
+                           "application/json",
+                           runs ? R"([{"reason":"running","text":"it is running, attempt 1"}])"
+                                : R"([{"reason":"behind","text":"it is behind task 7"}])",
+                           {}};
   }};
   ModelConsul consul;
   fill(consul, face.url());

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <httplib.h>
-
 #include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -13,6 +11,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "dev/model.h"
+#include "httpd/server.h"
 #include "net/transport.h"
 #include "wire/consul.h"
 
@@ -84,29 +83,23 @@ class ModelConsul : public net::Transport {
 /// A member's admin face.
 class Face {
  public:
-  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
+  using Handler = std::function<httpd::Response(const httpd::Request&)>;
   explicit Face(Handler handler) {
-    server_.set_pre_routing_handler([handler = std::move(handler)](const httplib::Request& request,
-                                                                   httplib::Response& response) {
-      handler(request, response);
-      return httplib::Server::HandlerResponse::Handled;
-    });
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    thread_ = std::thread{[this] { server_.listen_after_bind(); }};
-    while (!server_.is_running()) std::this_thread::yield();
+    httpd::ListenOptions listen;
+    listen.addresses = {"127.0.0.1:0"};
+    auto listeners = httpd::open_listeners(listen).value();
+    url_ = listeners.front().url;
+    httpd::Options options;
+    options.handle = [handler = std::move(handler)](const httpd::ExchangePtr& exchange) {
+      exchange->answer(handler(exchange->request()));
+    };
+    server_ = httpd::Server::start(std::move(listeners), std::move(options)).value();
   }
-  ~Face() {
-    server_.stop();
-    thread_.join();
-  }
-  Face(const Face&) = delete;
-  Face& operator=(const Face&) = delete;
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] const std::string& url() const { return url_; }
 
  private:
-  httplib::Server server_;
-  int port_ = 0;
-  std::thread thread_;
+  std::string url_;
+  std::unique_ptr<httpd::Server> server_;
 };
 
 }  // namespace lictor::cli::test
