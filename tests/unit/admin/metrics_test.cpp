@@ -8,8 +8,8 @@
 
 #include "admin/events.h"
 #include "skip.h"
-#include "unit/admin/fake_exchange.h"
 #include "temporary_folder.h"
+#include "unit/admin/fake_exchange.h"
 
 namespace lictor::admin {
 namespace {

@@ -67,7 +67,10 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
                                   {"waiting", 3},
                                   {"claimed_ahead", 1},
                                   {"running", 2},
-                                  {"paused", false}});
+                                  {"paused", false},
+                                  {"unacked", 0},
+                                  {"oldest_due_ms", 0},
+                                  {"lease_left_ms", 0}});
   CHECK_FALSE(told["queues"][1].contains("cannot_start"));
   CHECK(told["queues"][1]["waiting"].is_null());
   CHECK(told["queues"][1]["claimed_ahead"].is_null());
