@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kKept = 1000;
+// Producers choose keys and types, which can be hundreds of kilobytes long.
 constexpr std::size_t kMaxTextBytes = 500;
 constexpr std::size_t kMaxReaders = 200;
 // Bounds what a client gets, and costs, when tens of thousands of tasks a second run.
@@ -136,9 +137,9 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   event.at = wall_now();
   event.queue = queue;
   event.name = name_of(fact.kind);
-  event.task = fact.key;
-  if (fact.task) event.type = fact.task->type;
-  if (fact.text != event.type) event.text = excerpt(fact.text, kMaxTextBytes);
+  event.task = excerpt(fact.key, kMaxTextBytes);
+  if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
+  if (!fact.task || fact.text != fact.task->type) event.text = excerpt(fact.text, kMaxTextBytes);
   event.attempt = fact.attempt;
   event.token = fact.token;
   event.took = fact.took;

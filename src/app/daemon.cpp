@@ -467,7 +467,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   };
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
-  admin::Metrics metrics;  // before what tells them of replies
+  admin::Metrics metrics;  // these must outlive the transports, whose threads call them
   admin::Events events;
   auto transport = net::Transport::open(config.consul.options);
   if (!transport) return refuse(transport.error());

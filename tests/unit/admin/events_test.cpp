@@ -117,6 +117,20 @@ TEST_CASE("a client that cannot keep up is told how many events it missed") {
   CHECK(count(text, "event: started") < 5000);
 }
 
+TEST_CASE("a key and a type of any length take bounded memory and do not end a stream") {
+  Events events;
+  const auto client = follow(events);
+  auto task = std::make_shared<core::Task>();
+  task->type = std::string(300'000, 't');
+  Fact fact{Fact::Kind::kStarted, std::string(300'000, 'k'), 1, 7, {}, {}};
+  fact.task = std::move(task);
+  events.on_fact("q", fact);
+  tell(events, "tasks/next");
+  const std::string text = client->until("tasks/next");
+  CHECK(text.find("kkkk") != std::string::npos);
+  CHECK(text.size() < 3'000);
+}
+
 TEST_CASE("a client may ask for one queue, and one that does not read is dropped") {
   Events events;
   const auto one = follow(events, "/v1/events?queue=other");
