@@ -45,6 +45,31 @@ TEST_CASE("tasks start by time, then creation, those without a time first") {
         Keys{"tasks/z", "tasks/y", "tasks/b", "tasks/a", "tasks/timed", "tasks/late"});
 }
 
+TEST_CASE("a start tells how long the task waited, and how late it is") {
+  Alone a;
+  a.cluster.put("first");
+  a.cluster.run_for(100ms);
+  Task& timed = a.cluster.make("timed");
+  timed.execute_at = a.cluster.wall() + 1s;
+  a.cluster.store.put(timed);
+  a.cluster.run_for(3s);  // the first one is in the way
+  a.cluster.end_job(a.daemon, "tasks/first");
+  a.cluster.run_for(100ms);
+  std::map<std::string, Fact> started;
+  for (const Fact& fact : all<Fact>(a.daemon)) {
+    if (fact.kind == Fact::Kind::kStarted) started.emplace(fact.key, fact);
+  }
+  REQUIRE(started.size() == 2);
+  CHECK(started.at("tasks/first").waited < 100ms);
+  CHECK_FALSE(started.at("tasks/first").late.has_value());
+  const Fact& late = started.at("tasks/timed");
+  CHECK(late.task->id == "timed");
+  CHECK(late.waited >= 2s);
+  CHECK(late.waited < 2200ms);
+  CHECK(late.late.value() >= 2s);
+  CHECK(late.late.value() < 2200ms);
+}
+
 TEST_CASE("the finish of a task and the claim of the next share a transaction") {
   Alone a;
   a.cluster.put("1");
