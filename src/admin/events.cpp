@@ -291,7 +291,9 @@ void Events::serve() {
 }
 
 void add_event_route(Router& router, Events& events) {
-  router.add("GET", "/v1/events", [&events](const Call& call) { return events.answer(call); });
+  router.add(
+      "GET", "/v1/events", [&events](const Call& call) { return events.answer(call); },
+      Access::kContents);
 }
 
 }  // namespace lictor::admin

@@ -26,6 +26,20 @@ bool same_secret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
+bool has_token(const Request& request, std::string_view token) {
+  constexpr std::string_view kBearer = "bearer ";
+  const std::string given = request.header("authorization").value_or("");
+  return lower(given.substr(0, kBearer.size())) == kBearer &&
+         same_secret(given.substr(kBearer.size()), token);
+}
+
+Response token_wanted() {
+  Response response = error_response(
+      401, "expected \"Authorization: Bearer TOKEN\" with the token of admin.token_file");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
 }  // namespace
 
 bool Guard::is_ours(std::string_view host, const Request& request) const {
@@ -65,16 +79,15 @@ std::optional<Response> Guard::refuse_change(const Request& request) const {
                           "changes over the network need a token: set admin.token_file, or ask "
                           "over the loopback or a unix socket");
   }
-  constexpr std::string_view kBearer = "bearer ";
-  const std::string given = request.header("authorization").value_or("");
-  if (lower(given.substr(0, kBearer.size())) == kBearer &&
-      same_secret(given.substr(kBearer.size()), token)) {
-    return std::nullopt;
-  }
-  Response response = error_response(
-      401, "expected \"Authorization: Bearer TOKEN\" with the token of admin.token_file");
-  response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  return response;
+  return has_token(request, token) ? std::nullopt : std::optional{token_wanted()};
+}
+
+std::optional<Response> Guard::refuse_read(const Request& request, Access access) const {
+  const bool unix_socket = request.trusted_listener && request.local_address.empty();
+  if (access == Access::kOpen || unix_socket) return std::nullopt;
+  const std::string token = options_.token ? options_.token() : std::string{};
+  if (token.empty() || has_token(request, token)) return std::nullopt;
+  return token_wanted();
 }
 
 }  // namespace lictor::admin

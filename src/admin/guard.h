@@ -18,6 +18,12 @@ using httpd::Response;
 /// {"error": message}, and a line feed.
 [[nodiscard]] Response error_response(int status, std::string_view message);
 
+/// What a GET of a route reveals.
+enum class Access {
+  kOpen,      ///< states and counts
+  kContents,  ///< tasks and output: takes the token once one is set, except over a unix socket
+};
+
 /// Decides who may ask what. Any page that a browser on this host shows can make it send requests
 /// here, so listening on the loopback alone protects nothing: refused are a Host that is not a name
 /// of this daemon (DNS rebinding) and a page of another origin.
@@ -37,6 +43,8 @@ class Guard {
   /// The refusal; nothing: the request may pass. Every method but GET and HEAD is a change. Thread
   /// safe.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
+  /// The same for a GET or HEAD of a route.
+  [[nodiscard]] std::optional<Response> refuse_read(const Request& request, Access access) const;
 
  private:
   [[nodiscard]] bool is_ours(std::string_view host, const Request& request) const;

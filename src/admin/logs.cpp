@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "exec/stored_logs.h"
+#include "wire/layout.h"
 
 namespace lictor::admin {
 namespace {
@@ -149,12 +150,36 @@ class Followers : public std::enable_shared_from_this<Followers> {
   std::atomic<int> waiting_ = 0;
 };
 
+// What the member that ran the task has. The question goes on without the node, so it stops there.
+Response relayed(Backend& backend, const Request& request, const std::string& node) {
+  std::string target =
+      "/v1/logs?queue=" + wire::query_value(request.parameter("queue").value_or("default")) +
+      "&id=" + wire::query_value(request.parameter("id").value_or(""));
+  for (const char* name : {"attempt", "token", "offset"}) {
+    if (const auto value = request.parameter(name)) {
+      target += std::string{"&"} + name + "=" + wire::query_value(*value);
+    }
+  }
+  auto answer = backend.ask_member(request.parameter("queue").value_or("default"), node, target);
+  if (!answer) return error_response(502, answer.error().message);
+  Response response;
+  if (request.parameter("attempt")) response.content_type = "text/plain; charset=utf-8";
+  response.body = *std::move(answer);
+  return response;
+}
+
 }  // namespace
 
-void add_log_routes(Router& router, const LogStore& store) {
-  router.add("GET", "/v1/logs", [followers = std::make_shared<Followers>(store)](const Call& call) {
-    return followers->answer(call);
-  });
+void add_log_routes(Router& router, Backend& backend, const LogStore& store) {
+  router.add(
+      "GET", "/v1/logs",
+      [followers = std::make_shared<Followers>(store), &backend,
+       own = store.node](const Call& call) -> std::optional<Response> {
+        const std::string node = call.request.parameter("node").value_or("");
+        if (!node.empty() && node != own) return relayed(backend, call.request, node);
+        return followers->answer(call);
+      },
+      Access::kContents);
 }
 
 }  // namespace lictor::admin

@@ -29,6 +29,8 @@ bool fits(std::string_view route_method, std::string_view method) {
   return route_method == method || (route_method == "GET" && method == "HEAD");
 }
 
+}  // namespace
+
 Response json_response(int status, const ordered_json& value) {
   Response response;
   response.status = status;
@@ -36,14 +38,12 @@ Response json_response(int status, const ordered_json& value) {
   return response;
 }
 
-}  // namespace
-
 Response error_response(int status, std::string_view message) {
   return json_response(status, {{"error", message}});
 }
 
-void Router::add(std::string method, std::string pattern, Handler handler) {
-  routes_.push_back({std::move(method), std::move(pattern), std::move(handler)});
+void Router::add(std::string method, std::string pattern, Handler handler, Access access) {
+  routes_.push_back({std::move(method), std::move(pattern), std::move(handler), access});
 }
 
 const Router::Route* Router::find(const Request& request, std::string_view* wildcard) const {
@@ -60,7 +60,9 @@ const Router::Route* Router::find(const Request& request, std::string_view* wild
 std::optional<Response> Router::refuse(const Request& request) const {
   if (auto refused = guard_.refuse(request)) return refused;
   std::string_view wildcard;
-  if (find(request, &wildcard) != nullptr) return std::nullopt;
+  if (const Route* route = find(request, &wildcard)) {
+    return route->method == "GET" ? guard_.refuse_read(request, route->access) : std::nullopt;
+  }
   std::string allowed;
   ordered_json known = ordered_json::array();
   for (const Route& route : routes_) {

@@ -6,9 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "admin/guard.h"
 
 namespace lictor::admin {
+
+/// The value on one line. Bytes that are not UTF-8 are replaced.
+[[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value);
 
 /// What a handler gets.
 struct Call {
@@ -28,7 +33,7 @@ class Router {
   /// `pattern` is a path, in which one "*" stands for any text that is not empty, slashes included:
   /// "/v1/tasks/*/why". `method` is "GET", which answers HEAD too, or one that changes something.
   /// The first match wins.
-  void add(std::string method, std::string pattern, Handler handler);
+  void add(std::string method, std::string pattern, Handler handler, Access access = Access::kOpen);
 
   /// The answer before the body is read: guard, unknown path, wrong method. Nothing: handle() may
   /// be called.
@@ -40,6 +45,7 @@ class Router {
     std::string method;
     std::string pattern;
     Handler handler;
+    Access access;
   };
   [[nodiscard]] const Route* find(const Request& request, std::string_view* wildcard) const;
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "admin/router.h"
+#include "client/queue.h"
 #include "exec/output_log.h"
+#include "lictor/client.h"
 #include "lictor/time.h"
 
 namespace lictor::admin {
@@ -31,7 +33,11 @@ struct QueueStatus {
   std::size_t unacked = 0;        ///< jobs that ended and whose end is not in Consul yet
   std::uint64_t discovered = 0;   ///< keys that became known since the daemon's start
   std::vector<std::pair<std::string, std::size_t>> states{};  ///< tasks in each state, by name
+  std::vector<std::string> types{};  ///< that this daemon has an executor for; "*": all others
 };
+
+/// As /v1/status shows it. What a follower does not know is null or missing.
+[[nodiscard]] nlohmann::ordered_json queue_json(const QueueStatus& queue);
 
 struct Status {
   std::string node;
@@ -43,7 +49,25 @@ struct Status {
   std::vector<QueueStatus> queues;
 };
 
-/// What the admin face asks the daemon. Thread safe. Every method blocks, two seconds at most.
+/// A daemon that takes part in a queue, by its entry in Consul.
+struct Peer {
+  std::string node, host, pid, version, since, seen;
+  std::string config;              ///< digest of what must be alike; empty: an older version
+  std::vector<std::string> admin;  ///< URLs of its admin face
+  bool leads = false;
+  std::optional<bool> answers;  ///< nothing: its face cannot be asked from here
+  std::string doubt;            ///< why it may be dead; empty: no reason
+};
+
+/// Who takes part in a queue, and who leads it.
+struct Fleet {
+  std::string leader, leads_since;  ///< empty: nobody leads
+  std::string last_leader;          ///< while nobody leads
+  std::vector<Peer> members;
+};
+
+/// What the admin face asks the daemon. Thread safe. Every method blocks: two seconds at most for
+/// what the daemon knows, ten where Consul or another member is asked.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -57,18 +81,40 @@ class Backend {
   /// JSON that says why the task is not running. Nothing: this member does not lead the queue.
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
                                                        const std::string& id) = 0;
+
+  /// Errors: those of a read of Consul.
+  [[nodiscard]] virtual Result<Fleet> fleet(const std::string& queue) = 0;
+
+  /// What the admin face of a member answers to GET `target`; `node` empty: the leader. Errors:
+  /// kFailed, there is none, it is this daemon, or it cannot be asked from here; those of the answer.
+  [[nodiscard]] virtual Result<std::string> ask_member(const std::string& queue,
+                                                       const std::string& node,
+                                                       const std::string& target) = 0;
 };
+
+/// A queue in Consul. What it refers to must outlive the router.
+struct StoredQueue {
+  Client& client;
+  client::Queue queue;
+};
+using StoredQueues = std::vector<StoredQueue>;
+/// The queue that ?queue= names, "default" without one. Nothing: `refused` is the answer.
+[[nodiscard]] const StoredQueue* find_queue(const StoredQueues& queues, const Request& request,
+                                            std::optional<Response>& refused);
+/// An error of lictor's client as an answer.
+[[nodiscard]] Response response_of(const Error& error);
 
 /// Where the output of attempts lies.
 struct LogStore {
   std::string directory;
   std::shared_ptr<const exec::ActiveLogs> active;
+  std::string node{};  ///< this daemon's
 };
 
 /// /healthz, /readyz, /v1/status, /v1/tasks/<id>/why
 void add_status_routes(Router& router, Backend& backend);
 /// /v1/logs
-void add_log_routes(Router& router, const LogStore& store);
+void add_log_routes(Router& router, Backend& backend, const LogStore& store);
 
 class Metrics;
 /// /metrics
@@ -77,5 +123,16 @@ void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics)
 class Events;
 /// /v1/events
 void add_event_route(Router& router, Events& events);
+
+class Activity;
+/// /v1/queues, /v1/members
+void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
+                      const Activity& activity);
+/// GET /v1/tasks, /v1/tasks/<id>, /v1/dead, /v1/done
+void add_task_routes(Router& router, const StoredQueues& queues);
+/// What changes anything: POST /v1/tasks, /v1/dead/<id>/retry, ...
+void add_change_routes(Router& router, const StoredQueues& queues);
+/// / and what it loads, /v1/openapi.json
+void add_page_routes(Router& router);
 
 }  // namespace lictor::admin

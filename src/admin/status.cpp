@@ -42,28 +42,7 @@ Response status_response(Backend& backend) {
   const auto status = backend.status();
   if (!status) return error_response(503, kNoAnswer);
   ordered_json queues = ordered_json::array();
-  for (const QueueStatus& queue : status->queues) {
-    ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
-    // A follower keeps no list, so 0 would be wrong.
-    const bool knows = queue.role != QueueStatus::Role::kFollowing;
-    told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
-    told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
-    told["running"] = queue.running;
-    told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
-    if (knows) {
-      const auto ms = [](Duration duration) {
-        return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-      };
-      told["unacked"] = queue.unacked;
-      told["oldest_due_ms"] = ms(queue.oldest_due);
-      told["lease_left_ms"] = ms(queue.lease_left);
-      for (const auto& [state, count] : queue.states) {
-        if (count != 0) told["states"][state] = count;
-      }
-    }
-    if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
-    queues.push_back(std::move(told));
-  }
+  for (const QueueStatus& queue : status->queues) queues.push_back(queue_json(queue));
   const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);
   const ordered_json told{{"node", status->node},
                           {"version", status->version},
@@ -79,24 +58,50 @@ Response status_response(Backend& backend) {
 
 Response why_response(Backend& backend, const Call& call) {
   const std::string queue = call.request.parameter("queue").value_or("default");
-  auto why = backend.why(queue, std::string{call.wildcard});
-  if (!why) {
-    return error_response(
-        404, "this daemon does not lead queue " + queue + "; ask its leader, see /v1/status");
-  }
   Response response;
-  response.body = *why + "\n";
+  if (auto why = backend.why(queue, std::string{call.wildcard})) {
+    response.body = *why + "\n";
+  } else if (auto asked = backend.ask_member(queue, {}, call.request.target); asked) {
+    response.body = *std::move(asked);
+  } else {
+    return error_response(
+        404, "this daemon does not lead queue " + queue + "; " + asked.error().message);
+  }
   return response;
 }
 
 }  // namespace
 
+ordered_json queue_json(const QueueStatus& queue) {
+  ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
+  // A follower keeps no list, so 0 would be wrong.
+  const bool knows = queue.role != QueueStatus::Role::kFollowing;
+  told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
+  told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
+  told["running"] = queue.running;
+  told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
+  if (knows) {
+    const auto ms = [](Duration duration) {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+    };
+    told["unacked"] = queue.unacked;
+    told["oldest_due_ms"] = ms(queue.oldest_due);
+    told["lease_left_ms"] = ms(queue.lease_left);
+    for (const auto& [state, count] : queue.states) {
+      if (count != 0) told["states"][state] = count;
+    }
+  }
+  if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
+  return told;
+}
+
 void add_status_routes(Router& router, Backend& backend) {
   router.add("GET", "/healthz", [](const Call&) { return text_response(200, "ok"); });
   router.add("GET", "/readyz", [&backend](const Call&) { return ready(backend); });
   router.add("GET", "/v1/status", [&backend](const Call&) { return status_response(backend); });
-  router.add("GET", "/v1/tasks/*/why",
-             [&backend](const Call& call) { return why_response(backend, call); });
+  router.add(
+      "GET", "/v1/tasks/*/why",
+      [&backend](const Call& call) { return why_response(backend, call); }, Access::kContents);
 }
 
 }  // namespace lictor::admin

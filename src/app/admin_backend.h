@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,20 +20,35 @@ class AdminBackend : public admin::Backend {
   using ReadWhy =
       std::function<std::optional<std::string>(const std::string& queue, const std::string& id)>;
 
-  /// What is given to read runs on the loop's thread.
-  AdminBackend(runtime::Loop& loop, net::Transport& transport, ReadStatus read_status,
-               ReadWhy read_why);
+  /// What is given to read runs on the loop's thread. `token` is that of the admin faces.
+  AdminBackend(runtime::Loop& loop, net::Transport& transport, std::string node,
+               const admin::StoredQueues& queues, ReadStatus read_status, ReadWhy read_why,
+               std::function<std::string()> token);
 
   [[nodiscard]] std::optional<admin::Status> status() override;
   [[nodiscard]] std::string consul_trouble() override;
   [[nodiscard]] std::optional<std::string> why(const std::string& queue,
                                                const std::string& id) override;
+  [[nodiscard]] Result<admin::Fleet> fleet(const std::string& queue) override;
+  [[nodiscard]] Result<std::string> ask_member(const std::string& queue, const std::string& node,
+                                               const std::string& target) override;
 
  private:
+  struct KnownFleet {
+    std::mutex mutex;  // held while Consul and the members are asked
+    Instant asked_at = Instant::min();
+    Result<admin::Fleet> fleet = admin::Fleet{};
+  };
+  [[nodiscard]] Result<admin::Fleet> read_fleet(const admin::StoredQueue& queue) const;
+
   runtime::Loop& loop_;
   net::Transport& transport_;
+  const std::string node_;
+  const admin::StoredQueues& queues_;
   const ReadStatus read_status_;
   const ReadWhy read_why_;
+  const std::function<std::string()> token_;
+  std::map<std::string, KnownFleet> fleets_;  // an entry for each queue, made at the start
 
   std::mutex mutex_;  // for what follows; held while Consul is asked, so that one asks for all
   Instant asked_at_ = Instant::min();

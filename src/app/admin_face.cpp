@@ -41,23 +41,36 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   return face;
 }
 
-Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs,
-                              const admin::Metrics& metrics, admin::Events& events) {
+std::string AdminFace::token() { return token_.current(boot_now()); }
+
+Result<void> AdminFace::serve(const Sources& from) {
   if (listeners_.empty()) return {};
-  router_ = std::make_unique<admin::Router>(
-      admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}});
-  admin::add_status_routes(*router_, backend);
-  admin::add_log_routes(*router_, logs);
-  admin::add_metrics_route(*router_, backend, metrics);
-  admin::add_event_route(*router_, events);
+  router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, [this] { return token(); }}});
+  admin::add_status_routes(*router_, from.backend);
+  admin::add_log_routes(*router_, from.backend, from.logs);
+  admin::add_metrics_route(*router_, from.backend, from.observers.metrics);
+  admin::add_event_route(*router_, from.observers.events);
+  admin::add_queue_routes(*router_, from.backend, from.queues, from.observers.activity);
+  admin::add_task_routes(*router_, from.queues);
+  admin::add_change_routes(*router_, from.queues);
+  admin::add_page_routes(*router_);
   httpd::Options options;
   options.refuse = [router = router_.get()](const auto& request) {
     return router->refuse(request);
   };
   options.handle = [router = router_.get()](const auto& exchange) { router->handle(exchange); };
-  options.max_connections = 256;  // 200 of them may follow the events
+  options.max_connections = 256;     // 200 of them may follow the events
+  options.max_body_bytes = 600'000;  // a task may be as large as Consul's values, 512 KiB
   // Answers go out of date at once, and no page may guess their type.
-  options.headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}};
+  options.headers = {
+      {"Cache-Control", "no-store"},
+      {"X-Content-Type-Options", "nosniff"},
+      {"Referrer-Policy", "no-referrer"},
+      {"X-Frame-Options", "DENY"},
+      // What a task holds is shown as text; were it ever taken for markup, it could do nothing.
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+       "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"}};
   auto server = httpd::Server::start(std::move(listeners_), std::move(options));
   if (!server) return tl::unexpected(std::move(server.error()));
   server_ = std::move(*server);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -14,8 +15,6 @@
 #include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
-#include "admin/events.h"
-#include "admin/metrics.h"
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/executors.h"
@@ -26,6 +25,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "client/client.h"
 #include "exec/lease_board.h"
 #include "exec/log_pruner.h"
 #include "exec/output_log.h"
@@ -146,7 +146,7 @@ class Daemon {
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
          runtime::Loop& loop, net::Transport& transport, net::Carrier& commits,
          exec::ProcessHost& host, const std::atomic<bool>& warden_died,
-         const std::vector<std::string>& admin_urls, admin::Metrics& metrics, admin::Events& events)
+         const std::vector<std::string>& admin_urls, Observers& observers)
       : config_(config),
         registry_(registry),
         options_(options),
@@ -155,11 +155,11 @@ class Daemon {
         commits_(commits),
         host_(host),
         warden_died_(warden_died),
-        metrics_(metrics),
+        metrics_(observers.metrics),
         self_(self_told(config, admin_urls)),
         registration_(config.node, LICTOR_VERSION, transport),
         membership_(membership_of(config, self_), loop, transport) {
-    if (!admin_urls.empty()) observers_ = {&metrics, &events};
+    if (!admin_urls.empty()) observers_ = observers.all();
   }
 
   [[nodiscard]] Result<void> make_queues() {
@@ -234,6 +234,7 @@ class Daemon {
                               queue->cannot_start()};
       const core::Queue& core = queue->core();
       told.discovered = core.discovered();
+      told.types = types_.at(queue->name());
       if (role != Role::kFollowing) {
         told.lease_left = core.lease_left(now);
         told.oldest_due = core.oldest_due(now);
@@ -341,6 +342,9 @@ class Daemon {
     std::set<std::string> types;
     for (const auto& [type, policy] : queue.options.types) types.insert(type);
     metrics_.set_types(queue.options.queue, types);
+    auto& served = types_[queue.options.queue];
+    served.assign(types.begin(), types.end());
+    if (queue.options.any_type) served.emplace_back("*");
   }
 
   static const QueueConfig& queue_of(const Config& config, const std::string& name) {
@@ -404,24 +408,59 @@ class Daemon {
   runtime::Registration registration_;
   runtime::Membership membership_;
   std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
+  std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   std::vector<std::string> leading_;
   bool stopping_ = false;
   Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 
+// The queues as clients see them, for the admin face. Each has a transport of its own, so that a long
+// listing does not delay a claim.
+class ClientSide {
+ public:
+  static Result<std::unique_ptr<ClientSide>> open(const Config& config) {
+    auto transport = net::Transport::open(config.consul.options);
+    if (!transport) return tl::unexpected(std::move(transport.error()));
+    return std::unique_ptr<ClientSide>{new ClientSide{config, std::move(*transport)}};
+  }
+  [[nodiscard]] net::Transport& transport() { return *transport_; }
+  [[nodiscard]] const admin::StoredQueues& queues() const { return queues_; }
+
+ private:
+  ClientSide(const Config& config, std::unique_ptr<net::Transport> transport)
+      : transport_(std::move(transport)) {
+    for (const QueueConfig& queue : config.queues) {
+      auto impl = std::make_unique<Client::Impl>(*transport_, queue.options.queue, queue.layout);
+      client::Queue stored = impl->queue;
+      clients_.push_back(std::make_unique<Client>(std::move(impl)));
+      queues_.push_back({*clients_.back(), std::move(stored)});
+    }
+  }
+
+  std::unique_ptr<net::Transport> transport_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  admin::StoredQueues queues_;
+};
+
 // Runs the daemon with the admin face and the log pruner, which have threads of their own.
 Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
-                           runtime::Loop& loop, net::Transport& transport,
-                           const admin::Metrics& metrics, admin::Events& events) {
+                           runtime::Loop& loop, Observers& observers) {
   const exec::LogPruner pruner{log_directory(config),
                                {config.logs.max_age, config.logs.max_bytes},
                                daemon.active_logs(),
                                log_pruned};
+  const auto side = ClientSide::open(config);
+  if (!side) return tl::unexpected(side.error());
   AdminBackend backend{
-      loop, transport, [&daemon] { return daemon.status(); },
-      [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); }};
-  const admin::LogStore logs{log_directory(config), daemon.active_logs()};
-  auto served = face->serve(backend, logs, metrics, events);
+      loop,
+      (*side)->transport(),
+      config.node,
+      (*side)->queues(),
+      [&daemon] { return daemon.status(); },
+      [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
+      [&face] { return face->token(); }};
+  const admin::LogStore logs{log_directory(config), daemon.active_logs(), config.node};
+  auto served = face->serve({backend, (*side)->queues(), logs, observers});
   if (served) daemon.run();
   face.reset();  // before the backend
   return served;
@@ -467,8 +506,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   };
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
-  admin::Metrics metrics;  // these must outlive the transports, whose threads call them
-  admin::Events events;
+  Observers observers;  // must outlive the transports, whose threads call them
   auto transport = net::Transport::open(config.consul.options);
   if (!transport) return refuse(transport.error());
   auto carrier = net::Carrier::open(config.consul.options);
@@ -478,17 +516,15 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
   give_back_start_pages();  // before there are plug-ins
-  Daemon daemon{config, registry,    options,         **loop,  **transport, commits.carrier(),
-                **host, warden_died, (*face)->urls(), metrics, events};
+  Daemon daemon{config, registry,    options,         **loop,   **transport, commits.carrier(),
+                **host, warden_died, (*face)->urls(), observers};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},
        {"node", config.node},
        {"queues", std::to_string(config.queues.size())},
        {"consul", config.consul.options.addresses.front()}});
-  if (auto run =
-          run_with_face(daemon, std::move(*face), config, **loop, **transport, metrics, events);
-      !run) {
+  if (auto run = run_with_face(daemon, std::move(*face), config, **loop, observers); !run) {
     return refuse(run.error());
   }
 

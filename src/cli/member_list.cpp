@@ -33,13 +33,13 @@ ErrorCode code_of(int status) {
 }  // namespace
 
 Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
-                                      std::chrono::milliseconds limit) {
+                                      std::chrono::milliseconds limit, std::string token) {
   net::Options options;
   options.addresses = std::move(addresses);
   options.server = "a lictor daemon";
   auto transport = net::Transport::open(std::move(options));
   if (!transport) return tl::unexpected(std::move(transport.error()));
-  return AdminClient{std::move(*transport), limit};
+  return AdminClient{std::move(*transport), limit, std::move(token)};
 }
 
 Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
@@ -47,6 +47,7 @@ Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wa
   request.target = std::move(target);
   request.timeout = limit_ + wait;
   request.long_poll = wait > 0s;
+  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
   http::Response response = transport_->perform(std::move(request));
   if (response.delivery != http::Delivery::kReplied) {
     return fail(ErrorCode::kUnavailable, response.error);

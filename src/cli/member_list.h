@@ -19,10 +19,11 @@ namespace lictor::cli {
 /// Asks the admin face of a member. Never sends a Consul token.
 class AdminClient {
  public:
-  /// Tries `addresses` in turn, for `limit` altogether. Errors: kInvalid.
+  /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin faces
+  /// (admin.token_file); empty: none is sent. Errors: kInvalid.
   [[nodiscard]] static Result<AdminClient> open(
       std::vector<std::string> addresses,
-      std::chrono::milliseconds limit = std::chrono::seconds{5});
+      std::chrono::milliseconds limit = std::chrono::seconds{5}, std::string token = {});
 
   /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable,
   /// kNotFound (404), kPermissionDenied (403), kFailed.
@@ -30,11 +31,13 @@ class AdminClient {
                                         std::chrono::seconds wait = std::chrono::seconds{0});
 
  private:
-  AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit)
-      : transport_(std::move(transport)), limit_(limit) {}
+  AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit,
+              std::string token)
+      : transport_(std::move(transport)), limit_(limit), token_(std::move(token)) {}
 
   std::unique_ptr<net::Transport> transport_;
   std::chrono::milliseconds limit_;
+  std::string token_;
 };
 
 /// A member, from its key below the members prefix. The value may be of another version: missing

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "../unit/admin/fake_backend.h"
 #include "admin/routes.h"
 #include "fuzz.h"
 
@@ -45,6 +46,7 @@ class Lone : public httpd::Exchange {
 
 struct Site {
   admin::LogStore logs{"/nonexistent", std::make_shared<exec::ActiveLogs>()};
+  admin::FakeBackend backend;
   admin::Router router{admin::Guard{{{"our-name"}, [] { return std::string{"secret"}; }}}};
 
   Site() {
@@ -59,7 +61,7 @@ struct Site {
                    carries_the_token(call.request.header("authorization")));
       return Response{200, "text/plain", call.request.body, {}};
     });
-    admin::add_log_routes(router, logs);
+    admin::add_log_routes(router, backend, logs);
   }
 };
 

@@ -16,7 +16,7 @@ declare -A may=(
   [dev]="httpd base lictor"
   [client]="wire net core base lictor"
   [runtime]="core wire net exec base lictor"
-  [admin]="runtime exec httpd core base lictor"
+  [admin]="client runtime wire exec httpd core base lictor"
   [cli]="client wire net exec core base lictor"
   [app]="admin cli client core dev exec httpd net runtime wire base lictor"
 )

@@ -10,6 +10,7 @@
 #include "../exec/support.h"
 #include "admin/routes.h"
 #include "exec/output_log.h"
+#include "fake_backend.h"
 #include "fake_exchange.h"
 
 namespace lictor::admin {
@@ -19,7 +20,9 @@ using nlohmann::json;
 
 // A folder of logs, and the route that reads it.
 struct Scene {
-  Scene() { add_log_routes(router, store); }
+  Scene() { add_log_routes(router, backend, store); }
+
+  FakeBackend backend;
 
   std::string write(const std::string& id, std::uint32_t attempt, std::uint64_t token,
                     const std::string& bytes) {

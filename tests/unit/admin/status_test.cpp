@@ -2,25 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
+#include "fake_backend.h"
 #include "fake_exchange.h"
 
 namespace lictor::admin {
 namespace {
 
 using nlohmann::json;
-
-class FakeBackend : public Backend {
- public:
-  std::optional<Status> status() override { return known; }
-  std::string consul_trouble() override { return trouble; }
-  std::optional<std::string> why(const std::string& queue, const std::string& id) override {
-    if (queue != "q" || id != "a/b") return std::nullopt;
-    return R"({"reason":"paused"})";
-  }
-
-  std::optional<Status> known = Status{};
-  std::string trouble;
-};
 
 Response get(Backend& backend, const std::string& path, const std::string& queue = {}) {
   Router router{Guard{{}}};
@@ -82,9 +70,12 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
 
 TEST_CASE("why is asked of the daemon by queue and id") {
   FakeBackend backend;
-  CHECK(get(backend, "/v1/tasks/a/b/why", "q").body == "{\"reason\":\"paused\"}\n");
+  CHECK(json::parse(get(backend, "/v1/tasks/a/b/why", "q").body)[0]["reason"] == "paused");
   CHECK(get(backend, "/v1/tasks/a/b/why").status == 404);
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").status == 404);
+  backend.member_answers = "[the leader's answer]";
+  CHECK(get(backend, "/v1/tasks/a/c/why", "q").body == "[the leader's answer]");
+  CHECK(backend.asked == " /v1/tasks/a/c/why?queue=q");
 }
 
 TEST_SUITE_END();

@@ -1,0 +1,77 @@
+// The web page: its files are part of the program (src/admin/page).
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "admin/routes.h"
+
+// LICTOR_PAGE_FOLDER and the dependency on the files come from CMakeLists.txt.
+#define LICTOR_FILE(symbol, name)                                         \
+  asm(".pushsection .rodata\n"                                            \
+      ".global lictor_page_" #symbol "\n.global lictor_page_" #symbol     \
+      "_end\n"                                                            \
+      "lictor_page_" #symbol ":\n.incbin \"" LICTOR_PAGE_FOLDER "/" name  \
+      "\"\n"                                                              \
+      "lictor_page_" #symbol "_end:\n.byte 0\n.popsection\n");            \
+  extern "C" {                                                            \
+  extern const char lictor_page_##symbol[], lictor_page_##symbol##_end[]; \
+  }
+
+LICTOR_FILE(index, "index.html")
+LICTOR_FILE(style, "style.css")
+LICTOR_FILE(icon, "icon.svg")
+LICTOR_FILE(theme, "theme.js")
+LICTOR_FILE(app, "app.js")
+LICTOR_FILE(api, "api.js")
+LICTOR_FILE(dom, "dom.js")
+LICTOR_FILE(charts, "charts.js")
+LICTOR_FILE(overview, "overview.js")
+LICTOR_FILE(tasks, "tasks.js")
+LICTOR_FILE(task, "task.js")
+LICTOR_FILE(submit, "submit.js")
+LICTOR_FILE(openapi, "openapi.json")
+
+namespace lictor::admin {
+namespace {
+
+struct File {
+  const char* path;
+  const char* content_type;
+  std::string_view bytes;
+};
+
+constexpr const char* kScript = "text/javascript; charset=utf-8";
+
+std::array<File, 13> files() {
+  const auto bytes = [](const char* begin, const char* end) {
+    return std::string_view{begin, static_cast<std::size_t>(end - begin)};
+  };
+#define LICTOR_BYTES(symbol) bytes(lictor_page_##symbol, lictor_page_##symbol##_end)
+  return {{{"/", "text/html; charset=utf-8", LICTOR_BYTES(index)},
+           {"/style.css", "text/css; charset=utf-8", LICTOR_BYTES(style)},
+           {"/icon.svg", "image/svg+xml", LICTOR_BYTES(icon)},
+           {"/theme.js", kScript, LICTOR_BYTES(theme)},
+           {"/app.js", kScript, LICTOR_BYTES(app)},
+           {"/api.js", kScript, LICTOR_BYTES(api)},
+           {"/dom.js", kScript, LICTOR_BYTES(dom)},
+           {"/charts.js", kScript, LICTOR_BYTES(charts)},
+           {"/overview.js", kScript, LICTOR_BYTES(overview)},
+           {"/tasks.js", kScript, LICTOR_BYTES(tasks)},
+           {"/task.js", kScript, LICTOR_BYTES(task)},
+           {"/submit.js", kScript, LICTOR_BYTES(submit)},
+           {"/v1/openapi.json", "application/json", LICTOR_BYTES(openapi)}}};
+#undef LICTOR_BYTES
+}
+
+}  // namespace
+
+void add_page_routes(Router& router) {
+  for (const File& file : files()) {
+    router.add("GET", file.path, [file](const Call&) {
+      return Response{200, file.content_type, std::string{file.bytes}, {}};
+    });
+  }
+}
+
+}  // namespace lictor::admin

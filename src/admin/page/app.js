@@ -1,0 +1,240 @@
+// Which view is shown, and when it is drawn anew.
+//
+//   hash -> view; drawn: at once, after each event (at most once a second), every 5 s
+//   a daemon that does not answer: what is shown stays, with a note of how old it is
+
+import { follow, get } from "./api.js";
+import { fill, h, relative } from "./dom.js";
+import * as overview from "./overview.js";
+import { submit } from "./submit.js";
+import { task } from "./task.js";
+import { dead, tasks } from "./tasks.js";
+
+const kViews = { overview, tasks, dead, task, submit };
+const kInNav = ["overview", "tasks", "dead"];
+const kPollEvery = 5000;
+const kLeastPause = 1000;
+const kOld = 15000;
+
+const main = document.getElementById("main");
+const live = document.getElementById("live");
+const stale = document.getElementById("stale");
+const picker = document.getElementById("queue");
+
+let queues = ["default"];
+let where = null; // { view, queue, base, parameters, id }
+let viewAbort = new AbortController();
+let queueAbort = new AbortController();
+let drawing = null;
+let again = false;
+let drawnAt = 0;
+let answeredAt = null; // when the daemon last answered
+let newerThan; // a change was made here: show nothing older
+let timer;
+
+function parse() {
+  const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+  const [queue, view = "overview", ...rest] = path.split("/").filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  const name = queue || queues[0];
+  return {
+    view: kViews[view] ? view : "overview",
+    queue: name,
+    base: `#/${encodeURIComponent(name)}`,
+    id: rest.join("/"),
+    parameters: new URLSearchParams(search ?? ""),
+  };
+}
+
+function header() {
+  fill(
+    document.getElementById("nav"),
+    kInNav.map((name) => h("a", { href: `${where.base}/${name}`, "aria-current": where.view === name ? "page" : null, "data-key": `nav-${name}` }, kViews[name].title)),
+  );
+  const names = queues.includes(where.queue) ? queues : [...queues, where.queue];
+  if (picker.dataset.names !== names.join()) {
+    picker.dataset.names = names.join();
+    picker.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+  }
+  picker.value = where.queue;
+  document.title = `${where.view === "task" ? where.id : kViews[where.view].title} · ${where.queue} · lictor`;
+}
+
+async function draw() {
+  if (drawing) {
+    again = true;
+    return;
+  }
+  clearTimeout(timer);
+  const place = where;
+  const signal = viewAbort.signal;
+  drawing = kViews[place.view].render(main, {
+    ...place,
+    signal,
+    viewSignal: signal,
+    newerThan,
+    refresh: () => {
+      newerThan = new Date().toISOString();
+      schedule(0);
+    },
+  });
+  try {
+    const asOf = await drawing;
+    if (place === where) {
+      answeredAt = asOf ? new Date(asOf).getTime() : Date.now();
+      main.querySelector(":scope > .failed")?.remove();
+      main.dataset.ready = place.view;
+    }
+  } catch (error) {
+    if (!signal.aborted && place === where) failed(error);
+  }
+  drawing = null;
+  drawnAt = Date.now();
+  age();
+  if (again) {
+    again = false;
+    schedule(place === where ? kLeastPause : 0);
+  } else {
+    schedule(kPollEvery);
+  }
+}
+
+function failed(error) {
+  const note = h("p", { class: "notice failed", role: "alert" }, error.message);
+  if (main.dataset.ready === where.view) {
+    main.querySelector(":scope > .failed")?.remove();
+    main.prepend(note);
+  } else {
+    fill(main, note);
+  }
+}
+
+function schedule(delay) {
+  clearTimeout(timer);
+  if (kViews[where.view].still && main.dataset.ready === where.view) return;
+  timer = setTimeout(draw, Math.max(delay, document.hidden ? 30000 : 0));
+}
+
+function soon() {
+  if (drawing) again = true;
+  else schedule(Math.max(0, kLeastPause - (Date.now() - drawnAt)));
+}
+
+// Says so when what is shown is old.
+function age() {
+  const old = answeredAt !== null && Date.now() - answeredAt > kOld && !document.hidden && !kViews[where.view].still;
+  stale.hidden = !old;
+  if (old) stale.textContent = `What you see is from ${relative(new Date(answeredAt).toISOString())}: ${live.dataset.state === "lost" ? "the daemon does not answer" : "no newer answer has come"}. Trying on.`;
+}
+
+function watch() {
+  queueAbort.abort();
+  queueAbort = new AbortController();
+  follow(where.queue, {
+    signal: queueAbort.signal,
+    onEvent: soon,
+    onState: (state) => {
+      if (state === "live" && live.dataset.state === "lost") soon();
+      live.dataset.state = state;
+      live.textContent = state === "live" ? "live" : "reconnecting";
+    },
+  });
+}
+
+function go() {
+  const before = where;
+  where = parse();
+  viewAbort.abort();
+  viewAbort = new AbortController();
+  drawing = null;
+  again = false;
+  newerThan = undefined;
+  if (before?.view !== where.view || before?.id !== where.id || before?.queue !== where.queue) {
+    delete main.dataset.ready;
+    delete main.dataset.drawn;
+    if (before) {
+      fill(main, h("p", { class: "quiet" }, "Loading…"));
+      main.focus({ preventScroll: true });
+      scrollTo(0, 0);
+    }
+  }
+  header();
+  if (before?.queue !== where.queue) watch();
+  draw();
+}
+
+picker.addEventListener("change", () => (location.hash = `#/${encodeURIComponent(picker.value)}/${where.view === "task" ? "tasks" : where.view}`));
+addEventListener("hashchange", go);
+document.addEventListener("visibilitychange", () => !document.hidden && soon());
+setInterval(age, 1000);
+
+document.getElementById("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
+  const theme = dark ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("lictor.theme", theme);
+  } catch {
+    // It lasts as long as the page.
+  }
+});
+
+const kKeys = [
+  ["g o", "Overview", () => (location.hash = `${where.base}/overview`)],
+  ["g t", "Tasks", () => (location.hash = `${where.base}/tasks`)],
+  ["g d", "Dead letters", () => (location.hash = `${where.base}/dead`)],
+  ["n", "Submit a task", () => (location.hash = `${where.base}/submit`)],
+  ["/", "Search", () => document.querySelector('[type="search"]')?.focus()],
+  ["j", "Next task", () => step(1)],
+  ["k", "Previous task", () => step(-1)],
+  ["?", "This list", () => shortcuts()],
+];
+
+function step(by) {
+  const links = [...main.querySelectorAll("tbody th a")];
+  const at = links.indexOf(document.activeElement);
+  links[Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
+}
+
+function shortcuts() {
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "keys-title" },
+    h("h2", { id: "keys-title" }, "Keyboard"),
+    h("dl", { class: "facts" }, kKeys.map(([key, name]) => [h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, name)])),
+    h("form", { method: "dialog", class: "row end" }, h("button", { class: "primary" }, "Close")),
+  );
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+document.getElementById("help").addEventListener("click", shortcuts);
+
+let prefix = "";
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input, textarea, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const typed = prefix ? `${prefix} ${event.key}` : event.key;
+  prefix = event.key === "g" && !prefix ? "g" : "";
+  const found = kKeys.find(([key]) => key === typed);
+  if (!found) return;
+  event.preventDefault();
+  found[2]();
+});
+
+try {
+  const told = await get("/v1/queues", { names: 1 });
+  queues = told.queues.map((queue) => queue.name);
+  document.getElementById("foot").textContent = `${told.node} · lictor ${told.version}`;
+} catch {
+  // The view says why.
+}
+go();

@@ -1,0 +1,164 @@
+// The queue at a glance: what is wrong, how much waits, who leads.
+
+import { get, post } from "./api.js";
+import { bars, delays } from "./charts.js";
+import { ago, ask, chip, count, duration, fill, h, plural, toast } from "./dom.js";
+
+export const title = "Overview";
+
+function findings(list) {
+  if (list.length === 0) {
+    return h("section", { class: "findings ok", "aria-label": "Findings" }, h("p", {}, h("strong", {}, "All is well."), " Nothing here needs you."));
+  }
+  return h(
+    "section",
+    { class: "findings", "aria-label": "Findings" },
+    h("h2", {}, list.length === 1 ? "One thing needs you" : `${list.length} things need you`),
+    h(
+      "ul",
+      {},
+      list.map((each) => h("li", { "data-severity": each.severity }, h("strong", {}, each.what), h("span", { class: "remedy" }, each.remedy))),
+    ),
+  );
+}
+
+function tile(label, value, { href, note, kind } = {}) {
+  const content = [h("span", { class: "label" }, label), h("span", { class: "value" }, value), note ? h("span", { class: "note" }, note) : null];
+  return href ? h("a", { class: "tile", href, "data-kind": kind, "data-key": label }, content) : h("div", { class: "tile", "data-kind": kind }, content);
+}
+
+function tiles(queue, tasks, base) {
+  const counts = tasks?.counts ?? {};
+  const status = queue.status ?? {};
+  const last = queue.status?.activity?.last_minute;
+  const leader = queue.leader ? [queue.leader] : "nobody";
+  const dead = counts.dead ?? 0;
+  const odd = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
+  return h(
+    "section",
+    { class: "tiles", "aria-label": "Counts" },
+    tile("Leader", leader, { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" }),
+    tile("Running", count(counts.running), { href: `${base}/tasks?state=running` }),
+    tile("Waiting", count(counts.waiting), {
+      href: `${base}/tasks?state=waiting`,
+      note: status.oldest_due_ms > 1000 ? `the first for ${duration(status.oldest_due_ms)}` : null,
+    }),
+    tile("Scheduled", count(counts.scheduled), { href: `${base}/tasks?state=scheduled` }),
+    tile("Dead letters", count(dead), { href: `${base}/dead`, kind: dead ? "bad" : null }),
+    odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
+    last ? tile("Done, last minute", count(last.done), { note: last.failed || last.dead ? `${count(last.failed + last.dead)} failed` : null }) : null,
+    status.lease_left_ms !== undefined ? tile("Lease left", duration(status.lease_left_ms)) : null,
+  );
+}
+
+function pictures(activity, silent) {
+  if (!activity) {
+    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? "Only the leader knows, and nobody leads."));
+  }
+  const failed = activity.failed.map((value, i) => value + activity.dead[i]);
+  return h(
+    "section",
+    { class: "card pictures", "aria-label": "The last hour" },
+    bars("Tasks a minute", [
+      { name: "done", values: activity.done, class: "done" },
+      { name: "failed", values: failed, class: "failed" },
+    ]),
+    delays("Start after the task was due", [
+      { name: "p50", values: activity.delay_p50_ms, class: "p50" },
+      { name: "p99", values: activity.delay_p99_ms, class: "p99" },
+    ]),
+  );
+}
+
+function members(queue) {
+  const configs = queue.members.map((member) => member.config).filter(Boolean);
+  const usual = configs.sort((a, b) => configs.filter((each) => each === b).length - configs.filter((each) => each === a).length)[0];
+  const rows = queue.members.map((member) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, member.node, member.leads ? [" ", chip("leads")] : null),
+      h("td", { "data-label": "State" }, member.doubt ? h("span", { class: "bad" }, member.doubt) : member.answers ? "answers" : "up"),
+      h("td", { "data-label": "Seen" }, ago(member.seen)),
+      h("td", { "data-label": "Since" }, ago(member.since)),
+      h("td", { "data-label": "Version" }, member.version ?? ""),
+      h("td", { "data-label": "Configuration" }, !member.config ? "" : member.config === usual ? "the same" : h("span", { class: "bad" }, "differs")),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card", "aria-label": "Members" },
+    h("h2", {}, "Members"),
+    rows.length
+      ? h(
+          "table",
+          { class: "stack" },
+          h("thead", {}, h("tr", {}, ["Node", "State", "Seen", "Since", "Version", "Configuration"].map((each) => h("th", { scope: "col" }, each)))),
+          h("tbody", {}, rows),
+        )
+      : h("p", { class: "quiet" }, "No daemon has registered for this queue."),
+  );
+}
+
+function actions(queue, refresh) {
+  const act = async (path, body, done) => {
+    try {
+      const { changed } = await post(path, { queue: queue.name }, body);
+      toast(changed === false ? "It was so already." : done.text, done);
+    } catch (error) {
+      toast(error.message, { kind: "error" });
+    }
+    refresh();
+  };
+  const resume = () => act("/v1/resume", {}, { text: "Resumed: tasks start again." });
+  const pause = async () => {
+    const given = await ask({
+      title: `Pause queue "${queue.name}"?`,
+      text: "Running jobs go on. No new task starts until somebody resumes the queue.",
+      fields: [{ name: "reason", label: "Reason, for others to read" }],
+      confirm: "Pause",
+    });
+    if (given) act("/v1/pause", { reason: given.reason }, { text: "Paused.", action: "Undo", run: resume });
+  };
+  const stepDown = async () => {
+    const given = await ask({
+      title: `Ask ${queue.leader} to step down?`,
+      text: "It starts no new tasks, lets running jobs finish within drain_timeout, and releases the lock; another daemon then leads.",
+      confirm: "Step down",
+    });
+    if (given) act("/v1/step-down", {}, { text: `${queue.leader} is asked to step down.` });
+  };
+  return h(
+    "div",
+    { class: "row" },
+    queue.paused
+      ? h("button", { type: "button", class: "primary", onclick: resume, "data-key": "resume" }, "Resume")
+      : h("button", { type: "button", onclick: pause, "data-key": "pause" }, "Pause"),
+    h("button", { type: "button", onclick: stepDown, disabled: !queue.leader, "data-key": "step-down" }, "Step down"),
+  );
+}
+
+export async function render(view, { queue, base, signal, refresh }) {
+  const [overview, tasks] = await Promise.all([
+    get("/v1/queues", { queue }, { signal }),
+    get("/v1/tasks", { queue, limit: 1 }, { signal }).catch((error) => {
+      if (signal.aborted) throw error;
+      return null; // Consul may be away: the rest is worth showing
+    }),
+  ]);
+  const told = overview.queues[0];
+  if (!told) throw new Error(`this daemon serves no queue "${queue}"`);
+  const list = [...told.findings];
+  const dead = tasks?.counts?.dead ?? 0;
+  if (dead) list.push({ severity: "warning", what: plural(dead, "dead letter"), remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them.") });
+  if (!tasks) list.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  fill(
+    view,
+    h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),
+    findings(list),
+    tiles(told, tasks, base),
+    pictures(told.status?.activity, told.leader_silent),
+    members(told),
+  );
+  return overview.at;
+}

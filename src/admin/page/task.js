@@ -1,0 +1,264 @@
+// One task: its state, why it does not run, its output, its record, what happened to it.
+
+import { get, getText, idPath, post } from "./api.js";
+import { ago, ask, chip, count, duration, fill, h, toast } from "./dom.js";
+
+const kMostOutput = 200_000; // characters kept on the page
+const kEnded = ["dead", "done"];
+
+function facts(task) {
+  const rows = [
+    ["Key", h("code", {}, task.key)],
+    ["Type", task.type],
+    ["Order", task.time && ago(task.time)],
+    ["Due", task.state === "scheduled" && ago(task.due)],
+    ["Started", task.started && ago(task.started)],
+    [task.state === "dead" ? "Given up" : task.state === "done" ? "Done" : "Claimed", task.since && ago(task.since)],
+    ["Took", task.took_ms !== null && duration(task.took_ms)],
+    ["Node", task.node],
+    ["Attempts", task.attempt ? `${task.attempt}${task.lost ? `, of which ${task.lost} lost their host` : ""}` : null],
+    ["Serial key", task.serial_key],
+    ["Reason", task.reason && h("span", { class: "bad" }, task.reason)],
+    ["Error", task.error && h("span", { class: "bad pre" }, task.error)],
+    ["Record", `${count(task.bytes)} bytes, created at index ${task.create_index}, modified at ${task.modify_index}`],
+  ];
+  return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+/** JSON of an ended task holds the record of its producer as "record". */
+function recordText(task) {
+  if (task.value !== undefined) {
+    const inner = kEnded.includes(task.state) && task.value?.record !== undefined ? task.value.record : task.value;
+    return JSON.stringify(inner, null, 2);
+  }
+  return task.raw ?? `base64: ${task.raw_base64}`;
+}
+
+function reasonText(reason) {
+  const rest = Object.entries(reason).filter(([name, value]) => name !== "reason" && name !== "text" && name !== "message" && value !== null);
+  const text = reason.text ?? reason.message ?? reason.reason;
+  return [text, rest.length && !reason.text && !reason.message ? ` (${rest.map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ")})` : ""].join("");
+}
+
+/** The output of attempts, followed while the newest runs. Lives as long as the view shows the task. */
+class Output {
+  constructor(queue, id, signal) {
+    Object.assign(this, { queue, id, signal, shown: null, offset: 0 });
+    this.pre = h("pre", { class: "output", tabindex: "0", role: "log", "aria-label": "Output" });
+    this.picker = h("select", { "aria-label": "Attempt", "data-key": "attempt", onchange: () => this.choose(this.picker.value) });
+    this.note = h("span", { class: "quiet" });
+    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Output"), this.picker, this.note), this.pre);
+    this.element.hidden = true;
+    this.run();
+  }
+  choose(token) {
+    this.shown = this.logs.find((each) => `${each.attempt}-${each.token}` === token);
+    this.offset = 0;
+    this.pre.textContent = "";
+    this.chosen = true;
+    this.read().catch(() => {});
+  }
+  async run() {
+    while (!this.signal.aborted) {
+      try {
+        await this.look();
+      } catch (error) {
+        if (this.signal.aborted) return;
+        this.note.textContent = error.message;
+      }
+      await new Promise((resolve) => setTimeout(resolve, document.hidden ? 5000 : 1000));
+    }
+  }
+  async look() {
+    const parameters = { queue: this.queue, id: this.id, node: this.node };
+    const { logs } = await get("/v1/logs", parameters, { signal: this.signal, quiet: true });
+    this.logs = logs;
+    this.element.hidden = logs.length === 0;
+    if (logs.length === 0) return;
+    const names = logs.map((each) => `${each.attempt}-${each.token}`);
+    if (names.join() !== this.names) {
+      this.names = names.join();
+      this.picker.replaceChildren(...logs.map((each, i) => h("option", { value: names[i] }, `attempt ${each.attempt}`)));
+      if (!this.chosen || !this.shown) {
+        this.shown = logs.at(-1);
+        this.offset = 0;
+        this.pre.textContent = "";
+      }
+      this.picker.value = `${this.shown.attempt}-${this.shown.token}`;
+    }
+    const now = logs.find((each) => each.attempt === this.shown.attempt && each.token === this.shown.token);
+    if (now) this.shown = now;
+    this.note.textContent = this.shown.running ? "running" : `${count(this.shown.size)} bytes`;
+    if (this.shown.size > this.offset) await this.read();
+  }
+  async read() {
+    const response = await getText(
+      "/v1/logs",
+      { queue: this.queue, id: this.id, node: this.node, attempt: this.shown.attempt, token: this.shown.token, offset: this.offset },
+      { signal: this.signal, quiet: true },
+    );
+    if (!response) return;
+    const end = this.pre.scrollTop + this.pre.clientHeight >= this.pre.scrollHeight - 4;
+    this.offset += new TextEncoder().encode(response).length;
+    const text = this.pre.textContent + response;
+    this.pre.textContent = text.length > kMostOutput ? text.slice(-kMostOutput) : text;
+    if (end) this.pre.scrollTop = this.pre.scrollHeight;
+  }
+}
+
+let output = null;
+
+/** Puts a cancelled task back, with the id that it had. */
+async function undoCancel(queue, task) {
+  const text = typeof task.value === "object" ? JSON.stringify({ ...task.value, taskId: task.value.taskId ?? task.id }) : null;
+  if (!text) return;
+  try {
+    await post("/v1/tasks", { queue }, text);
+    toast(`Task ${task.id} is back.`);
+  } catch (error) {
+    toast(error.message, { kind: "error" });
+  }
+}
+
+function actions(task, { queue, base, refresh }) {
+  const act = async (path, done) => {
+    try {
+      const answer = await post(path, { queue }, {});
+      toast(done.text, { ...done, run: () => done.run(answer) });
+      if (done.leave) location.hash = done.leave;
+    } catch (error) {
+      toast(error.message, { kind: "error" });
+    }
+    refresh();
+  };
+  if (task.state === "done") return null;
+  if (task.state === "dead") {
+    return h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", class: "primary", "data-key": "retry", onclick: () => act(`/v1/dead/${idPath(task.id)}/retry`, { text: `Task ${task.id} waits again.` }) }, "Retry"),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          "data-key": "purge",
+          onclick: async () => {
+            const sure = await ask({ title: `Delete the dead letter ${task.id} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
+            if (sure) act(`/v1/dead/${idPath(task.id)}/purge`, { text: "Deleted.", leave: `${base}/dead` });
+          },
+        },
+        "Purge",
+      ),
+    );
+  }
+  return h(
+    "div",
+    { class: "row" },
+    h(
+      "button",
+      {
+        type: "button",
+        class: "danger",
+        "data-key": "cancel",
+        onclick: async () => {
+          const running = task.state === "running";
+          const sure = await ask({
+            title: `Cancel task ${task.id}?`,
+            text: running ? "Its job is stopped: SIGTERM, then SIGKILL after kill_grace." : "It is deleted and never runs.",
+            confirm: "Cancel the task",
+            danger: true,
+          });
+          if (!sure) return;
+          act(`/v1/tasks/${idPath(task.id)}/cancel`, {
+            text: `Task ${task.id} is cancelled.`,
+            ...(running ? {} : { action: "Undo", run: ({ task: gone }) => undoCancel(queue, gone) }),
+          });
+        },
+      },
+      "Cancel",
+    ),
+  );
+}
+
+export const task = {
+  title: "Task",
+  async render(view, context) {
+    const { queue, id, signal } = context;
+    if (output?.id !== id || output.queue !== queue || output.signal.aborted) {
+      output = new Output(queue, id, context.viewSignal);
+    }
+    let found = [];
+    let error = null;
+    try {
+      found = (await get(`/v1/tasks/${idPath(id)}`, { queue }, { signal })).tasks;
+    } catch (caught) {
+      if (signal.aborted || caught.status !== 404) throw caught;
+      error = caught;
+    }
+    const now = found[0];
+    output.node = now?.node;
+    const [why, history] = await Promise.all([
+      now && !kEnded.includes(now.state)
+        ? get(`/v1/tasks/${idPath(id)}/why`, { queue }, { signal }).catch((caught) => {
+            if (signal.aborted) throw caught;
+            return [{ text: `not known: ${caught.message}` }];
+          })
+        : [],
+      get("/v1/events", { queue, format: "json" }, { signal }).catch((caught) => {
+        if (signal.aborted) throw caught;
+        return { events: [] };
+      }),
+    ]);
+    const reasons = (Array.isArray(why) ? why : [why]).filter((each) => each.reason !== "running");
+    const own = history.events.filter((event) => event.task && (event.task === now?.key || event.task.endsWith(`/${id}`)));
+    if (found.length === 0) {
+      fill(
+        view,
+        h("div", { class: "head" }, h("h1", {}, id)),
+        h("p", { class: "notice" }, own.some((event) => event.event === "done") ? "This task is done, and the queue keeps no history of it." : error.message),
+        output.element,
+        events(own),
+      );
+      return undefined;
+    }
+    fill(
+      view,
+      found.map((each, i) => [
+        h("div", { class: "head" }, h(i === 0 ? "h1" : "h2", {}, each.id), chip(each.state, each.orphan ? "running, owner lost" : each.state), actions(each, context)),
+        i === 0 && reasons.length
+          ? h("section", { class: "card why" }, h("h2", {}, "Why it is not running"), h("ul", {}, reasons.map((reason) => h("li", {}, reasonText(reason)))))
+          : null,
+        h("section", { class: "card" }, facts(each)),
+        i === 0 ? output.element : null,
+        each.output_tail && (i > 0 || output.element.hidden) ? h("section", { class: "card" }, h("h2", {}, "The end of its output"), h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
+        each.state === "done" && each.result !== null ? h("section", { class: "card" }, h("h2", {}, "Result"), h("pre", { tabindex: "0" }, JSON.stringify(each.result, null, 2))) : null,
+        h("section", { class: "card" }, h("h2", {}, "Record"), h("pre", { tabindex: "0" }, recordText(each))),
+      ]),
+      events(own),
+    );
+    return undefined;
+  },
+};
+
+function events(list) {
+  if (list.length === 0) return null;
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "What happened"),
+    h(
+      "ol",
+      { class: "history" },
+      list.reverse().map((event) =>
+        h(
+          "li",
+          {},
+          ago(event.at),
+          h("strong", {}, event.event.replaceAll("_", " ")),
+          h("span", {}, [event.attempt ? `attempt ${event.attempt}` : null, event.took_ms && ["done", "failed", "dead"].includes(event.event) ? duration(event.took_ms) : null, event.text].filter(Boolean).join(", ")),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,279 @@
+// The tasks of a queue: lists by page, and single tasks.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+#include "admin/task_index.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "client/task_info.h"
+#include "client/task_json.h"
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kPage = 50;
+constexpr std::size_t kMostPage = 500;
+constexpr std::size_t kMostTypes = 200;  // producers invent types without end
+constexpr std::size_t kMostGroups = 200;
+
+enum class Kind { kLive, kDead, kDone };
+
+// The place of a task in the order of its list.
+struct Place {
+  int rank = 0;
+  std::int64_t time = 0;
+  std::uint64_t index = 0;
+  std::string key;
+
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+// What ended last comes first; what starts next comes first.
+Place place_of(const TaskInfo& task) {
+  const bool ended = task.state >= TaskState::kDead;
+  const auto time = task.state == TaskState::kScheduled ? task.due : ended ? task.since : task.time;
+  const auto ns = time.value_or(WallTime::min()).time_since_epoch().count();
+  const TaskState state = task.state == TaskState::kOrphan ? TaskState::kRunning : task.state;
+  return {static_cast<int>(state), ended ? -(ns + 1) : ns, task.create_index, task.key};
+}
+
+std::string cursor_of(const Place& place) {
+  return std::to_string(place.rank) + ':' + std::to_string(place.time) + ':' +
+         std::to_string(place.index) + ':' + place.key;
+}
+
+std::optional<Place> read_cursor(const std::string& text) {
+  Place place;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const auto number = [&](auto& value) {
+    const auto read = std::from_chars(at, end, value);
+    if (read.ec != std::errc{} || read.ptr == end || *read.ptr != ':') return false;
+    at = read.ptr + 1;
+    return true;
+  };
+  if (!number(place.rank) || !number(place.time) || !number(place.index)) return std::nullopt;
+  place.key.assign(at, end);
+  return place;
+}
+
+std::string lower(std::string_view text) {
+  std::string result{text};
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+struct Question {
+  Kind kind = Kind::kLive;
+  std::string state, type, reason, error, text;  // empty: all
+  std::optional<Place> after;
+  std::size_t limit = kPage;
+};
+
+bool fits(const TaskInfo& task, const Question& question) {
+  if (!question.state.empty() && client::state_name(task.state) != question.state) return false;
+  if (!question.type.empty() && task.type != question.type) return false;
+  if (!question.reason.empty() && task.reason != question.reason) return false;
+  if (!question.error.empty() && task.error != question.error) return false;
+  if (question.text.empty()) return true;
+  return lower(task.id).find(question.text) != std::string::npos ||
+         lower(task.type).find(question.text) != std::string::npos ||
+         lower(task.serial_key).find(question.text) != std::string::npos ||
+         lower(task.error).find(question.text) != std::string::npos;
+}
+
+ordered_json row_of(const TaskInfo& task) {
+  ordered_json row = client::task_json(task);
+  row.erase("bytes");  // a listing keeps no records
+  if (task.error.size() > 500) row["error"] = excerpt(task.error, 500);
+  return row;
+}
+
+// Dead letters that failed alike.
+ordered_json groups_of(const TaskListing& listing) {
+  struct Group {
+    std::size_t count = 0;
+    std::optional<WallTime> oldest, newest;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
+  for (const TaskInfo& task : listing.tasks) {
+    if (task.state != TaskState::kDead) continue;
+    Group& group = groups[{task.type, task.reason, task.error}];
+    ++group.count;
+    if (!task.since) continue;
+    group.oldest = std::min(group.oldest.value_or(*task.since), *task.since);
+    group.newest = std::max(group.newest.value_or(*task.since), *task.since);
+  }
+  std::vector<std::pair<std::size_t, ordered_json>> told;
+  for (const auto& [what, group] : groups) {
+    const auto time = [](const std::optional<WallTime>& at) {
+      return at ? ordered_json(format_rfc3339(*at)) : ordered_json{};
+    };
+    told.emplace_back(group.count, ordered_json{{"type", client::text_or_null(std::get<0>(what))},
+                                                {"reason", client::text_or_null(std::get<1>(what))},
+                                                {"error", client::text_or_null(std::get<2>(what))},
+                                                {"count", group.count},
+                                                {"oldest", time(group.oldest)},
+                                                {"newest", time(group.newest)}});
+  }
+  std::stable_sort(told.begin(), told.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  ordered_json list = ordered_json::array();
+  for (auto& [count, group] : told) {
+    if (list.size() < kMostGroups) list.push_back(std::move(group));
+  }
+  return list;
+}
+
+Response page_of(const TaskListing& listing, const Question& question, const std::string& queue) {
+  std::map<std::string, std::size_t> types;
+  ordered_json counts = ordered_json::object();
+  std::vector<std::pair<Place, const TaskInfo*>> rest;
+  std::size_t matching = 0;
+  for (const TaskInfo& task : listing.tasks) {
+    const std::string state{client::state_name(task.state)};
+    counts[state] = counts.value(state, std::size_t{0}) + 1;
+    const bool live = task.state < TaskState::kDead;
+    if (question.kind != Kind::kDone && live != (question.kind == Kind::kLive)) continue;
+    if (types.size() < kMostTypes || types.contains(task.type)) ++types[task.type];
+    if (!fits(task, question)) continue;
+    ++matching;
+    Place place = place_of(task);
+    if (!question.after || *question.after < place) rest.emplace_back(std::move(place), &task);
+  }
+  const std::size_t shown = std::min(question.limit, rest.size());
+  std::partial_sort(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(shown), rest.end(),
+                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  ordered_json tasks = ordered_json::array();
+  for (std::size_t i = 0; i < shown; ++i) tasks.push_back(row_of(*rest[i].second));
+  ordered_json told{{"queue", queue},
+                    {"as_of", format_rfc3339(listing.at)},
+                    {"counts", std::move(counts)},
+                    {"types", types},
+                    {"found", matching},
+                    {"tasks", std::move(tasks)},
+                    {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
+                                                 : ordered_json{}},
+                    {"hidden", listing.hidden}};
+  if (question.kind == Kind::kDead) told["groups"] = groups_of(listing);
+  return json_response(200, told);
+}
+
+constexpr std::array<std::string_view, 6> kLiveStates{"waiting",    "scheduled", "running",
+                                                      "unreadable", "too_large", "unnameable"};
+
+Result<Question> read_question(const Request& request, Kind kind) {
+  const auto bad = [](std::string message) {
+    return tl::unexpected(Error{ErrorCode::kInvalid, std::move(message)});
+  };
+  Question question;
+  question.kind = kind;
+  question.state = request.parameter("state").value_or("");
+  if (kind == Kind::kLive && question.state == "dead") question.kind = Kind::kDead;
+  if (kind == Kind::kLive && question.state == "done") question.kind = Kind::kDone;
+  const bool known =
+      std::find(kLiveStates.begin(), kLiveStates.end(), question.state) != kLiveStates.end();
+  if (!question.state.empty() && question.kind == Kind::kLive && !known) {
+    return bad(
+        "state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
+        "unnameable, got \"" +
+        excerpt(question.state) + '"');
+  }
+  if (question.kind != Kind::kLive) question.state.clear();
+  question.type = request.parameter("type").value_or("");
+  question.reason = request.parameter("reason").value_or("");
+  question.error = request.parameter("error").value_or("");
+  question.text = lower(request.parameter("text").value_or(""));
+  if (const auto limit = request.parameter("limit")) {
+    const char* end = limit->data() + limit->size();
+    const auto read = std::from_chars(limit->data(), end, question.limit);
+    if (read.ec != std::errc{} || read.ptr != end || question.limit == 0 ||
+        question.limit > kMostPage) {
+      return bad("limit: expected 1 to " + std::to_string(kMostPage) + ", got \"" +
+                 excerpt(*limit) + '"');
+    }
+  }
+  if (const auto cursor = request.parameter("cursor"); cursor && !cursor->empty()) {
+    question.after = read_cursor(*cursor);
+    if (!question.after) return bad("cursor: expected the \"next\" of an earlier answer");
+  }
+  return question;
+}
+
+// The indexes of all queues.
+class Lists {
+ public:
+  explicit Lists(const StoredQueues& queues) : queues_(queues) {
+    for (const StoredQueue& queue : queues) {
+      indexes_.push_back({std::make_unique<TaskIndex>(queue.queue, false),
+                          std::make_unique<TaskIndex>(queue.queue, true)});
+    }
+  }
+
+  Response answer(const std::shared_ptr<Lists>& self, const Call& call, Kind kind) {
+    std::optional<Response> refused;
+    const StoredQueue* queue = find_queue(queues_, call.request, refused);
+    if (queue == nullptr) return *refused;
+    const auto question = read_question(call.request, kind);
+    if (!question) return response_of(question.error());
+    TaskIndex& index = *indexes_[static_cast<std::size_t>(queue - queues_.data())]
+                                [question->kind == Kind::kDone ? 1 : 0];
+    const auto newer = parse_rfc3339(call.request.parameter("newer_than").value_or(""));
+    const auto listing = index.get(newer.value_or(WallTime::min()));
+    if (!listing) return response_of(listing.error());
+    if (index.wants_check()) {
+      call.exchange->later(TaskIndex::kCheckAfter, [self, &index] { index.drop_unused(); });
+    }
+    return page_of(**listing, *question, queue->queue.name);
+  }
+
+ private:
+  const StoredQueues& queues_;
+  std::vector<std::array<std::unique_ptr<TaskIndex>, 2>> indexes_;
+};
+
+Response show(const StoredQueues& queues, const Call& call) {
+  std::optional<Response> refused;
+  const StoredQueue* queue = find_queue(queues, call.request, refused);
+  if (queue == nullptr) return *refused;
+  const std::string id{call.wildcard};
+  const auto found = client::show_task(queue->queue, id);
+  if (!found) return response_of(found.error());
+  ordered_json tasks = ordered_json::array();
+  for (const TaskInfo& task : *found) tasks.push_back(client::whole_task_json(task));
+  return json_response(200,
+                       {{"queue", queue->queue.name}, {"id", id}, {"tasks", std::move(tasks)}});
+}
+
+}  // namespace
+
+void add_task_routes(Router& router, const StoredQueues& queues) {
+  const auto lists = std::make_shared<Lists>(queues);
+  const auto add_list = [&](const char* path, Kind kind) {
+    router.add(
+        "GET", path, [lists, kind](const Call& call) { return lists->answer(lists, call, kind); },
+        Access::kContents);
+  };
+  add_list("/v1/tasks", Kind::kLive);
+  add_list("/v1/dead", Kind::kDead);
+  add_list("/v1/done", Kind::kDone);
+  router.add(
+      "GET", "/v1/tasks/*", [&queues](const Call& call) { return show(queues, call); },
+      Access::kContents);
+}
+
+}  // namespace lictor::admin

@@ -1,0 +1,482 @@
+// The read API and the changes, over the model of Consul, held against the OpenAPI description.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "../cli/model_consul.h"
+#include "admin/activity.h"
+#include "admin/events.h"
+#include "admin/metrics.h"
+#include "admin/routes.h"
+#include "base/time_text.h"
+#include "client/client.h"
+#include "fake_backend.h"
+#include "fake_exchange.h"
+
+namespace lictor::admin {
+namespace {
+
+using cli::test::ModelConsul;
+using nlohmann::json;
+
+// Why `value` does not fit the schema; empty: it does. Knows what openapi.json uses of JSON Schema.
+// `open`: the schema is a part of an allOf, so that others describe the rest.
+std::string misfit(const json& document, const json& schema, const json& value, bool open = false) {
+  if (schema.contains("$ref")) {
+    const std::string name = schema["$ref"];
+    return misfit(document, document.at(json::json_pointer{name.substr(1)}), value, open);
+  }
+  for (const json& each : schema.value("allOf", json::array())) {
+    if (auto why = misfit(document, each, value, true); !why.empty()) return why;
+  }
+  if (schema.contains("anyOf")) {
+    const bool one = std::any_of(schema["anyOf"].begin(), schema["anyOf"].end(),
+                                 [&](const json& s) { return misfit(document, s, value).empty(); });
+    return one ? "" : value.dump() + " fits none of anyOf";
+  }
+  if (schema.contains("enum")) {
+    const bool known = std::count(schema["enum"].begin(), schema["enum"].end(), value) != 0;
+    if (!known) return value.dump() + " is not one of " + schema["enum"].dump();
+  }
+  if (schema.contains("type")) {
+    const json types = schema["type"].is_array() ? schema["type"] : json::array({schema["type"]});
+    const char* type = value.is_object()           ? "object"
+                       : value.is_array()          ? "array"
+                       : value.is_string()         ? "string"
+                       : value.is_boolean()        ? "boolean"
+                       : value.is_null()           ? "null"
+                       : value.is_number_integer() ? "integer"
+                                                   : "number";
+    if (std::count(types.begin(), types.end(), type) == 0) {
+      return value.dump() + " is not of type " + types.dump();
+    }
+  }
+  if (schema.value("format", "") == "date-time" && value.is_string() &&
+      !parse_rfc3339(value.get<std::string>())) {
+    return value.dump() + " is no RFC 3339 time";
+  }
+  if (value.is_array() && schema.contains("items")) {
+    for (const json& each : value) {
+      if (auto why = misfit(document, schema["items"], each); !why.empty()) return why;
+    }
+  }
+  if (!value.is_object()) return {};
+  for (const json& name : schema.value("required", json::array())) {
+    if (!value.contains(name.get<std::string>()))
+      return "no " + name.dump() + " in " + value.dump();
+  }
+  const json properties = schema.value("properties", json::object());
+  for (const auto& [name, member] : value.items()) {
+    const json* inner = properties.contains(name)                 ? &properties[name]
+                        : schema.contains("additionalProperties") ? &schema["additionalProperties"]
+                                                                  : nullptr;
+    if (inner == nullptr) {
+      if (!open && !properties.empty()) return name + " is not described";
+      continue;
+    }
+    if (auto why = misfit(document, *inner, member); !why.empty()) return name + ": " + why;
+  }
+  return {};
+}
+
+struct Scene {
+  Scene() {
+    queues.push_back({client, impl->queue});
+    known_status();
+    router.emplace(Guard{{{}, [this] { return token; }}});
+    add_status_routes(*router, backend);
+    add_metrics_route(*router, backend, metrics);
+    add_event_route(*router, events);
+    add_log_routes(*router, backend, logs);
+    add_queue_routes(*router, backend, queues, activity);
+    add_task_routes(*router, queues);
+    add_change_routes(*router, queues);
+    add_page_routes(*router);
+    consul.put("lictor/q/leader", R"({"node":"a","instance":"i"})", session);
+  }
+
+  void known_status() {
+    backend.known->node = "a";
+    backend.known->version = "1";
+    QueueStatus queue;
+    queue.name = "q";
+    queue.role = QueueStatus::Role::kLeading;
+    queue.states = {{"ready", 3}, {"no executor", 1}};
+    queue.lease_left = std::chrono::seconds{20};
+    queue.types = {"Mail", "*"};
+    backend.known->queues = {queue};
+    Peer peer;
+    peer.node = "a";
+    peer.leads = true;
+    peer.answers = true;
+    backend.members.leader = "a";
+    backend.members.leads_since = "2026-01-01T00:00:00Z";
+    backend.members.members = {peer};
+  }
+
+  Response get(const std::string& target) { return ask(*router, make_request("GET", target)); }
+  json read(const std::string& target) {
+    const Response response = get(target);
+    CAPTURE(target);
+    REQUIRE_MESSAGE(response.status == 200, response.body);
+    return json::parse(response.body);
+  }
+  Response post(const std::string& target, const std::string& body = {}) {
+    Request request = make_request("POST", target);
+    request.body = body;
+    return ask(*router, request);
+  }
+  void task(const std::string& id, const std::string& record) {
+    consul.put("lictor/q/tasks/" + id, record);
+  }
+  void letter(const std::string& id, const std::string& type, const std::string& error,
+              const std::string& at = "2026-01-01T00:00:00Z") {
+    consul.put("lictor/q/dead/" + id, json{{"record", {{"taskType", type}}},
+                                           {"reason", "failed"},
+                                           {"error", error},
+                                           {"attempts", 3},
+                                           {"at", at},
+                                           {"node", "a"}}
+                                          .dump());
+  }
+
+  ModelConsul consul;
+  std::string session = consul.session();
+  std::unique_ptr<Client::Impl> impl =
+      std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"));
+  Client client{std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  StoredQueues queues;
+  FakeBackend backend;
+  Metrics metrics;
+  Events events;
+  Activity activity;
+  LogStore logs{"/nonexistent", std::make_shared<exec::ActiveLogs>(), "a"};
+  std::string token;
+  std::optional<Router> router;
+};
+
+std::vector<std::string> ids_of(const json& page) {
+  std::vector<std::string> ids;
+  for (const json& task : page.at("tasks")) ids.push_back(task.at("id"));
+  return ids;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("tasks are listed in the order in which they start, with counts by state and type") {
+  Scene scene;
+  scene.task("late", R"({"taskType":"Mail","executeAt":"2999-01-01T00:00:00Z"})");
+  scene.task("second", R"({"taskType":"Mail","taskTime":20})");
+  scene.task("first", R"({"taskType":"Report","taskTime":10})");
+  scene.letter("gone", "Mail", "exit status 1");
+  const json page = scene.read("/v1/tasks?queue=q");
+  CHECK(ids_of(page) == std::vector<std::string>{"first", "second", "late"});
+  CHECK(page["counts"] == json{{"waiting", 2}, {"scheduled", 1}, {"dead", 1}});
+  CHECK(page["types"] == json{{"Mail", 2}, {"Report", 1}});
+  CHECK(page["found"] == 3);
+  CHECK(page["next"].is_null());
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=scheduled")) ==
+        std::vector<std::string>{"late"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&type=Report")) == std::vector<std::string>{"first"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&text=SECO")) == std::vector<std::string>{"second"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=dead")) == std::vector<std::string>{"gone"});
+}
+
+TEST_CASE("pages follow each other without a gap, also when the last task shown is gone") {
+  Scene scene;
+  std::vector<std::string> all;
+  for (int i = 0; i < 25; ++i) {
+    all.push_back("task-" + std::to_string(10 + i));
+    scene.task(all.back(), R"({"taskType":"T","taskTime":)" + std::to_string(i / 3) + "}");
+  }
+  std::vector<std::string> seen;
+  std::string cursor;
+  for (int pages = 0; pages < 10; ++pages) {
+    const json page = scene.read("/v1/tasks?queue=q&limit=4&cursor=" + wire::query_value(cursor));
+    CHECK(page["found"] == 25);
+    for (std::string& id : ids_of(page)) seen.push_back(std::move(id));
+    if (page["next"].is_null()) break;
+    cursor = page["next"];
+  }
+  CHECK(seen == all);
+  const std::string after = scene.read("/v1/tasks?queue=q&limit=4")["next"];
+  scene.consul.remove("lictor/q/tasks/task-13");
+  Scene fresh;  // an index of its own
+  for (const std::string& id : all) {
+    if (id == "task-13") continue;
+    fresh.task(id, R"({"taskType":"T","taskTime":)" +
+                       std::to_string((std::stoi(id.substr(5)) - 10) / 3) + "}");
+  }
+  // The cursor names the place, not the key's presence.
+  CHECK(
+      fresh.read("/v1/tasks?queue=q&limit=1&cursor=" + wire::query_value(after))["tasks"].size() ==
+      1);
+}
+
+TEST_CASE("dead letters are grouped by what they failed of, the newest first in the list") {
+  Scene scene;
+  for (int i = 0; i < 3; ++i) {
+    scene.letter("a" + std::to_string(i), "Mail", "exit status 1",
+                 "2026-01-0" + std::to_string(i + 1) + "T00:00:00Z");
+  }
+  scene.letter("b", "Report", "timed out");
+  const json page = scene.read("/v1/dead?queue=q");
+  REQUIRE(page["groups"].size() == 2);
+  CHECK(page["groups"][0]["count"] == 3);
+  CHECK(page["groups"][0]["error"] == "exit status 1");
+  CHECK(page["groups"][0]["newest"] == "2026-01-03T00:00:00.000Z");
+  CHECK(ids_of(page).front() == "a2");
+  CHECK(scene.read("/v1/dead?queue=q&error=timed%20out")["found"] == 1);
+}
+
+TEST_CASE("a list is read anew after a change, and not for every look") {
+  Scene scene;
+  scene.task("one", R"({"taskType":"T"})");
+  CHECK(scene.read("/v1/tasks?queue=q")["found"] == 1);
+  const std::size_t asked = scene.consul.asked();
+  CHECK(scene.read("/v1/tasks?queue=q")["found"] == 1);
+  CHECK(scene.consul.asked() == asked);
+}
+
+TEST_CASE("a wrong question is told what was expected") {
+  Scene scene;
+  const auto wrong = [&](const std::string& target, int status, const std::string& part) {
+    const Response response = scene.get(target);
+    CAPTURE(response.body);
+    CHECK(response.status == status);
+    CHECK(response.body.find(part) != std::string::npos);
+  };
+  wrong("/v1/tasks?queue=nope", 404, "one of: q");
+  wrong("/v1/tasks?queue=q&state=odd", 400, "state: expected");
+  wrong("/v1/tasks?queue=q&limit=0", 400, "limit: expected 1 to 500");
+  wrong("/v1/tasks?queue=q&limit=many", 400, "limit: expected 1 to 500");
+  wrong("/v1/tasks?queue=q&cursor=1:2", 400, "cursor: expected");
+  wrong("/v1/tasks/missing?queue=q", 404, "no task missing");
+}
+
+TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
+  Scene scene;
+  const Response sent =
+      scene.post("/v1/tasks?queue=q", R"({"taskType":"Mail","taskId":"a/1","taskPara":{"n":1}})");
+  CHECK(sent.status == 201);
+  CHECK(json::parse(sent.body)["id"] == "a/1");
+  CHECK(scene.post("/v1/tasks?queue=q", R"({"taskType":"Mail","taskId":"a/1"})").status == 409);
+  CHECK(scene.post("/v1/tasks?queue=q", "no json").status == 400);
+  const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
+  CHECK(cancelled.status == 200);
+  CHECK(json::parse(cancelled.body)["task"]["value"]["taskPara"] == json{{"n", 1}});
+  CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
+}
+
+TEST_CASE("dead letters are retried and purged, one or many, but never all by mistake") {
+  Scene scene;
+  for (const char* id : {"a", "b", "c", "d"}) scene.letter(id, "Mail", "exit status 1");
+  scene.letter("other", "Report", "exit status 2");
+  CHECK(scene.post("/v1/dead/a/retry?queue=q").status == 200);
+  CHECK(scene.post("/v1/dead/b/purge?queue=q").status == 200);
+  CHECK(scene.post("/v1/dead/b/purge?queue=q").status == 404);
+  const Response all = scene.post("/v1/dead/purge?queue=q", "{}");
+  CHECK(all.status == 400);
+  CHECK(all.body.find("\\\"all\\\": true") != std::string::npos);
+  CHECK(scene.post("/v1/dead/purge?queue=q", R"({"type":7})").status == 400);
+  const json retried =
+      json::parse(scene.post("/v1/dead/retry?queue=q", R"({"error":"exit status 1"})").body);
+  CHECK(retried == json{{"changed", 2}, {"refused", 0}, {"refusals", json::array()}});
+  const json purged = json::parse(scene.post("/v1/dead/purge?queue=q", R"({"all":true})").body);
+  CHECK(purged["changed"] == 1);
+}
+
+TEST_CASE("a queue is paused and resumed, and its page says by whom") {
+  Scene scene;
+  CHECK(json::parse(scene.post("/v1/pause?queue=q", R"({"reason":"upgrade"})").body)["changed"] ==
+        true);
+  const json queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["paused"]["reason"] == "upgrade");
+  CHECK(queue["paused"]["by"].get<std::string>().starts_with("admin face"));
+  CHECK(json::parse(scene.post("/v1/resume?queue=q").body)["changed"] == true);
+  CHECK(scene.read("/v1/queues")["queues"][0]["paused"].is_null());
+  CHECK(scene.post("/v1/step-down?queue=q").status == 202);
+}
+
+TEST_CASE("what is wrong is said, with the way out") {
+  Scene scene;
+  const auto findings = [&] {
+    std::string text;
+    const json told = scene.read("/v1/queues");
+    for (const json& each : told["queues"][0]["findings"]) {
+      CHECK_FALSE(each["remedy"].get<std::string>().empty());
+      text += each["what"].get<std::string>() + '\n';
+    }
+    return text;
+  };
+  CHECK(findings() == "1 task of a type that the leader has no executor for\n");
+  scene.backend.known->queues[0].states.clear();
+  CHECK(findings().empty());
+  scene.backend.known->queues[0].oldest_due = std::chrono::minutes{5};
+  CHECK(findings().find("has been due for 5m") != std::string::npos);
+  scene.backend.known->queues[0].lease_left = std::chrono::milliseconds{700};
+  CHECK(findings().find("lease ends in 700 ms") != std::string::npos);
+  scene.backend.known->queues[0].cannot_start = "no space left on device";
+  CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);
+  Peer other;
+  other.node = "b";
+  other.config = "2";
+  other.doubt = "was last seen 1 min ago";
+  scene.backend.members.members[0].config = "1";
+  scene.backend.members.members.push_back(other);
+  CHECK(findings().find("different configurations") != std::string::npos);
+  CHECK(findings().find("b: was last seen") != std::string::npos);
+  scene.backend.members.leader.clear();
+  CHECK(findings().find("nobody leads") != std::string::npos);
+  scene.backend.trouble = "Consul has no leader";
+  CHECK(findings().find("Consul has no leader") != std::string::npos);
+}
+
+TEST_CASE("a follower shows what the leader tells, or why it cannot") {
+  Scene scene;
+  scene.backend.known->queues[0].role = QueueStatus::Role::kFollowing;
+  json queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["status"].is_null());
+  CHECK(queue["leader_silent"] == "nobody leads it");
+  scene.backend.member_answers = R"({"queues":[{"name":"q","role":"leading","running":4}]})";
+  queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["status"]["running"] == 4);
+  CHECK(scene.backend.asked == " /v1/queues?relayed=1&queue=q");
+  // Asked by another member it asks nobody.
+  scene.backend.asked.clear();
+  CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());
+  CHECK(scene.backend.asked.empty());
+}
+
+TEST_CASE("the output of a task is asked of the member that ran it") {
+  Scene scene;
+  scene.backend.member_answers = "its output";
+  CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7&wait=5").body == "its output");
+  CHECK(scene.backend.asked == "b /v1/logs?queue=q&id=x&attempt=2&offset=7");
+}
+
+TEST_CASE("the last hour is counted by the minute") {
+  Scene scene;
+  core::Fact fact{};
+  fact.kind = core::Fact::Kind::kStarted;
+  fact.waited = std::chrono::milliseconds{15};
+  scene.activity.on_fact("q", fact);
+  fact.kind = core::Fact::Kind::kDone;
+  scene.activity.on_fact("q", fact);
+  const auto told = scene.activity.json("q");
+  CHECK(told["done"].size() == 60);
+  CHECK(told["done"].back() == 1);
+  CHECK(told["delay_p99_ms"].back() == 20);
+  CHECK(told["delay_p50_ms"].front().is_null());
+  CHECK(told["last_minute"]["started"] == 1);
+  CHECK(scene.activity.json("other")["started"].back() == 0);
+}
+
+TEST_CASE("once a token is set, tasks and output take it; counts do not") {
+  Scene scene;
+  scene.token = "secret";
+  const auto status = [&](const std::string& target, const std::string& authorization,
+                          const std::string& local) {
+    Request request = make_request("GET", target);
+    request.local_address = local;
+    if (!authorization.empty()) request.headers["authorization"] = authorization;
+    return scene.router->refuse(request).value_or(Response{}).status;
+  };
+  for (const char* path : {"/v1/tasks", "/v1/tasks/x", "/v1/tasks/x/why", "/v1/dead", "/v1/done",
+                           "/v1/logs", "/v1/events"}) {
+    CAPTURE(std::string{path});
+    CHECK(status(path, "", "127.0.0.1") == 401);
+    CHECK(status(path, "Bearer wrong", "127.0.0.1") == 401);
+    CHECK(status(path, "Bearer secret", "127.0.0.1") == 200);
+    CHECK(status(path, "", "") == 200);  // a unix socket
+  }
+  for (const char* path : {"/", "/app.js", "/v1/queues", "/v1/status", "/metrics", "/healthz"}) {
+    CHECK(status(path, "", "127.0.0.1") == 200);
+  }
+}
+
+TEST_CASE("every answer is as the OpenAPI description says, and every path is described") {
+  Scene scene;
+  const json document = scene.read("/v1/openapi.json");
+  scene.task("a/b", R"({"taskType":"Mail","taskTime":20,"serialKey":"s"})");
+  scene.task("soon", R"({"taskType":"Mail","executeAt":"2999-01-01T00:00:00Z"})");
+  scene.task("odd", "no json");
+  scene.letter("gone", "Mail", "exit status 1");
+  core::Fact fact{};
+  fact.kind = core::Fact::Kind::kStarted;
+  fact.key = "lictor/q/tasks/a/b";
+  fact.attempt = 1;
+  scene.events.on_fact("q", fact);
+
+  std::set<std::string> described;
+  for (const auto& [path, methods] : document["paths"].items()) {
+    std::string pattern = path;
+    if (const auto at = pattern.find("{id}"); at != std::string::npos) pattern.replace(at, 4, "*");
+    for (const auto& [method, ignored] : methods.items()) described.insert(method + ' ' + pattern);
+  }
+  const json unknown = json::parse(scene.get("/nope").body);
+  for (const json& path : unknown["paths"]) {
+    const std::string text = path;
+    const bool page =
+        text == "/" || text.ends_with(".js") || text.ends_with(".css") || text.ends_with(".svg");
+    const bool known = described.contains("get " + text) || described.contains("post " + text);
+    CHECK_MESSAGE((page || known), text);
+  }
+  const auto fits = [&](const std::string& method, const std::string& path,
+                        const std::string& target, const std::string& body = {}) {
+    CAPTURE(method + ' ' + target);
+    const Response response = method == "get" ? scene.get(target) : scene.post(target, body);
+    const json& responses = document.at("paths").at(path).at(method).at("responses");
+    const std::string status = std::to_string(response.status);
+    const json& content =
+        responses.at(responses.contains(status) ? status : "default").at("content");
+    REQUIRE(content.contains("application/json"));
+    const std::string why =
+        misfit(document, content["application/json"]["schema"], json::parse(response.body));
+    CHECK_MESSAGE(why.empty(), why);
+    described.erase(
+        method + ' ' +
+        (path.find("{id}") == std::string::npos
+             ? path
+             : path.substr(0, path.find("{id}")) + '*' + path.substr(path.find("{id}") + 4)));
+    return response.status;
+  };
+  CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
+  CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
+  CHECK(fits("get", "/v1/status", "/v1/status") == 200);
+  CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=q") == 200);
+  CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=nope") == 404);
+  CHECK(fits("get", "/v1/dead", "/v1/dead?queue=q") == 200);
+  CHECK(fits("get", "/v1/done", "/v1/done?queue=q") == 200);
+  CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/gone?queue=q") == 200);
+  CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/a%2Fb?queue=q") == 200);
+  CHECK(fits("get", "/v1/tasks/{id}/why", "/v1/tasks/a/b/why?queue=q") == 200);
+  CHECK(fits("get", "/v1/events", "/v1/events?queue=q&format=json") == 200);
+  CHECK(fits("get", "/v1/logs", "/v1/logs?queue=q&id=x") == 200);
+  CHECK(fits("post", "/v1/tasks", "/v1/tasks?queue=q", R"({"taskType":"Mail","taskId":"n"})") ==
+        201);
+  CHECK(fits("post", "/v1/tasks/{id}/cancel", "/v1/tasks/n/cancel?queue=q") == 200);
+  CHECK(fits("post", "/v1/dead/{id}/retry", "/v1/dead/gone/retry?queue=q") == 200);
+  scene.letter("gone2", "Mail", "exit status 1");
+  CHECK(fits("post", "/v1/dead/{id}/purge", "/v1/dead/gone2/purge?queue=q") == 200);
+  CHECK(fits("post", "/v1/dead/retry", "/v1/dead/retry?queue=q", R"({"all":true})") == 200);
+  CHECK(fits("post", "/v1/dead/purge", "/v1/dead/purge?queue=q", R"({"all":true})") == 200);
+  CHECK(fits("post", "/v1/pause", "/v1/pause?queue=q") == 200);
+  CHECK(fits("post", "/v1/resume", "/v1/resume?queue=q") == 200);
+  CHECK(fits("post", "/v1/step-down", "/v1/step-down?queue=q") == 202);
+  for (const char* text : {"get /healthz", "get /readyz", "get /metrics", "get /v1/openapi.json"}) {
+    described.erase(text);
+  }
+  CHECK_MESSAGE(described.empty(), *described.begin());
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::admin

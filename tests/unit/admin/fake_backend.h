@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "admin/routes.h"
+
+namespace lictor::admin {
+
+/// A daemon that says what the test wants.
+class FakeBackend : public Backend {
+ public:
+  std::optional<Status> status() override { return known; }
+  std::string consul_trouble() override { return trouble; }
+  std::optional<std::string> why(const std::string& queue, const std::string& id) override {
+    if (queue != "q" || id != "a/b") return std::nullopt;
+    return R"([{"reason":"paused","text":"the queue is paused"}])";
+  }
+  Result<Fleet> fleet(const std::string& /*queue*/) override { return members; }
+  Result<std::string> ask_member(const std::string& /*queue*/, const std::string& node,
+                                 const std::string& target) override {
+    asked = node + ' ' + target;
+    return member_answers;
+  }
+
+  std::optional<Status> known = Status{};
+  std::string trouble;
+  Fleet members;
+  std::string asked;
+  Result<std::string> member_answers = fail(ErrorCode::kFailed, "nobody leads it");
+};
+
+}  // namespace lictor::admin
