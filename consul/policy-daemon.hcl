@@ -35,6 +35,8 @@ key "lictor/default/leader" { policy = "write" }
 key_prefix "lictor/default/members/" { policy = "write" }
 
 # The operators' switches are obeyed, never set: a daemon that is broken into cannot resume itself.
+# With "write" the web page can pause, resume and step down; with "read" it is told that it may not,
+# and "lictor pause" does it with the operator's own token.
 key "lictor/default/control" { policy = "read" }
 
 # Registration of the service "lictor" with its health check and the tag "leader", at the local

@@ -99,6 +99,7 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     peer.pid = std::move(member.pid);
     peer.version = std::move(member.version);
     peer.since = std::move(member.since);
+    peer.config = std::move(member.config);
     peer.seen = std::move(member.seen);
     peer.admin = std::move(member.admin);
     peer.leads = member.leads;

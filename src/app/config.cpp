@@ -9,6 +9,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "app/config_check.h"
 #include "app/config_override.h"
@@ -17,6 +18,7 @@
 #include "base/errno_text.h"
 #include "base/host_name.h"
 #include "base/read_file.h"
+#include "base/siphash.h"
 #include "base/text.h"
 #include "base/traced_file.h"
 #include "httpd/listener.h"
@@ -283,6 +285,22 @@ Result<Config> load_config(const LoadRequest& request) {
   return config;
 }
 
+namespace {
+
+// The same on every host that runs the same queues: without comments, spaces, the order of members,
+// and what belongs to one host.
+std::string digest_of(std::string_view text) {
+  auto value = nlohmann::json::parse(text, nullptr, false, true);
+  for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
+    if (value.is_object()) value.erase(own);
+  }
+  const std::string canonical =
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return fmt::format("{:016x}", siphash<2, 4>({}, canonical));
+}
+
+}  // namespace
+
 Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
   const auto tree = parse_json_tree(text, file);
@@ -290,6 +308,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   const Place top{*tree, file};
   auto config = build(&top, request);
   if (config) config->file = file;
+  if (config) config->digest = digest_of(text);
   return config;
 }
 

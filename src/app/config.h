@@ -123,7 +123,8 @@ struct QueueConfig {
 };
 
 struct Config {
-  std::string file;  ///< where it was read from; empty: there was no file
+  std::string file;    ///< where it was read from; empty: there was no file
+  std::string digest;  ///< of what all hosts should have alike; empty: there was no file
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";

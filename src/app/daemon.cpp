@@ -69,7 +69,8 @@ Duration longest_kill_grace(const Config& config) {
 nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
   return {{"node", config.node},       {"host", host_name()},
           {"pid", getpid()},           {"admin", admin_urls},
-          {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}};
+          {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())},
+          {"config", config.digest}};
 }
 
 std::string dumped(const nlohmann::json& value) {
@@ -98,7 +99,8 @@ std::string leader_value(const nlohmann::json& self, const std::string& identity
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
   leader["instance"] = identity;  // tells its claims from those of an earlier start
   leader["started"] = leader["since"];
-  leader.erase("since");  // the time of election goes there
+  leader.erase("config");  // a reload changes it
+  leader.erase("since");   // the time of election goes there
   return dumped(leader);
 }
 
@@ -334,6 +336,9 @@ class Daemon {
                               std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
+    nlohmann::json self = self_;
+    self["config"] = next.digest;
+    membership_.set_value(dumped(self));
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
     log(Level::kInfo, "configuration reloaded", {{"file", next.file}});
   }

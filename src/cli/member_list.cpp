@@ -85,6 +85,7 @@ Member member_of(std::string name, const std::string& value) {
   member.pid = text_of(*parsed, "pid");
   member.version = text_of(*parsed, "version");
   member.since = text_of(*parsed, "since");
+  member.config = text_of(*parsed, "config");
   member.seen = text_of(*parsed, "seen");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {

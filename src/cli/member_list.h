@@ -22,8 +22,8 @@ class AdminClient {
   /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin faces
   /// (admin.token_file); empty: none is sent. Errors: kInvalid.
   [[nodiscard]] static Result<AdminClient> open(
-      std::vector<std::string> addresses,
-      std::chrono::milliseconds limit = std::chrono::seconds{5}, std::string token = {});
+      std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
+      std::string token = {});
 
   /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable,
   /// kNotFound (404), kPermissionDenied (403), kFailed.
@@ -50,7 +50,8 @@ struct Member {
   std::vector<std::string> admin;  ///< URLs of its admin face
   std::string since;
   bool leads = false;
-  std::string seen{};  ///< when it last wrote its entry, by its own clock; RFC 3339
+  std::string config{};  ///< digest of its configuration
+  std::string seen{};    ///< when it last wrote its entry, by its own clock; RFC 3339
 };
 
 /// In the order of their keys. Errors: those of Store::list().

@@ -174,6 +174,11 @@ void Membership::lose(Instant now) {
   next_at_ = now;
 }
 
+void Membership::set_value(std::string value) {
+  options_.value = std::move(value);
+  if (state_ == State::kHeld && waiting_ == 0) next_at_ = Instant::min();
+}
+
 void Membership::retry(Instant now) {
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kMaxBackoff);
   next_at_ = now + backoff_;

@@ -39,6 +39,9 @@ class Membership : public Task {
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
 
+  /// Another value, written at once.
+  void set_value(std::string value);
+
   /// Destroys the session, and with it the keys; waits for the answer, at most a second.
   void withdraw();
 
@@ -66,7 +69,7 @@ class Membership : public Task {
   void complain(const std::string& about, const std::string& message, const std::string& error);
   void remember() const;
 
-  const Options options_;
+  Options options_;
   const std::string file_;
   Loop& loop_;
   net::Transport& transport_;

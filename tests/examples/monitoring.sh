@@ -7,6 +7,7 @@ if ! type -P promtool >/dev/null; then
   exit 77
 fi
 promtool check config prometheus.yml
+promtool check config prometheus-influxdb.yml
 promtool check rules alerts.yml
 promtool test rules alerts_test.yml
 rc=0

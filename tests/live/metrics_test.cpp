@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,57 @@ TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
   is("sum(lictor_leader_changes_total)", "1");
   is("count(lictor_lease_remaining_seconds%3E0)", "1");
   is("count(lictor_consul_requests_total%7Brequest=%22transaction%22,outcome=%22ok%22%7D)", "1");
+}
+
+TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring says") {
+  for (const char* program : {"prometheus", "influxd"}) {
+    if (std::system(("command -v " + std::string{program} + " >/dev/null").c_str()) != 0) {
+      return tell_skipped("no " + std::string{program} + " (Debian's package)");
+    }
+  }
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon a{settings};
+  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  const std::string influx_address = "127.0.0.1:" + std::to_string(free_port());
+  Process influx{{"influxd"},
+                 world.folder.file("influxd.log"),
+                 {{"INFLUXDB_META_DIR", world.folder.file("influx/meta")},
+                  {"INFLUXDB_DATA_DIR", world.folder.file("influx/data")},
+                  {"INFLUXDB_DATA_WAL_DIR", world.folder.file("influx/wal")},
+                  {"INFLUXDB_BIND_ADDRESS", "127.0.0.1:0"},
+                  {"INFLUXDB_HTTP_BIND_ADDRESS", influx_address},
+                  {"INFLUXDB_REPORTING_DISABLED", "true"}}};
+  Kv database{"http://" + influx_address};
+  REQUIRE(eventually([&] {
+    return database.request("POST", "/query?q=CREATE%20DATABASE%20lictor").status == 200;
+  }));
+
+  std::string config = read_text(std::string{LICTOR_MONITORING} + "/prometheus-influxdb.yml");
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = config.find(from);
+    REQUIRE_MESSAGE(at != std::string::npos, from);
+    config.replace(at, from.size(), to);
+  };
+  replace("127.0.0.1:8642", address(admin_url(world, a)));
+  replace("127.0.0.1:8086", influx_address);
+  replace("15s", "1s");
+  const std::string file = world.folder.file("prometheus.yml");
+  write_text(file, config);
+  Process prometheus{{"prometheus", "--config.file=" + file,
+                      "--web.listen-address=127.0.0.1:" + std::to_string(free_port()),
+                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
+                     world.folder.file("prometheus.log")};
+  const auto stored = [&] {
+    const auto answer = database.request("GET",
+                                         "/query?db=lictor&q=SELECT%20last(value)%20FROM%20lictor_"
+                                         "leading%20WHERE%20queue=%27default%27");
+    if (answer.status != 200) return json{};
+    const json result = answer.json().at("results").at(0);
+    return result.contains("series") ? result["series"][0]["values"][0][1] : json{};
+  };
+  CHECK(eventually([&] { return stored() == 1; }));
 }
 
 TEST_CASE("a client of the events sees a task from its claim to its end") {

@@ -54,7 +54,7 @@ function pager(answer, parameters, path) {
 /** The search row. It keeps what is being typed while the rest is drawn anew. */
 function filters(types, parameters, path) {
   const go = (name, value) => {
-    const next = new URLSearchParams(parameters);
+    const next = new URLSearchParams(location.hash.split("?")[1] ?? ""); // as it is now
     if (value) next.set(name, value);
     else next.delete(name);
     next.delete("cursors");

@@ -1,0 +1,303 @@
+import assert from "node:assert/strict";
+import { chmodSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+
+import { eventually, kExecutors, kPatience, launch, seriousFindings, watchErrors, World } from "./world.mjs";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(async () => browser?.close());
+
+async function open(daemon, hash = "", options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  context.setDefaultTimeout(kPatience);
+  const page = await context.newPage();
+  page.errors = watchErrors(page);
+  await page.goto(`${daemon.url}/${hash}`);
+  await page.waitForSelector("main[data-ready]");
+  return page;
+}
+const text = (page, selector = "main") => page.locator(selector).first().innerText();
+const shows = (page, expected, selector = "main") =>
+  eventually(async () => (await text(page, selector)).includes(expected), `the page shows "${expected}"`);
+const lacks = (page, expected, selector = "main") =>
+  eventually(async () => !(await text(page, selector)).includes(expected), `the page no longer shows "${expected}"`);
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const tile = async (page, label) => {
+  const box = page.locator(".tile", { has: page.locator(".label", { hasText: new RegExp(`^${label}$`) }) });
+  return (await box.locator(".value").innerText()).trim();
+};
+
+describe("one daemon", () => {
+  let world;
+  let daemon;
+  before(async () => {
+    world = await World.create();
+    daemon = await world.daemon("host-a");
+    await eventually(async () => (await world.leader()) === "host-a", "host-a leads");
+  });
+  after(async () => world?.end());
+
+  it("shows who leads and that all is well, and tasks as they come", async () => {
+    const page = await open(daemon);
+    await eventually(async () => (await tile(page, "Leader")) === "host-a");
+    await shows(page, "All is well");
+    await shows(page, "live", "#live");
+    await world.put("tasks/later", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
+    await eventually(async () => (await tile(page, "Scheduled")) === "1", "a scheduled task is counted");
+    await world.put("tasks/odd", { taskType: "NoSuchType" });
+    await shows(page, "1 task of a type that the leader has no executor for");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  it("submits a task, follows its output while it runs, and cancels it", async () => {
+    const page = await open(daemon, "#/default/submit");
+    await page.getByLabel("Type").fill("Slow");
+    await page.getByLabel("Parameters, JSON").fill("{no json");
+    await button(page, "Submit").click();
+    await shows(page, "Parameters: expected JSON");
+    await page.getByLabel("Parameters, JSON").fill('{"n": 12345678901234567890}');
+    await page.getByLabel("Id").fill("slow/1");
+    await button(page, "Submit").click();
+    await page.waitForURL(/task\/slow/);
+    await shows(page, "running");
+    await shows(page, "line 3", ".output");
+    const before = (await text(page, ".output")).length;
+    await eventually(async () => (await text(page, ".output")).length > before, "the output goes on");
+    await button(page, "Cancel").click();
+    await button(page, "Cancel the task").click();
+    await shows(page, "is cancelled", "#toasts");
+    await eventually(async () => !(await world.exists("tasks/slow/1")), "the task is gone");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  it("undoes the cancelling of a task that waits", async () => {
+    await world.put("tasks/undo", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z", taskPara: { keep: "me" } });
+    const page = await open(daemon, "#/default/task/undo");
+    await shows(page, "it is not due until");
+    await button(page, "Cancel").click();
+    await button(page, "Cancel the task").click();
+    await eventually(async () => !(await world.exists("tasks/undo")));
+    await button(page, "Undo").click();
+    await eventually(() => world.exists("tasks/undo"), "the task is back");
+    await shows(page, '"keep": "me"');
+    await page.context().close();
+  });
+
+  it("pauses with a reason, says by whom, and resumes", async () => {
+    const page = await open(daemon);
+    await button(page, "Pause").click();
+    await page.getByLabel("Reason, for others to read").fill("upgrade of the database");
+    await page.keyboard.press("Enter");
+    await shows(page, "upgrade of the database");
+    await button(page, "Resume").click();
+    await lacks(page, "upgrade of the database");
+    assert.match(daemon.text(), /changed by the admin face change=pause/);
+    await page.context().close();
+  });
+
+  it("shows why tasks died, and retries and purges one or all of a group", async () => {
+    for (let i = 0; i < 4; ++i) await world.put(`tasks/bad-${i}`, { taskType: "Bad" });
+    const page = await open(daemon, "#/default/dead");
+    await shows(page, "4 dead letters");
+    await shows(page, "failed: exit status 3");
+    await page.getByRole("link", { name: "bad-0", exact: true }).click();
+    await shows(page, "trying"); // its output
+    await button(page, "Purge").click();
+    await button(page, "Delete").click();
+    await page.waitForURL(/#\/default\/dead/);
+    await shows(page, "3 dead letters");
+    await button(page, "Retry all").click();
+    await button(page, "Retry").click();
+    await shows(page, "3 dead letters retried", "#toasts");
+    await eventually(() => world.exists("dead/bad-1"), "it fails again");
+    await shows(page, "3 dead letters");
+    await page.getByRole("link", { name: "bad-1", exact: true }).click();
+    await button(page, "Retry").click();
+    await shows(page, "waits again", "#toasts");
+    await page.goto(`${daemon.url}/#/default/dead`);
+    await button(page, "Purge all").first().click();
+    await button(page, "Delete").click();
+    await shows(page, "deleted", "#toasts");
+    await eventually(async () => !(await world.exists("dead/")), "all are gone");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  it("shows hostile contents as text and runs none of them", async () => {
+    const evil = '"><img src=x onerror="document.title=1"><script>window.pwned=1</script>\u202e\u001b[2J';
+    const id = "evil<b>id</b>";
+    await world.put(`tasks/${encodeURIComponent(id)}`, { taskType: evil, taskPara: { [evil]: evil }, serialKey: evil, executeAt: "2999-01-01T00:00:00Z" });
+    await world.put("dead/evil", { record: { taskType: evil }, reason: evil, error: evil, output_tail: evil, node: evil, at: "2026-01-01T00:00:00Z" });
+    await world.put("control", { paused: { by: evil, reason: evil } });
+    const page = await open(daemon);
+    for (const view of ["overview", "tasks", "dead", `task/${encodeURIComponent(id)}`, "task/evil"]) {
+      await page.goto(`${daemon.url}/#/default/${view}`);
+      await page.waitForSelector(`main[data-ready=${view.split("/")[0]}]`);
+      await shows(page, "<script>window.pwned=1</script>");
+      assert.equal(await page.locator("main img, main script, main b").count(), 0);
+    }
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+    assert.deepEqual(page.errors, []);
+    await world.put("control", "{}");
+    await world.put("dead/evil", { record: { taskType: "Quick" } });
+    const headers = (await page.request.get(`${daemon.url}/`)).headers();
+    assert.match(headers["content-security-policy"], /default-src 'none'; script-src 'self'/);
+    await page.context().close();
+  });
+
+  it("is used by keyboard alone", async () => {
+    const page = await open(daemon);
+    await page.keyboard.press("g");
+    await page.keyboard.press("t");
+    await page.waitForSelector("main[data-ready=tasks]");
+    await page.keyboard.press("/");
+    await page.keyboard.type("later");
+    await shows(page, "1 to 1 of 1");
+    assert.equal(await page.evaluate(() => document.activeElement.type), "search", "typing goes on");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/task\/later/);
+    await page.waitForSelector("main[data-ready=task]");
+    await page.keyboard.press("?");
+    await shows(page, "Keyboard", "dialog");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("n");
+    await page.waitForSelector("main[data-ready=submit]");
+    await page.context().close();
+  });
+
+  it("has nothing that axe finds serious, fits a phone, in both themes", async () => {
+    await world.put("tasks/" + "a-very-long-id-without-a-break-".repeat(6), { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
+    for (const [width, colorScheme] of [[380, "light"], [380, "dark"], [1600, "light"], [1600, "dark"]]) {
+      const page = await open(daemon, "", { viewport: { width, height: 800 }, colorScheme });
+      for (const view of ["overview", "tasks", "dead", "task/later", "submit"]) {
+        await page.goto(`${daemon.url}/#/default/${view}`);
+        await page.waitForSelector(`main[data-ready=${view.split("/")[0]}]`);
+        assert.deepEqual(await seriousFindings(page), [], `${view} at ${width}, ${colorScheme}`);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(over <= 0, `${view} at ${width} is ${over} px too wide`);
+      }
+      await page.context().close();
+    }
+  });
+
+  it("pages through 10,000 tasks and searches them", async () => {
+    const records = {};
+    for (let i = 0; i < 10_000; ++i) records[`tasks/many/${String(i).padStart(5, "0")}`] = { taskType: i % 10 ? "Quick" : "Slow", executeAt: new Date(Date.UTC(2998, 0, 1) + i * 1000).toISOString() };
+    await world.putMany(records);
+    const page = await open(daemon, "#/default/tasks?state=scheduled");
+    await eventually(async () => /1 to 50 of 10\s00\d/.test(await text(page)), "all are counted");
+    await shows(page, "many/00010");
+    await page.getByRole("link", { name: "Next" }).click();
+    await eventually(async () => /51 to 100 of/.test(await text(page)));
+    await page.getByRole("link", { name: "Next" }).click();
+    await eventually(async () => /101 to 150 of/.test(await text(page)));
+    await page.getByRole("link", { name: "Previous" }).click();
+    await eventually(async () => /51 to 100 of/.test(await text(page)));
+    await page.getByPlaceholder(/Search/).fill("many/09");
+    await eventually(async () => /1 to 50 of 1\s000/.test(await text(page)));
+    await page.locator(".filters select").selectOption("Slow");
+    await eventually(async () => /1 to 50 of 100\b/.test(await text(page)));
+    await page.getByPlaceholder(/Search/).fill("many/09990");
+    await shows(page, "1 to 1 of 1");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+});
+
+describe("two daemons", () => {
+  let world;
+  before(async () => {
+    world = await World.create();
+  });
+  after(async () => world?.end());
+
+  it("shows a step-down and the death of the leader while one looks, from a follower too", async () => {
+    const a = await world.daemon("host-a");
+    await eventually(async () => (await world.leader()) === "host-a");
+    const b = await world.daemon("host-b");
+    const page = await open(b);
+    await eventually(async () => (await tile(page, "Leader")) === "host-a");
+    await shows(page, "host-b");
+    await shows(page, "Lease left"); // the follower asks the leader
+    await button(page, "Step down").click();
+    await page.locator("dialog").getByRole("button", { name: "Step down" }).click();
+    await eventually(async () => (await tile(page, "Leader")) === "host-b", "host-b leads");
+    const other = await open(a);
+    await eventually(async () => (await tile(other, "Leader")) === "host-b");
+    b.process.kill("SIGKILL");
+    await b.ended;
+    await eventually(async () => (await tile(other, "Leader")) === "host-a", "host-a leads again");
+    await shows(page, "does not answer", "#stale");
+    await shows(page, "reconnecting", "#live");
+    assert.deepEqual(other.errors, []);
+    // What one sees stays while the daemon is away, and is alive again when it is back.
+    assert.equal(await tile(page, "Leader"), "host-b");
+    const again = await world.restart(b);
+    await shows(page, "live", "#live");
+    await eventually(async () => (await tile(page, "Leader")) === "host-a");
+    await eventually(async () => page.locator("#stale").isHidden());
+    await again.stop();
+    await page.context().close();
+    await other.context().close();
+  });
+
+  it("tells of different configurations", async () => {
+    await world.daemon("host-c", { executors: { ...kExecutors, Extra: kExecutors.Quick } });
+    const page = await open(world.daemons[0]);
+    await shows(page, "different configurations");
+    await page.context().close();
+  });
+
+  it("says that Consul is gone", async () => {
+    const page = await open(world.daemons[0]);
+    await world.consul.stop("SIGKILL");
+    await shows(page, "no task can be claimed or finished until Consul answers again");
+    await shows(page, "The tasks cannot be read.");
+    await page.context().close();
+  });
+});
+
+describe("a token", () => {
+  let world;
+  before(async () => {
+    world = await World.create();
+  });
+  after(async () => world?.end());
+
+  it("is asked for, refused when it is wrong, and asked for again when it has changed", async () => {
+    const file = join(world.folder, "admin.token");
+    const give = (token) => {
+      writeFileSync(`${file}.new`, `${token}\n`);
+      chmodSync(`${file}.new`, 0o600);
+      renameSync(`${file}.new`, file);
+    };
+    give("first-token");
+    const daemon = await world.daemon("host-a", { admin: { token_file: file } });
+    await world.put("tasks/secret", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
+    const context = await browser.newContext();
+    context.setDefaultTimeout(kPatience);
+    const page = await context.newPage();
+    await page.goto(`${daemon.url}/#/default/tasks`);
+    const use = async (token) => {
+      await page.getByRole("textbox", { name: "Token" }).fill(token);
+      await button(page, "Use token").click();
+    };
+    await use("wrong");
+    await shows(page, "no longer valid", "dialog");
+    await use("first-token");
+    await shows(page, "secret");
+    give("second-token");
+    await shows(page, "no longer valid", "dialog");
+    await use("second-token");
+    await shows(page, "secret");
+    await context.close();
+  });
+});

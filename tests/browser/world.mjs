@@ -1,0 +1,191 @@
+// Consul, daemons and pages for one test. Everything listens on free loopback ports, and is stopped
+// by its process id.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync, openSync, closeSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { LICTOR_PACKAGES, LICTOR_BROWSER, LICTOR_COMMAND, CONSUL_BIN } = process.env;
+const require = createRequire(join(LICTOR_PACKAGES, "from-here.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const kPatience = 60_000;
+
+/** Waits until `condition` returns something true, and returns it. */
+export async function eventually(condition, what = String(condition), patience = kPatience) {
+  const end = Date.now() + patience;
+  let last;
+  for (;;) {
+    try {
+      const value = await condition();
+      if (value) return value;
+      last = value;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`not within ${patience} ms: ${what} (${last?.message ?? last})`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function freePorts(count) {
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => new Promise((resolve, reject) => {
+      const server = createServer().once("error", reject).listen(0, "127.0.0.1", () => resolve(server));
+    })),
+  );
+  const ports = servers.map((server) => server.address().port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+class Program {
+  constructor(command, log, environment = {}) {
+    this.log = log;
+    const out = openSync(log, "a");
+    this.process = spawn(command[0], command.slice(1), { stdio: ["ignore", out, out], env: { ...process.env, ...environment } });
+    closeSync(out);
+    this.ended = new Promise((resolve) => this.process.once("exit", resolve));
+  }
+  text() {
+    return readFileSync(this.log, "utf8");
+  }
+  async stop(signal = "SIGTERM") {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    this.process.kill(signal);
+    const timer = setTimeout(() => this.process.kill("SIGKILL"), 30_000);
+    await this.ended;
+    clearTimeout(timer);
+  }
+}
+
+export class World {
+  static async create() {
+    const world = new World();
+    world.folder = mkdtempSync(join(tmpdir(), "lictor-browser."));
+    world.daemons = [];
+    try {
+      await eventually(() => world.startConsul(), "Consul starts", 2 * kPatience);
+    } catch (error) {
+      await world.end();
+      throw error;
+    }
+    return world;
+  }
+
+  // Ports may be taken between their choice and their use: then others are chosen.
+  async startConsul() {
+    await this.consul?.stop("SIGKILL");
+    const [http, server, lan, wan] = await freePorts(4);
+    this.consulUrl = `http://127.0.0.1:${http}`;
+    this.consul = new Program(
+      [CONSUL_BIN, "agent", "-dev", "-bind=127.0.0.1", `-http-port=${http}`, `-server-port=${server}`, `-serf-lan-port=${lan}`, `-serf-wan-port=${wan}`, "-grpc-port=-1", "-dns-port=-1", "-log-level=warn"],
+      join(this.folder, "consul.log"),
+    );
+    return eventually(async () => {
+      if (this.consul.process.exitCode !== null) throw new Error("Consul ended");
+      const answer = await fetch(`${this.consulUrl}/v1/status/leader`);
+      return answer.ok && (await answer.text()).length > 4;
+    }, "Consul has a leader", 30_000);
+  }
+
+  async put(key, value) {
+    const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/${key}`, { method: "PUT", body: typeof value === "string" ? value : JSON.stringify(value) });
+    if (!answer.ok) throw new Error(`PUT ${key}: ${answer.status}`);
+  }
+  async exists(key) {
+    return (await fetch(`${this.consulUrl}/v1/kv/lictor/default/${key}?keys`)).ok;
+  }
+  /** Many records, 60 in a transaction. */
+  async putMany(records) {
+    const entries = Object.entries(records);
+    for (let i = 0; i < entries.length; i += 60) {
+      const body = entries.slice(i, i + 60).map(([key, value]) => ({ KV: { Verb: "set", Key: `lictor/default/${key}`, Value: Buffer.from(JSON.stringify(value)).toString("base64") } }));
+      const answer = await fetch(`${this.consulUrl}/v1/txn`, { method: "PUT", body: JSON.stringify(body) });
+      if (!answer.ok) throw new Error(`txn: ${answer.status} ${await answer.text()}`);
+    }
+  }
+  async leader() {
+    const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/leader`);
+    if (!answer.ok) return "";
+    const [entry] = await answer.json();
+    return entry.Session ? JSON.parse(Buffer.from(entry.Value, "base64")).node : "";
+  }
+
+  async daemon(node, { admin = {}, queue = {}, executors } = {}) {
+    const config = join(this.folder, `${node}.json`);
+    writeFileSync(
+      config,
+      JSON.stringify({
+        node,
+        state_dir: join(this.folder, `state-${node}`),
+        consul: { addresses: [this.consulUrl], register: false },
+        admin: { listen: ["127.0.0.1:0"], ...admin },
+        queues: [{ name: "default", concurrency: 4, history: { keep: 100 }, executors: executors ?? kExecutors, ...queue }],
+      }),
+    );
+    const daemon = new Program([LICTOR_COMMAND, "run", "--config", config], join(this.folder, `${node}.log`));
+    daemon.node = node;
+    daemon.config = config;
+    this.daemons.push(daemon);
+    daemon.url = await eventually(() => daemon.text().match(/admin face listens address=(http\S+)/)?.[1], `${node} listens`);
+    return daemon;
+  }
+  /** The same daemon again, on the same address. */
+  async restart(daemon) {
+    const config = JSON.parse(readFileSync(daemon.config, "utf8"));
+    config.admin.listen = [daemon.url.replace("http://", "")];
+    writeFileSync(daemon.config, JSON.stringify(config));
+    const again = new Program([LICTOR_COMMAND, "run", "--config", daemon.config], daemon.log);
+    again.node = daemon.node;
+    again.url = daemon.url;
+    this.daemons.push(again);
+    return again;
+  }
+
+  async end() {
+    await Promise.all(this.daemons.map((daemon) => daemon.stop()));
+    await this.consul?.stop("SIGKILL");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+const shell = (script) => ({ exec: ["/bin/sh", "-c", script], max_attempts: 1 });
+export const kExecutors = {
+  Quick: shell("echo quick"),
+  Slow: shell("i=0; while [ $i -lt 600 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"),
+  Bad: shell("echo trying; exit 3"),
+};
+
+export async function launch() {
+  return chromium.launch({ executablePath: LICTOR_BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+/** Errors of the page's scripts, and what the security policy refused. */
+export function watchErrors(page) {
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => {
+    // The browser tells each failed request; the tests make some fail.
+    if (message.type() === "error" && !/Failed to load resource|net::ERR_/.test(message.text())) errors.push(message.text());
+  });
+  return errors;
+}
+
+/** What axe finds that is serious. The policy allows no script of ours in the page, so by CDP. */
+export async function seriousFindings(page) {
+  const session = await page.context().newCDPSession(page);
+  const run = async (expression) => {
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  };
+  await run(`${axe}; true`);
+  const found = await run(`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; ")))`);
+  await session.detach();
+  return found;
+}
