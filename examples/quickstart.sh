@@ -41,7 +41,7 @@ wait_for() {
 
 # ------------------------------------------------------------------------------------------------
 step "Installing what is missing, building, finding Consul"
-[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh test
+[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh build
 consul=$(consul/get-consul.sh)
 fresh=()
 if [ -f build/release/CMakeCache.txt ] &&

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian (bookworm or later) or Ubuntu (24.04 or later).
 #
-#   tests/install-deps.sh build    what building lictor takes
+#   tests/install-deps.sh build    what building lictor and trying it takes
 #   tests/install-deps.sh test     that, and what its tests and examples use
 #
 # Asks dpkg first: where nothing is missing it touches neither apt nor the network, and needs no
@@ -11,13 +11,13 @@ set -euo pipefail
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
-packages=(g++ cmake ninja-build pkg-config ca-certificates
+packages=(g++ cmake ninja-build pkg-config ca-certificates curl
   nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
   libmicrohttpd-dev libsimdjson-dev libmimalloc-dev prometheus-cpp-dev)
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3 python3-consul clang clang-format libclang-rt-dev systemd prometheus influxdb chromium tmux)
+    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul clang clang-format libclang-rt-dev systemd prometheus influxdb chromium tmux)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)
     type -P npm >/dev/null || packages+=(npm)

@@ -68,6 +68,8 @@ describe("one daemon", () => {
     await shows(page, "line 3", ".output");
     const before = (await text(page, ".output")).length;
     await eventually(async () => (await text(page, ".output")).length > before, "the output goes on");
+    await shows(page, "line 40", ".output");
+    await eventually(() => page.locator(".output").evaluate((pre) => pre.scrollTop > 0 && pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4), "the newest line is in sight");
     await button(page, "Cancel").click();
     await button(page, "Cancel the task").click();
     await shows(page, "is cancelled", "#toasts");
@@ -152,6 +154,7 @@ describe("one daemon", () => {
   });
 
   it("is used by keyboard alone", async () => {
+    await world.put("tasks/later", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
     const page = await open(daemon);
     await page.keyboard.press("g");
     await page.keyboard.press("t");
@@ -174,6 +177,7 @@ describe("one daemon", () => {
   });
 
   it("has nothing that axe finds serious, fits a phone, in both themes", async () => {
+    await world.put("tasks/later", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
     await world.put("tasks/" + "a-very-long-id-without-a-break-".repeat(6), { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
     for (const [width, colorScheme] of [[380, "light"], [380, "dark"], [1600, "light"], [1600, "dark"]]) {
       const page = await open(daemon, "", { viewport: { width, height: 800 }, colorScheme });

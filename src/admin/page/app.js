@@ -71,6 +71,10 @@ async function draw() {
     return;
   }
   clearTimeout(timer);
+  const selected = getSelection();
+  if (main.dataset.ready === where.view && !selected.isCollapsed && main.contains(selected.anchorNode)) {
+    return schedule(kLeastPause); // somebody is copying what a new drawing would take away
+  }
   const place = where;
   const signal = viewAbort.signal;
   drawing = kViews[place.view].render(main, {

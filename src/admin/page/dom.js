@@ -14,11 +14,22 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
-/** Replaces the children of `parent`, and keeps focus on the element of the same data-key. */
+/** Replaces the children of `parent`. Focus stays on the element of the same data-key, and long texts
+ *  stay scrolled as they were: those that were at their end, at their end. */
 export function fill(parent, ...children) {
   const key = parent.contains(document.activeElement) ? document.activeElement?.dataset?.key : undefined;
+  const tops = [...parent.querySelectorAll("pre")].map((pre) => (atEnd(pre) ? Infinity : pre.scrollTop));
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
   if (key) parent.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  parent.querySelectorAll("pre").forEach((pre, i) => {
+    if (tops[i] === Infinity && pre.classList.contains("output")) pre.scrollTop = pre.scrollHeight;
+    else if (tops[i] > 0 && tops[i] !== Infinity) pre.scrollTop = tops[i];
+  });
+}
+
+/** Whether the last line is shown. */
+export function atEnd(pre) {
+  return pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 4;
 }
 
 const kUnits = [

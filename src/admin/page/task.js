@@ -1,7 +1,7 @@
 // One task: its state, why it does not run, its output, its record, what happened to it.
 
 import { get, getText, idPath, post } from "./api.js";
-import { ago, ask, chip, count, duration, fill, h, toast } from "./dom.js";
+import { ago, ask, atEnd, chip, count, duration, fill, h, toast } from "./dom.js";
 
 const kMostOutput = 200_000; // characters kept on the page
 const kEnded = ["dead", "done"];
@@ -98,7 +98,7 @@ class Output {
       { signal: this.signal, quiet: true },
     );
     if (!response) return;
-    const end = this.pre.scrollTop + this.pre.clientHeight >= this.pre.scrollHeight - 4;
+    const end = atEnd(this.pre);
     this.offset += new TextEncoder().encode(response).length;
     const text = this.pre.textContent + response;
     this.pre.textContent = text.length > kMostOutput ? text.slice(-kMostOutput) : text;
