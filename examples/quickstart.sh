@@ -188,6 +188,7 @@ if [ "$keep" = yes ]; then
   say "export CONSUL_HTTP_ADDR=$CONSUL_HTTP_ADDR"
   say "$lictor submit Say --para text=hello --wait"
   say "$lictor list; $lictor leader; $lictor check --config $dir/lictor.json"
+  say "the web page: $("$lictor" leader --json | sed -n 's/^ *"admin": "\(.*\)",\{0,1\}$/\1/p')/"
   say "Consul's own page: http://$CONSUL_HTTP_ADDR/ui"
   say "logs, configuration and data: $dir"
   alive=()

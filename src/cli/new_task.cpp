@@ -82,7 +82,7 @@ Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<
 }  // namespace
 
 Result<WallTime> time_argument(std::string_view text) {
-  if (auto time = wire::read_time(json_quoted(text), true)) return *time;
+  if (auto time = wire::read_time(json_quoted(text))) return *time;
   const std::string fault = rfc3339_fault(text);
   return fail(ErrorCode::kInvalid,
               "expected a time with a zone such as 2026-11-21T09:30:00Z or "

@@ -23,7 +23,7 @@ bool expired(const TaskInfo& task, WallTime now) {
   const auto members = wire::split_object(task.record);
   for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
     if (member.name != "expireAt") continue;
-    const auto at = wire::read_time(member.value_text, true);
+    const auto at = wire::read_time(member.value_text);
     return at && *at <= now;
   }
   return false;

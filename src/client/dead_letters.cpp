@@ -61,7 +61,7 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   for (const wire::Member& member : *fields) {
     if (member.name == "expireAt" && member.value_text != "null") {
       if (drop_expiry) continue;
-      const auto expiry = wire::read_time(member.value_text, true);
+      const auto expiry = wire::read_time(member.value_text);
       if (expiry && *expiry <= now) {
         return fail(ErrorCode::kInvalid, "its expireAt, " + format_rfc3339(*expiry) +
                                              ", has passed; --drop-expiry removes it");

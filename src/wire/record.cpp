@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -121,9 +122,9 @@ Result<void> read_field(std::string_view name, std::string_view text, core::Task
   if (text == "null" && name != "taskPara") return {};  // how many libraries write "not set"
   if (name == "taskId") return store(read_string(text), task.id);
   if (name == "taskType") return store(read_string(text), task.type);
-  if (name == "taskTime") return store(read_time(text, false), task.task_time);
-  if (name == "executeAt") return store(read_time(text, true), task.execute_at);
-  if (name == "expireAt") return store(read_time(text, true), task.expire_at);
+  if (name == "taskTime") return store(read_time(text), task.task_time);
+  if (name == "executeAt") return store(read_time(text), task.execute_at);
+  if (name == "expireAt") return store(read_time(text), task.expire_at);
   if (name == "serialKey") return store(read_string(text), task.serial_key);
   if (name == "maxAttempts") return store(read_count(text, 1), task.max_attempts);
   if (name == "timeout") return store(read_duration(text), task.timeout);
@@ -131,7 +132,7 @@ Result<void> read_field(std::string_view name, std::string_view text, core::Task
   if (name == "taskTaken") return store(read_taken(text), task.stamp.taken);
   if (name == "taskAttempt") return store(read_count(text, 0), task.stamp.attempt);
   if (name == "taskLost") return store(read_count(text, 0), task.stamp.lost);
-  if (name == "taskRetryAt") return store(read_time(text, true), task.stamp.retry_at);
+  if (name == "taskRetryAt") return store(read_time(text), task.stamp.retry_at);
   if (name == "taskClaim") task.stamp.claim = read_claim(text);
   if (name == "taskError" && text.starts_with('"')) {
     task.stamp.error = parse_json(text)->get<std::string>();
@@ -279,22 +280,28 @@ std::string rewrite_at(const core::RecordPlaces& places, std::string_view object
 
 }  // namespace
 
-Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
+Result<WallTime> read_time(std::string_view json_text) {
   const std::string_view text = unquoted(json_text);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size() && number >= 0) {
-    if (number < kFirstMilliseconds) return WallTime{std::chrono::seconds{number}};
-    if (number <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{number}};
+  const char* end = text.data() + text.size();
+  std::int64_t whole = 0;
+  double decimal = 0;
+  if (const auto read = std::from_chars(text.data(), end, whole);
+      read.ec == std::errc{} && read.ptr == end && whole >= 0) {
+    if (whole < kFirstMilliseconds) return WallTime{std::chrono::seconds{whole}};
+    if (whole <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{whole}};
+  } else if (const auto other = std::from_chars(text.data(), end, decimal);
+             other.ec == std::errc{} && other.ptr == end && decimal >= 0 &&
+             decimal <= static_cast<double>(kLastMilliseconds)) {
+    // To the millisecond: a double is exact to far less until the year 9999.
+    const double ms = decimal < static_cast<double>(kFirstMilliseconds) ? decimal * 1000 : decimal;
+    return WallTime{std::chrono::milliseconds{std::llround(ms)}};
   }
-  if (rfc3339 && json_text.starts_with('"')) {
+  if (json_text.starts_with('"')) {
     if (const auto time = parse_rfc3339(text)) return *time;
   }
   auto refused =
-      expected(rfc3339 ? R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")"
-                       : "seconds since the epoch",
-               json_text);
-  const std::string fault = rfc3339 ? rfc3339_fault(text) : std::string{};
+      expected(R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")", json_text);
+  const std::string fault = rfc3339_fault(text);
   if (!fault.empty()) refused.value().message += ": " + fault;
   return refused;
 }

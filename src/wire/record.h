@@ -54,8 +54,9 @@ bool unstamp(std::vector<Member>& members);
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);
 
-/// A producer's time: seconds or milliseconds since the epoch, or RFC 3339. `text` is JSON.
-[[nodiscard]] Result<WallTime> read_time(std::string_view json_text, bool rfc3339);
+/// A producer's time: seconds since the epoch, from 10^11 on milliseconds, whole or with a fraction
+/// (rounded to the millisecond), as a number or a string; or RFC 3339. `json_text` is JSON.
+[[nodiscard]] Result<WallTime> read_time(std::string_view json_text);
 
 /// The longest error text in records and dead letters, in bytes before escaping.
 inline constexpr std::size_t kMaxErrorBytes = 2'000;

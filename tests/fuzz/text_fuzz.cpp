@@ -24,14 +24,11 @@ void check_times(std::string_view text) {
   if (const auto time = parse_rfc3339(text)) {
     FUZZ_REQUIRE(parse_rfc3339(format_rfc3339(*time)) == *time);
   }
-  for (const bool rfc3339 : {true, false}) {
-    const auto time = wire::read_time(text, rfc3339);
-    if (!time) {
-      FUZZ_REQUIRE(time.error().message.find("expected") != std::string::npos);
-    } else {
-      FUZZ_REQUIRE(parse_rfc3339(format_rfc3339(*time)) == *time);
-      static_cast<void>(relative_time(*time, WallTime{}));
-    }
+  if (const auto time = wire::read_time(text); !time) {
+    FUZZ_REQUIRE(time.error().message.find("expected") != std::string::npos);
+  } else {
+    FUZZ_REQUIRE(parse_rfc3339(format_rfc3339(*time)) == *time);
+    static_cast<void>(relative_time(*time, WallTime{}));
   }
 }
 

@@ -121,8 +121,9 @@ TEST_CASE("a line that is no task says what was expected and what came") {
   CHECK(lines.refuse("{\"a\":\"\xff\"}") == "expected a JSON object, got bytes that are not UTF-8");
   CHECK(lines.refuse(R"({"taskId":7})") == "taskId: expected a string, got 7");
   CHECK(lines.refuse(R"({"taskId":"x/../y"})") == R"(taskId: "x/../y" has the segment "..")");
-  CHECK(lines.refuse(R"({"taskTime":"soon"})") ==
-        R"(taskTime: expected seconds since the epoch, got "soon")");
+  CHECK(
+      lines.refuse(R"({"taskTime":"soon"})") ==
+      R"(taskTime: expected seconds since the epoch or a time such as "2026-11-21T09:30:00Z", got "soon")");
   CHECK(lines.refuse(R"({"maxAttempts":0})").starts_with("maxAttempts: "));
   CHECK(Lines{""}.refuse("{}").starts_with("taskType: "));
 }

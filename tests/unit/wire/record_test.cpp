@@ -112,35 +112,43 @@ TEST_CASE("taskTaken may be spelt in four ways") {
   }
 }
 
-TEST_CASE(
-    "times are seconds or milliseconds, as numbers or strings, and RFC 3339 where it says so") {
-  const std::pair<const char*, WallTime> both[] = {
+TEST_CASE("times are seconds or milliseconds, whole or not, as numbers or strings, or RFC 3339") {
+  const std::pair<const char*, WallTime> times[] = {
       {"0", seconds(0)},
       {"1445599887", seconds(1445599887)},
       {"\"1445599887\"", seconds(1445599887)},
+      {"1795508611.5432101", WallTime{1795508611543ms}},  // as Python's time.time() gives it
+      {"\"1795508611.54\"", WallTime{1795508611540ms}},
+      {"1795508611.9996", seconds(1795508612)},
+      {"1.7955086115e9", WallTime{1795508611500ms}},
+      {"1.5", WallTime{1500ms}},
+      {"-0.0", seconds(0)},
       {"99999999999", seconds(99999999999)},
+      {"99999999999.5", WallTime{99999999999500ms}},
       {"100000000000", WallTime{100000000000ms}},
+      {"100000000000.4", WallTime{100000000000ms}},
       {"\"1445599887123\"", WallTime{1445599887123ms}},
-      {"253402300799999", WallTime{253402300799999ms}}};
-  for (const auto& [text, time] : both) {
+      {"253402300799999", WallTime{253402300799999ms}},
+      {R"("2026-11-21T09:30:00+01:00")", seconds(1795249800)},
+      {R"("2026-11-21T08:30:00.250Z")", WallTime{1795249800250ms}}};
+  for (const auto& [text, time] : times) {
     CAPTURE(text);
     CHECK(task(with("\"taskTime\":" + std::string{text})).task_time == time);
     CHECK(task(with("\"executeAt\":" + std::string{text})).execute_at == time);
     CHECK(task(with("\"expireAt\":" + std::string{text})).expire_at == time);
   }
-  CHECK(task(with(R"("executeAt":"2026-11-21T09:30:00+01:00")")).execute_at == seconds(1795249800));
-  for (const char* text : {"-1", "1.5", "1e9", "\"\"", "\"soon\"", "true", "[1]", "\"1 \"",
-                           "253402300800000", "99999999999999999999", "\"+5\""}) {
+  for (const char* text :
+       {"-1", "-0.5", "1e99", "\"\"", "\"soon\"", "\"inf\"", "\"nan\"", "\"0x10\"", "true", "[1]",
+        "\"1 \"", "\"1.5.\"", "253402300800000", "99999999999999999999", "\"+5\""}) {
     CAPTURE(text);
-    CHECK(error(with("\"taskTime\":" + std::string{text})) ==
-          "taskTime: expected seconds since the epoch, got " + std::string{text});
-    CHECK(error(with("\"executeAt\":" + std::string{text})) ==
-          "executeAt: expected seconds since the epoch or a time such as "
-          "\"2026-11-21T09:30:00Z\", got " +
-              std::string{text});
+    for (const std::string name : {"taskTime", "executeAt"}) {
+      CHECK(
+          error(with('"' + name + "\":" + text)) ==
+          name +
+              R"(: expected seconds since the epoch or a time such as "2026-11-21T09:30:00Z", got )" +
+              text);
+    }
   }
-  CHECK(error(with(R"("taskTime":"2026-11-21T09:30:00Z")")) ==
-        R"(taskTime: expected seconds since the epoch, got "2026-11-21T09:30:00Z")");
 }
 
 TEST_CASE("what overrides the configuration is read") {
