@@ -1,6 +1,7 @@
 #include "admin/task_index.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,6 +39,8 @@ Result<TaskListingPtr> TaskIndex::get(WallTime newer_than) {
   listing->hidden = std::move(listed->hidden);
   listed_at_ = boot_now();
   listing->took = listed_at_ - used_at_;
+  static std::atomic<std::uint64_t> made = 0;
+  listing->number = ++made;
   newest_ = std::move(listing);
   return newest_;
 }

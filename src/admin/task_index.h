@@ -3,6 +3,7 @@
 // The tasks of a queue as Consul has them, read once for all who look at lists.
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,7 @@ struct TaskListing {
   std::vector<std::string> hidden;  ///< prefixes below which the token may not read everything
   WallTime at{};
   Duration took{};
+  std::uint64_t number = 0;  ///< no two listings of a process have the same
 };
 using TaskListingPtr = std::shared_ptr<const TaskListing>;
 

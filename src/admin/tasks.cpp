@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -27,6 +28,7 @@ constexpr std::size_t kPage = 50;
 constexpr std::size_t kMostPage = 500;
 constexpr std::size_t kMostTypes = 200;  // producers invent types without end
 constexpr std::size_t kMostGroups = 200;
+constexpr std::size_t kMostPages = 16;  // kept; each up to a few hundred kilobytes
 
 enum class Kind { kLive, kDead, kDone };
 
@@ -238,12 +240,29 @@ class Lists {
     if (index.wants_check()) {
       call.exchange->later(TaskIndex::kCheckAfter, [self, &index] { index.drop_unused(); });
     }
-    return page_of(**listing, *question, queue->queue.name);
+    return page(**listing, *question, queue->queue.name, call.request.target);
   }
 
  private:
+  // Hundreds of browsers look at the same pages, and one of 100,000 tasks takes 20 ms to make.
+  Response page(const TaskListing& listing, const Question& question, const std::string& queue,
+                const std::string& target) {
+    {
+      const std::lock_guard lock{mutex_};
+      const auto made = pages_.find(target);
+      if (made != pages_.end() && made->second.first == listing.number) return made->second.second;
+    }
+    Response response = page_of(listing, question, queue);
+    const std::lock_guard lock{mutex_};
+    if (pages_.size() >= kMostPages) pages_.clear();
+    pages_.insert_or_assign(target, std::pair{listing.number, response});
+    return response;
+  }
+
   const StoredQueues& queues_;
   std::vector<std::array<std::unique_ptr<TaskIndex>, 2>> indexes_;
+  std::mutex mutex_;
+  std::map<std::string, std::pair<std::uint64_t, Response>> pages_;  // by target
 };
 
 Response show(const StoredQueues& queues, const Call& call) {

@@ -28,6 +28,7 @@ let queueAbort = new AbortController();
 let drawing = null;
 let again = false;
 let drawnAt = 0;
+let took = 0; // ms, of the last drawing
 let answeredAt = null; // when the daemon last answered
 let newerThan; // a change was made here: show nothing older
 let timer;
@@ -77,6 +78,7 @@ async function draw() {
   }
   const place = where;
   const signal = viewAbort.signal;
+  const begun = Date.now();
   drawing = kViews[place.view].render(main, {
     ...place,
     signal,
@@ -99,10 +101,11 @@ async function draw() {
   }
   drawing = null;
   drawnAt = Date.now();
+  took = drawnAt - begun;
   age();
   if (again) {
     again = false;
-    schedule(place === where ? kLeastPause : 0);
+    schedule(place === where ? pause() : 0);
   } else {
     schedule(kPollEvery);
   }
@@ -124,9 +127,12 @@ function schedule(delay) {
   timer = setTimeout(draw, Math.max(delay, document.hidden ? 30000 : 0));
 }
 
+// A daemon that is slow to answer is asked less often.
+const pause = () => Math.max(kLeastPause, 10 * took);
+
 function soon() {
   if (drawing) again = true;
-  else schedule(Math.max(0, kLeastPause - (Date.now() - drawnAt)));
+  else schedule(Math.max(0, pause() - (Date.now() - drawnAt)));
 }
 
 // Says so when what is shown is old.
