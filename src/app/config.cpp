@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <set>
 
@@ -19,6 +18,7 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/traced_file.h"
+#include "base/try.h"
 #include "httpd/listener.h"
 #include "net/endpoint.h"
 
@@ -185,9 +185,8 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   if (config.node.empty()) config.node = node_name();
 
   if (queues) {
-    auto read = read_queues(*queues, request.mode, config.root, config.node);
-    if (!read) return tl::unexpected{read.error()};
-    config.queues = *std::move(read);
+    LICTOR_TRY(auto read, read_queues(*queues, request.mode, config.root, config.node));
+    config.queues = std::move(read);
   } else if (request.mode == Mode::kDaemon && top != nullptr) {
     return top->refuse(R"(says nothing to run; add for instance )"
                        R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");
@@ -285,9 +284,8 @@ Result<Config> load_config(const LoadRequest& request) {
 
 Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
-  const auto tree = parse_json_tree(text, file);
-  if (!tree) return tl::unexpected{tree.error()};
-  const Place top{*tree, file};
+  LICTOR_TRY(const auto tree, parse_json_tree(text, file));
+  const Place top{tree, file};
   auto config = build(&top, request);
   if (config) config->file = file;
   return config;

@@ -14,6 +14,7 @@
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "exec/plugin.h"
 #include "exec/privileges.h"
 
@@ -80,9 +81,8 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
       return place.expected(what);
     }
     auto read = list(kMaxArguments, [&target](const Place& item) -> Result<void> {
-      auto argument = take_argument(item);
-      if (!argument) return tl::unexpected{argument.error()};
-      target.push_back(*std::move(argument));
+      LICTOR_TRY(auto argument, take_argument(item));
+      target.push_back(std::move(argument));
       return {};
     })(place);
     if (!read) return read;
@@ -125,9 +125,8 @@ Reader variables(std::map<std::string, std::string>& target) {
       if (item.key.starts_with("LICTOR_")) {
         return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
       }
-      auto value = take_argument(member);
-      if (!value) return tl::unexpected{value.error()};
-      target[item.key] = *std::move(value);
+      LICTOR_TRY(auto value, take_argument(member));
+      target[item.key] = std::move(value);
     }
     return {};
   };
@@ -255,15 +254,14 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
   settings.insert(settings.end(), own.begin(), own.end());
 
   if (auto read = read_settings(place, settings); !read) return read;
-  const auto kind = kind_of(place);
-  if (!kind) return tl::unexpected{kind.error()};
-  if (*kind == "exec") {
+  LICTOR_TRY(const auto kind, kind_of(place));
+  if (kind == "exec") {
     target = std::move(exec);
-  } else if (*kind == "noop") {
+  } else if (kind == "noop") {
     target = noop;
-  } else if (*kind == "http") {
+  } else if (kind == "http") {
     target = std::move(http_config);
-  } else if (*kind == "plugin") {
+  } else if (kind == "plugin") {
     target = std::move(plugin_config);
   } else {
     target = std::move(cpp);

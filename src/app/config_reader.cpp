@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 
 namespace lictor::app {
 namespace {
@@ -69,9 +69,8 @@ Result<std::string> take_text(const Place& place, const std::string& what) {
 template <class T, class Take>
 Reader into(T& target, Take take) {
   return [&target, take = std::move(take)](const Place& place) -> Result<void> {
-    auto value = take(place);
-    if (!value) return tl::unexpected{std::move(value.error())};
-    target = *std::move(value);
+    LICTOR_TRY(auto value, take(place));
+    target = std::move(value);
     return {};
   };
 }

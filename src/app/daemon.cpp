@@ -26,6 +26,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "exec/lease_board.h"
 #include "exec/log_pruner.h"
 #include "exec/output_log.h"
@@ -166,8 +167,7 @@ class Daemon {
     const std::string identity = Random{random_seed()}.hex();
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
-      auto runners = make_runners(config_, queue, slot, host_, registry_, active_logs_);
-      if (!runners) return tl::unexpected(std::move(runners.error()));
+      LICTOR_TRY(auto runners, make_runners(config_, queue, slot, host_, registry_, active_logs_));
       runtime::QueueDriver::Parts parts;
       parts.options = queue.options;
       parts.options.node = config_.node;
@@ -175,7 +175,7 @@ class Daemon {
       parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
       parts.binding.leader_value = leader_value(self_, identity);
-      parts.runners = std::move(*runners);
+      parts.runners = std::move(runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
       parts.observers = observers_;
@@ -292,20 +292,19 @@ class Daemon {
 
   // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
   Result<Loaded> load() const {
-    auto next = options_.reload();
-    if (!next) return tl::unexpected(std::move(next.error()));
-    if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
+    LICTOR_TRY(auto next, options_.reload());
+    if (const auto changed = needs_restart(config_, next); !changed.empty()) {
       std::string names;
       for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
       return fail(ErrorCode::kInvalid, "needs a restart: " + names);
     }
-    Loaded loaded{*std::move(next), {}};
+    Loaded loaded{std::move(next), {}};
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
-      auto made = make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
-                               host_, registry_, active_logs_);
-      if (!made) return tl::unexpected(std::move(made.error()));
-      loaded.runners.push_back(std::move(*made));
+      LICTOR_TRY(auto made,
+                 make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
+                              host_, registry_, active_logs_));
+      loaded.runners.push_back(std::move(made));
     }
     return loaded;
   }

@@ -11,10 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,6 +22,7 @@
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "dev/store_server.h"
 #include "httpd/listener.h"
 #include "lictor/executor.h"
@@ -194,8 +193,7 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     config->state_dir = folder.path();
     return config;
   };
-  auto config = configure();
-  if (!config) return tl::unexpected(std::move(config.error()));
+  LICTOR_TRY(auto config, configure());
 
   // Before the fork, so that an early signal ends both processes in order.
   if (!command.worker) {
@@ -207,10 +205,10 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
-  console.print(greeting(url, *config, built_in, command.worker));
+  console.print(greeting(url, config, built_in, command.worker));
   if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
   if (command.worker) {
-    const int code = run_daemon(*config, executors, {false, configure});
+    const int code = run_daemon(config, executors, {false, configure});
     if (code != 0 || !store.has_rival()) return code;
     std::fprintf(
         stderr,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "cli/bench_site.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
@@ -41,9 +42,8 @@ void progress(const Client& client, const std::string& what) {
 // A transaction for each `batch` of the tasks, on `connections` at once.
 Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std::size_t batch,
                          std::size_t connections) {
-  const auto listed = store.list(prefix);
-  if (!listed) return tl::unexpected(listed.error());
-  const auto& entries = listed->entries;
+  LICTOR_TRY(const auto listed, store.list(prefix));
+  const auto& entries = listed.entries;
   const auto part = [&](std::size_t first) -> Result<void> {
     for (std::size_t at = first * batch; at < entries.size(); at += connections * batch) {
       if (auto on = BenchSite::go_on(); !on) return on;
@@ -117,14 +117,13 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
     if (!created) return tl::unexpected(created.error());
     for (std::uint64_t index = 0;;) {
       if (auto on = BenchSite::go_on(); !on) return tl::unexpected(on.error());
-      const auto seen = client.store.watch(key, index, 1s);
-      if (!seen) return tl::unexpected(seen.error());
-      if (!seen->entry) break;
-      index = seen->index;
+      LICTOR_TRY(const auto seen, client.store.watch(key, index, 1s));
+      if (!seen.entry) break;
+      index = seen.index;
       if (by_lictor) continue;
-      const Verb verb = seen->entry->value == record ? Verb::kCas : Verb::kDeleteCas;
+      const Verb verb = seen.entry->value == record ? Verb::kCas : Verb::kDeleteCas;
       const auto done = client.store.apply(
-          {{{verb, key, seen->entry->modify_index, verb == Verb::kCas ? record + " " : ""}}});
+          {{{verb, key, seen.entry->modify_index, verb == Verb::kCas ? record + " " : ""}}});
       if (!done) return tl::unexpected(done.error());
     }
     ms.push_back(seconds(begin) * 1e3);
@@ -162,9 +161,8 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
   progress(client, "raw transactions");
   double best = 0;
   for (const std::size_t connections : {1, 2, 4}) {
-    const auto rate = raw_rate(client, options, Store::kMaxOperations - 1, connections);
-    if (!rate) return tl::unexpected(rate.error());
-    best = std::max(best, *rate);
+    LICTOR_TRY(const auto rate, raw_rate(client, options, Store::kMaxOperations - 1, connections));
+    best = std::max(best, rate);
   }
   BenchOptions few = options;  // for the slow measurements: one transaction a task
   few.tasks = options.tasks / 10 + 1;
@@ -186,10 +184,9 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
     if (!added) return tl::unexpected(added.error());
   }
   progress(client, "one task at a time");
-  const auto by_hand = round_trip(client, options, false);
-  if (!by_hand) return tl::unexpected(by_hand.error());
+  LICTOR_TRY(const auto by_hand, round_trip(client, options, false));
   auto added = both({"round_trip", "one task, from its write to its end", "ms", 0, 0, false},
-                    round_trip(client, options, true), *by_hand);
+                    round_trip(client, options, true), by_hand);
   if (!added) return tl::unexpected(added.error());
   progress(client, "due at once");
   const double finish = static_cast<double>(std::min(options.tasks, kMostAtOnce)) / best * 1e3;

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "cli/process.h"
 
 namespace lictor::cli {
@@ -139,10 +139,9 @@ Result<void> BenchSite::start(const std::string& settings) {
   const Instant end = boot_now() + kPatience;
   for (std::uint64_t index = 0; boot_now() < end;) {
     if (auto on = go_on(); !on) return on;
-    auto leader = store_.watch(root_ + "q/leader", index, 1s);
-    if (!leader) return tl::unexpected(leader.error());
-    if (leader->entry && !leader->entry->session.empty()) return {};
-    index = leader->index;
+    LICTOR_TRY(auto leader, store_.watch(root_ + "q/leader", index, 1s));
+    if (leader.entry && !leader.entry->session.empty()) return {};
+    index = leader.index;
     if (waitpid(daemon_, nullptr, WNOHANG) == daemon_) {
       daemon_ = -1;
       break;
@@ -178,13 +177,11 @@ Result<void> BenchSite::wait_until_drained(std::size_t count) {
   std::uint64_t index = 0;
   while (boot_now() < end) {  // the last task is among the last to be deleted
     if (auto on = go_on(); !on) return on;
-    const auto last = store_.watch(key(count - 1), index, 1s);
-    if (!last) return tl::unexpected(last.error());
-    index = last->index;
-    if (last->entry) continue;
-    const auto left = store_.list(tasks_prefix());
-    if (!left) return tl::unexpected(left.error());
-    if (left->entries.size() <= 1) return {};  // the folder key
+    LICTOR_TRY(const auto last, store_.watch(key(count - 1), index, 1s));
+    index = last.index;
+    if (last.entry) continue;
+    LICTOR_TRY(const auto left, store_.list(tasks_prefix()));
+    if (left.entries.size() <= 1) return {};  // the folder key
   }
   return fail(ErrorCode::kTimeout, "the tasks below " + tasks_prefix() + " were not drained");
 }

@@ -4,9 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/printable.h"
+#include "base/try.h"
 #include "cli/bulk.h"
 #include "cli/listing.h"
 #include "cli/member_list.h"
@@ -51,24 +52,22 @@ Result<int> told(const Client& client, const BulkResult& result,
 }
 
 Result<int> cancel_all(const Client& client, const CancelOptions& options) {
-  const auto state = state_argument(options.state);
-  if (!state) return tl::unexpected(state.error());
+  LICTOR_TRY(const auto state, state_argument(options.state));
   TaskFilter filter;
-  filter.state = *state;
+  filter.state = state;
   filter.type = options.type;
   if (!options.yes) {
-    const auto listed = client.api.list(filter);
-    if (!listed) return tl::unexpected(listed.error());
+    LICTOR_TRY(const auto listed, client.api.list(filter));
     std::size_t count = 0;
-    for (const TaskInfo& task : listed->tasks) count += task.state < TaskState::kUnnameable ? 1 : 0;
-    const auto yes = confirmed(
-        client, "cancel " + counted(count, "task") + " of queue \"" + client.queue + "\"?", true);
-    if (!yes) return tl::unexpected(yes.error());
-    if (!*yes) return kFailed;
+    for (const TaskInfo& task : listed.tasks) count += task.state < TaskState::kUnnameable ? 1 : 0;
+    LICTOR_TRY(const auto yes,
+               confirmed(client,
+                         "cancel " + counted(count, "task") + " of queue \"" + client.queue + "\"?",
+                         true));
+    if (!yes) return kFailed;
   }
-  const auto result = client.api.cancel_all(filter, progress_of(client));
-  if (!result) return tl::unexpected(result.error());
-  return told(client, *result, {});
+  LICTOR_TRY(const auto result, client.api.cancel_all(filter, progress_of(client)));
+  return told(client, result, {});
 }
 
 }  // namespace

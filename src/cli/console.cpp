@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
-#include <utility>
 
 #include "base/errno_text.h"
 #include "base/printable.h"

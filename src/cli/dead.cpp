@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/try.h"
 #include "cli/bulk.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -33,16 +34,14 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   if (!options.yes) {
     std::size_t count = options.ids.size();
     if (options.all) {
-      const auto listed = client.api.list(filter);
-      if (!listed) return tl::unexpected(listed.error());
-      count = listed->tasks.size();
+      LICTOR_TRY(const auto listed, client.api.list(filter));
+      count = listed.tasks.size();
     }
-    const auto yes = confirmed(
-        client,
-        "delete " + counted(count, "dead letter") + " of queue \"" + client.queue + "\" for good?",
-        options.all);
-    if (!yes) return tl::unexpected(yes.error());
-    if (!*yes) return kFailed;
+    LICTOR_TRY(const auto yes, confirmed(client,
+                                         "delete " + counted(count, "dead letter") +
+                                             " of queue \"" + client.queue + "\" for good?",
+                                         options.all));
+    if (!yes) return kFailed;
   }
   if (!options.all) {
     const auto result =
@@ -50,9 +49,8 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
     return tell_bulk(client, result, "purged",
                      [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
   }
-  const auto result = client.api.purge_all(filter, progress_of(client));
-  if (!result) return tl::unexpected(result.error());
-  return tell_bulk(client, *result, "purged", {});
+  LICTOR_TRY(const auto result, client.api.purge_all(filter, progress_of(client)));
+  return tell_bulk(client, result, "purged", {});
 }
 
 }  // namespace lictor::cli

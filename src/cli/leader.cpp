@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
@@ -189,33 +190,32 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
 }  // namespace
 
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  const auto lock = read_lock(client.store, client.layout);
-  if (!lock) return tl::unexpected(lock.error());
-  if (lock->session.empty()) {
+  LICTOR_TRY(const auto lock, read_lock(client.store, client.layout));
+  if (lock.session.empty()) {
     if (client.json) {
       client.console.print(json_document({{"queue", client.queue},
                                           {"lock", "free"},
                                           {"node", nullptr},
                                           {"key", client.layout.leader_key},
-                                          {"modify_index", lock->index}}));
+                                          {"modify_index", lock.index}}));
     }
-    return tl::unexpected(nobody(client, *lock));
+    return tl::unexpected(nobody(client, lock));
   }
   if (!options.step_down) {
-    tell(client, *lock);
+    tell(client, lock);
     return kDone;
   }
-  note_if_alone(client, lock->name());
+  note_if_alone(client, lock.name());
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (!options.wait) {
     if (client.json) {
-      client.console.print(json_document({{"queue", client.queue}, {"asked", lock->name()}}));
+      client.console.print(json_document({{"queue", client.queue}, {"asked", lock.name()}}));
     } else {
-      client.console.print_line(lock->name() + " is asked to step down");
+      client.console.print_line(lock.name() + " is asked to step down");
     }
     return kDone;
   }
-  auto code = wait_for_change(client, *lock, options.timeout);
+  auto code = wait_for_change(client, lock, options.timeout);
   client.console.end_progress();
   return code;
 }

@@ -1,26 +1,21 @@
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/member_list.h"
 #include "cli/process.h"
 #include "exec/output_log.h"
 #include "exec/stored_logs.h"
-#include "lictor/result.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -60,9 +55,8 @@ class RemoteLogs : public LogSource {
       : face_(std::move(face)), target_(std::move(target)) {}
 
   Result<std::vector<LogEntry>> list() override {
-    auto body = face_.get(target_);
-    if (!body) return tl::unexpected(std::move(body.error()));
-    const auto answer = wire::parse_json(*body);
+    LICTOR_TRY(auto body, face_.get(target_));
+    const auto answer = wire::parse_json(body);
     const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
     if (!logs.is_array())
       return fail(ErrorCode::kFailed, "expected a list of logs, got another answer");
@@ -101,10 +95,9 @@ class LocalLogs : public LogSource {
       : directory_(std::move(directory)), queue_(std::move(queue)), id_(std::move(id)) {}
 
   Result<std::vector<LogEntry>> list() override {
-    auto logs = exec::stored_logs(directory_, queue_, id_, nullptr);
-    if (!logs) return tl::unexpected(std::move(logs.error()));
+    LICTOR_TRY(auto logs, exec::stored_logs(directory_, queue_, id_, nullptr));
     std::vector<LogEntry> entries;
-    for (const exec::StoredLog& log : *logs) {
+    for (const exec::StoredLog& log : logs) {
       entries.push_back({log.attempt, log.token, log.size, false, format_rfc3339(log.modified)});
     }
     return entries;
@@ -127,10 +120,9 @@ class LocalLogs : public LogSource {
 
 Result<std::unique_ptr<LogSource>> remote_logs(std::vector<std::string> addresses,
                                                const std::string& queue, const std::string& id) {
-  auto face = AdminClient::open(std::move(addresses));
-  if (!face) return tl::unexpected(std::move(face.error()));
+  LICTOR_TRY(auto face, AdminClient::open(std::move(addresses)));
   return std::make_unique<RemoteLogs>(
-      std::move(*face),
+      std::move(face),
       "/v1/logs?queue=" + wire::query_value(queue) + "&id=" + wire::query_value(id));
 }
 
@@ -197,10 +189,9 @@ class Search {
     tried_.clear();
     unheard_.clear();
     likeliest_.clear();
-    auto members = read_members(client_);
-    if (!members) return tl::unexpected(std::move(members.error()));
+    LICTOR_TRY(auto members, read_members(client_));
     const auto listed = [&](const std::string& node) {
-      return std::any_of(members->begin(), members->end(),
+      return std::any_of(members.begin(), members.end(),
                          [&](const Member& member) { return member.node == node; });
     };
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
@@ -210,10 +201,10 @@ class Search {
     }
     // This host's daemon is down, but its logs are on disk.
     if (!listed(options_.own_node))
-      members->push_back({options_.own_node, host_name(), {}, {}, {}, {}, {}});
-    std::stable_partition(members->begin(), members->end(),
+      members.push_back({options_.own_node, host_name(), {}, {}, {}, {}, {}});
+    std::stable_partition(members.begin(), members.end(),
                           [&](const Member& member) { return member.node == wanted; });
-    for (const Member& member : *members) {
+    for (const Member& member : members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
       const bool asked = ask(member);
       if (!asked && member.node == wanted) likeliest_ = tried_.back();
@@ -450,28 +441,27 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
 Result<int> logs(const Client& client, const LogsOptions& options) {
   Search search{client, options};
   while (true) {
-    auto where = find_task(client, options.id);
-    if (!where) return tl::unexpected(std::move(where.error()));
-    if (auto asked = search.run(where->node); !asked) return tl::unexpected(asked.error());
+    LICTOR_TRY(auto where, find_task(client, options.id));
+    if (auto asked = search.run(where.node); !asked) return tl::unexpected(asked.error());
     const auto [place, log] = search.best();
     if (log != nullptr && !search.unheard().empty()) {
       client.console.complain("there may be other attempts: " + search.unheard());
     }
-    const bool may_come = options.follow && where->waits_or_runs;
+    const bool may_come = options.follow && where.waits_or_runs;
     if (client.json && (log != nullptr || !may_come)) {
       client.console.print(
           json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
       return log != nullptr ? Result<int>{kDone}
-                            : Result<int>{nothing_found(client, options, *where, search)};
+                            : Result<int>{nothing_found(client, options, where, search)};
     }
     if (log != nullptr) {
       client.console.end_progress();
       return Show{client, options, *place, *log}.run();
     }
-    if (!may_come) return nothing_found(client, options, *where, search);
+    if (!may_come) return nothing_found(client, options, where, search);
     client.console.progress(options.id + " has printed nothing yet");
     if (auto watched =
-            client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);
+            client.store.watch(client.layout.task_key(options.id), where.index, kStartWait);
         !watched) {
       return tl::unexpected(watched.error());
     }

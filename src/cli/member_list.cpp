@@ -3,18 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <thread>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/listing.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
@@ -37,9 +35,8 @@ Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
   net::Options options;
   options.addresses = std::move(addresses);
   options.server = "a lictor daemon";
-  auto transport = net::Transport::open(std::move(options));
-  if (!transport) return tl::unexpected(std::move(transport.error()));
-  return AdminClient{std::move(*transport), limit};
+  LICTOR_TRY(auto transport, net::Transport::open(std::move(options)));
+  return AdminClient{std::move(transport), limit};
 }
 
 Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
@@ -96,12 +93,11 @@ Member member_of(std::string name, const std::string& value) {
 
 Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout) {
   const std::string& prefix = layout.members_prefix;
-  auto listed = store.list(prefix);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  LICTOR_TRY(auto listed, store.list(prefix));
   const Lock lock = read_lock(store, layout).value_or(Lock{});
   const std::string leader = lock.session.empty() ? std::string{} : lock.text("node");
   std::vector<Member> members;
-  for (const wire::KvEntry& entry : listed->entries) {
+  for (const wire::KvEntry& entry : listed.entries) {
     // Without a session it is no daemon's: somebody wrote it by hand.
     if (entry.key.ends_with('/') || entry.session.empty()) continue;
     members.push_back(member_of(entry.key.substr(prefix.size()), entry.value));
@@ -137,9 +133,8 @@ Lock lock_of(const std::optional<wire::KvEntry>& entry) {
 }
 
 Result<Lock> read_lock(Store& store, const wire::Layout& layout) {
-  const auto entry = store.get(layout.leader_key);
-  if (!entry) return tl::unexpected(entry.error());
-  return lock_of(*entry);
+  LICTOR_TRY(const auto entry, store.get(layout.leader_key));
+  return lock_of(entry);
 }
 
 Reach reach_of(const Member& member, std::string_view own_host) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
@@ -59,18 +60,17 @@ Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pul
 }  // namespace
 
 Result<int> members(const Client& client) {
-  const auto members = read_members(client);
-  if (!members) return tl::unexpected(members.error());
-  const std::vector<Pulse> pulses = pulses_of(*members);
+  LICTOR_TRY(const auto members, read_members(client));
+  const std::vector<Pulse> pulses = pulses_of(members);
   if (client.json) {
     ordered_json all = ordered_json::array();
-    for (std::size_t i = 0; i < members->size(); ++i) {
-      all.push_back(json_of((*members)[i], pulses[i]));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      all.push_back(json_of(members[i], pulses[i]));
     }
     client.console.print(json_document({{"queue", client.queue}, {"members", std::move(all)}}));
     return kDone;
   }
-  if (members->empty()) {
+  if (members.empty()) {
     const auto lock = read_lock(client.store, client.layout);
     const std::string leader = lock ? lock->name() : std::string{};
     client.console.note("no members in queue \"" + client.queue + "\" (" +
@@ -82,7 +82,7 @@ Result<int> members(const Client& client) {
                                               "why"));
     return kDone;
   }
-  client.console.print(table_of(*members, pulses).render(client.console.width()));
+  client.console.print(table_of(members, pulses).render(client.console.width()));
   return kDone;
 }
 

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "base/try.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -10,16 +11,15 @@ namespace {
 
 // What the switch is now, and whether we turned it.
 Result<int> tell(const Client& client, bool changed) {
-  const auto now = client.api.paused();
-  if (!now) return tl::unexpected(now.error());
+  LICTOR_TRY(const auto now, client.api.paused());
   if (client.json) {
     client.console.print(json_document(
-        {{"queue", client.queue}, {"changed", changed}, {"paused", pause_json(*now)}}));
+        {{"queue", client.queue}, {"changed", changed}, {"paused", pause_json(now)}}));
     return kDone;
   }
   const std::string queue = "queue \"" + client.queue + "\" is ";
-  if (now->paused) {
-    client.console.print_line(queue + (changed ? "" : "already ") + pause_text(*now) +
+  if (now.paused) {
+    client.console.print_line(queue + (changed ? "" : "already ") + pause_text(now) +
                               (changed ? "; running jobs go on, no new tasks are started" : ""));
   } else {
     client.console.print_line(queue + (changed ? "resumed" : "not paused"));
@@ -31,15 +31,13 @@ Result<int> tell(const Client& client, bool changed) {
 }  // namespace
 
 Result<int> pause(const Client& client, const PauseOptions& options) {
-  const auto changed = client.api.pause(options.reason);
-  if (!changed) return tl::unexpected(changed.error());
-  return tell(client, *changed);
+  LICTOR_TRY(const auto changed, client.api.pause(options.reason));
+  return tell(client, changed);
 }
 
 Result<int> resume(const Client& client, const ResumeOptions&) {
-  const auto changed = client.api.resume();
-  if (!changed) return tl::unexpected(changed.error());
-  return tell(client, *changed);
+  LICTOR_TRY(const auto changed, client.api.resume());
+  return tell(client, changed);
 }
 
 }  // namespace lictor::cli

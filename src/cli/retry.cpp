@@ -1,3 +1,4 @@
+#include "base/try.h"
 #include "cli/bulk.h"
 #include "cli/process.h"
 
@@ -22,9 +23,9 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
   TaskFilter filter;
   filter.type = options.type;
   filter.reason = options.reason;
-  const auto result = client.api.retry_all(filter, options.drop_expiry, progress_of(client));
-  if (!result) return tl::unexpected(result.error());
-  return told(tell_bulk(client, *result, "retried", {}));
+  LICTOR_TRY(const auto result,
+             client.api.retry_all(filter, options.drop_expiry, progress_of(client)));
+  return told(tell_bulk(client, result, "retried", {}));
 }
 
 }  // namespace lictor::cli

@@ -10,9 +10,7 @@
 #include <cerrno>
 #include <deque>
 #include <iterator>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

@@ -1,21 +1,18 @@
 // What the leader's admin face tells of the queue as it works: stats and events.
 
-#include <chrono>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/member_list.h"
 #include "cli/process.h"
 #include "cli/table.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -70,10 +67,9 @@ std::string line_of(const json& event) {
 
 Result<int> stats(const Client& client) {
   std::string node;
-  const auto status = ask(client, "/v1/status", &node);
-  if (!status) return tl::unexpected(status.error());
+  LICTOR_TRY(const auto status, ask(client, "/v1/status", &node));
   json queue;
-  for (const json& each : status->value("queues", json::array())) {
+  for (const json& each : status.value("queues", json::array())) {
     if (text_of(each, "name") == client.queue) queue = each;
   }
   if (!queue.is_object() || text_of(queue, "role") == "following") {

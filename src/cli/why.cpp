@@ -1,5 +1,3 @@
-#include <optional>
-
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"

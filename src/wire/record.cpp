@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -56,12 +55,9 @@ Result<bool> read_taken(std::string_view text) {
 }
 
 Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
-  std::uint32_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count < least) {
-    return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
-  }
-  return count;
+  const auto count = to_number<std::uint32_t>(text);
+  if (count && *count >= least) return *count;
+  return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
 Result<Duration> read_duration(std::string_view text) {
@@ -281,11 +277,9 @@ std::string rewrite_at(const core::RecordPlaces& places, std::string_view object
 
 Result<WallTime> read_time(std::string_view json_text, bool rfc3339) {
   const std::string_view text = unquoted(json_text);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size() && number >= 0) {
-    if (number < kFirstMilliseconds) return WallTime{std::chrono::seconds{number}};
-    if (number <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{number}};
+  if (const auto number = to_number<std::int64_t>(text); number && *number >= 0) {
+    if (*number < kFirstMilliseconds) return WallTime{std::chrono::seconds{*number}};
+    if (*number <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{*number}};
   }
   if (rfc3339 && json_text.starts_with('"')) {
     if (const auto time = parse_rfc3339(text)) return *time;
