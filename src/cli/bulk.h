@@ -19,15 +19,4 @@ namespace lictor::cli {
 [[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
                                  const std::function<Result<TaskInfo>(const std::string&)>& change);
 
-/// Asks before a change that cannot be undone. False: the answer was no. Errors: kInvalid, there is
-/// no terminal, and `must_ask`.
-[[nodiscard]] Result<bool> confirmed(const Client& client, const std::string& question,
-                                     bool must_ask);
-
-/// Warns if `reason` is no reason of a dead letter. Empty is allowed.
-void note_odd_reason(const Client& client, const std::string& reason);
-
-/// A line on a terminal: "1000 of 5000 tasks".
-[[nodiscard]] Progress progress_of(const Client& client);
-
 }  // namespace lictor::cli

@@ -17,6 +17,10 @@ namespace lictor::cli {
 /// names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
 
+/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it is
+/// not there, or null.
+[[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
+
 /// Null for an empty text.
 [[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
 

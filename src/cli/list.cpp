@@ -11,9 +11,8 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
-#include "cli/table.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {

@@ -1,5 +1,3 @@
-#include "cli/new_task.h"
-
 #include <set>
 #include <utility>
 
@@ -8,6 +6,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 

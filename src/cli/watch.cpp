@@ -9,9 +9,8 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
-#include "cli/table.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -35,12 +34,6 @@ Result<json> ask(const Client& client, const std::string& target, std::string* n
     return fail(ErrorCode::kFailed, leader.node + " answered no JSON object");
   }
   return *std::move(answer);
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || it->is_null()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
 std::string duration_text(const json& object, const char* name) {
