@@ -17,12 +17,14 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "app/command_line.h"
 #include "app/config.h"
 #include "app/daemon.h"
 #include "app/dev.h"
-#include "app/executors.h"
 #include "app/state_dir.h"
+#include "base/assert.h"
 #include "base/printable.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -30,6 +32,7 @@
 #include "cli/process.h"
 #include "client/client.h"
 #include "core/overloaded.h"
+#include "lictor/worker.h"
 #include "net/environment.h"
 #include "net/transport.h"
 
@@ -115,11 +118,9 @@ struct Target {
 };
 
 std::string names_of(const Config& config) {
-  std::string names;
-  for (const QueueConfig& queue : config.queues) {
-    names += (names.empty() ? "" : ", ") + queue.options.queue;
-  }
-  return names;
+  std::vector<std::string_view> names;
+  for (const QueueConfig& queue : config.queues) names.push_back(queue.options.queue);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The queue that was named, else the only one, else "default".
@@ -168,16 +169,16 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   }
 
   for (const std::string& warning : config.warnings) console.complain(warning);
-  console.print("node " + config.node + ", Consul at " + config.consul.options.addresses.front() +
-                ", state in " + config.state_dir + '\n');
+  console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,
+                            config.consul.options.addresses.front(), config.state_dir));
   for (const QueueConfig& queue : config.queues) {
-    std::string types;
-    for (const auto& [type, executor] : queue.executors)
-      types += (types.empty() ? "" : ", ") + type;
-    console.print("queue " + queue.options.queue + ": tasks below " + queue.layout.tasks_prefix +
-                  ", led by " + queue.layout.leader_key + ", " +
-                  counted(queue.options.concurrency, "task") +
-                  " at a time, executors: " + (types.empty() ? "none" : types) + '\n');
+    std::vector<std::string_view> types;
+    for (const auto& [type, executor] : queue.executors) types.push_back(type);
+    console.print(
+        fmt::format("queue {}: tasks below {}, leader key {}, {} at a time, executors: {}\n",
+                    queue.options.queue, queue.layout.tasks_prefix, queue.layout.leader_key,
+                    counted(queue.options.concurrency, "task"),
+                    types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", "))));
   }
   return cli::kDone;
 }
@@ -340,3 +341,14 @@ int run_command(int argc, char** argv, const Registry& registry) {
 }
 
 }  // namespace lictor::app
+
+namespace lictor {
+
+void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
+  LICTOR_ASSERT(executor != nullptr);
+  executors_.insert_or_assign(std::move(name), std::move(executor));
+}
+
+int Worker::main(int argc, char** argv) { return app::run_command(argc, argv, executors_); }
+
+}  // namespace lictor

@@ -9,9 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "app/config_check.h"
-#include "app/config_override.h"
-#include "app/config_queue.h"
+#include "app/config_parts.h"
 #include "app/config_reader.h"
 #include "base/errno_text.h"
 #include "base/host_name.h"

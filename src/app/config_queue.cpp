@@ -1,10 +1,7 @@
-#include "app/config_queue.h"
-
 #include <algorithm>
 #include <optional>
 
-#include "app/config_check.h"
-#include "app/config_executor.h"
+#include "app/config_parts.h"
 #include "base/try.h"
 namespace lictor::app {
 namespace {

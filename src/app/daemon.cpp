@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
@@ -18,7 +19,6 @@
 #include "admin/metrics.h"
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
-#include "app/executors.h"
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
@@ -294,9 +294,8 @@ class Daemon {
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
     if (const auto changed = needs_restart(config_, next); !changed.empty()) {
-      std::string names;
-      for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
-      return fail(ErrorCode::kInvalid, "needs a restart: " + names);
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("needs a restart: {}", fmt::join(changed, ", ")));
     }
     Loaded loaded{std::move(next), {}};
     exec::LeaseSlot slot = 0;
@@ -366,12 +365,9 @@ class Daemon {
     }
     if (leading != leading_) {
       leading_ = leading;
-      std::string status = "STATUS=following";
-      for (const std::string& name : leading_) {
-        status += status == "STATUS=following" ? "" : ", " + name;
-        if (status == "STATUS=following") status = "STATUS=leading " + name;
-      }
-      sd_notify(0, status.c_str());
+      const std::string status =
+          leading.empty() ? "following" : fmt::format("leading {}", fmt::join(leading, ", "));
+      sd_notifyf(0, "STATUS=%s", status.c_str());
     }
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();

@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands that talk to Consul, each in a file of its name or of its group. Each returns its exit code, or an
-// error that app prints and maps to one. All block.
+// The subcommands that talk to Consul, in files of their names; bulk.cpp has those that change many
+// tasks. Each returns its exit code, or an error that app prints and maps to one. All block.
 
 #include <chrono>
 #include <cstddef>
