@@ -1,7 +1,7 @@
 #pragma once
 
-// The subcommands that talk to Consul, each in a file of its name. Each returns its exit code, or an
-// error that app prints and maps to one. All block.
+// The subcommands that talk to Consul, in files of their names; bulk.cpp has those that change many
+// tasks. Each returns its exit code, or an error that app prints and maps to one. All block.
 
 #include <chrono>
 #include <cstddef>
@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "cli/new_task.h"
 #include "client/client.h"
+#include "client/new_record.h"
 #include "client/store.h"
+#include "client/task_id.h"
 #include "core/options.h"
 #include "lictor/result.h"
 #include "net/transport.h"
@@ -32,6 +33,30 @@ struct Client {
   wire::Layout layout;
   bool json = false;
 };
+
+/// A task as the flags of `submit` describe it, unread.
+struct TaskText {
+  std::string type;
+  std::optional<std::string> id;
+  std::vector<std::string> paras;        ///< "NAME=VALUE"
+  std::optional<std::string> para_json;  ///< JSON
+  std::optional<std::string> at;         ///< RFC 3339, or seconds since the epoch
+  std::optional<std::string> in;         ///< a duration
+  std::optional<std::string> expire_at;  ///< as `at`
+  std::optional<std::string> expire_in;  ///< as `in`
+  std::optional<std::string> task_time;
+  std::optional<std::string> serial_key;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<std::string> timeout;
+  std::optional<std::string> backoff;  ///< a duration: the first one
+};
+
+/// Errors: kInvalid, naming the flag.
+[[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
+                                                 client::TaskIds& ids);
+
+/// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
+[[nodiscard]] Result<WallTime> time_argument(std::string_view text);
 
 struct SubmitOptions {
   TaskText task;

@@ -1,21 +1,17 @@
 // What the leader's admin face tells of the queue as it works: stats and events.
 
-#include <chrono>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
-#include "cli/table.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -38,12 +34,6 @@ Result<json> ask(const Client& client, const std::string& target, std::string* n
     return fail(ErrorCode::kFailed, leader.node + " answered no JSON object");
   }
   return *std::move(answer);
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || it->is_null()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
 std::string duration_text(const json& object, const char* name) {
@@ -70,10 +60,9 @@ std::string line_of(const json& event) {
 
 Result<int> stats(const Client& client) {
   std::string node;
-  const auto status = ask(client, "/v1/status", &node);
-  if (!status) return tl::unexpected(status.error());
+  LICTOR_TRY(const auto status, ask(client, "/v1/status", &node));
   json queue;
-  for (const json& each : status->value("queues", json::array())) {
+  for (const json& each : status.value("queues", json::array())) {
     if (text_of(each, "name") == client.queue) queue = each;
   }
   if (!queue.is_object() || text_of(queue, "role") == "following") {
