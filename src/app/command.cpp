@@ -25,6 +25,7 @@
 #include "app/dev.h"
 #include "app/state_dir.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/printable.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -34,6 +35,7 @@
 #include "core/overloaded.h"
 #include "lictor/worker.h"
 #include "net/environment.h"
+#include "net/token_source.h"
 #include "net/transport.h"
 
 namespace lictor::app {
@@ -222,7 +224,9 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
 const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::SubmitOptions& o) { return cli::submit(c, o); },
     [](const cli::Client& c, const cli::SubmitManyOptions& o) { return cli::submit_many(c, o); },
-    [](const cli::Client& c, const cli::ListOptions& o) { return cli::list(c, o); },
+    [](const cli::Client& c, const cli::ListOptions& o) {
+      return o.watch ? cli::watch(c.console, [&] { return cli::list(c, o); }) : cli::list(c, o);
+    },
     [](const cli::Client& c, const cli::LogsOptions& o) { return cli::logs(c, o); },
     [](const cli::Client& c, const cli::CancelOptions& o) { return cli::cancel(c, o); },
     [](const cli::Client& c, const cli::RetryOptions& o) { return cli::retry(c, o); },
@@ -232,11 +236,14 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::PauseOptions& o) { return cli::pause(c, o); },
     [](const cli::Client& c, const cli::ResumeOptions& o) { return cli::resume(c, o); },
     [](const cli::Client& c, const cli::BenchOptions& o) { return cli::bench(c, o); },
-    [](const cli::Client& c, const cli::LeaderOptions& o) { return cli::leader(c, o); },
+    [](const cli::Client& c, const cli::LeaderOptions& o) {
+      return o.watch ? cli::watch(c.console, [&] { return cli::leader(c, o); }) : cli::leader(c, o);
+    },
     [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
     [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
     [](const cli::Client& c, const cli::EventsOptions& o) { return cli::events(c, o); },
     [](const cli::Client& c, const StatsCommand&) { return cli::stats(c); },
+    [](const cli::Client& c, const TopCommand&) { return cli::top(c); },
     [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
 // What a command takes from the configuration beside the queue.
@@ -265,7 +272,11 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   lictor::Client api{
       std::make_unique<lictor::Client::Impl>(*transport, target.queue, target.layout)};
   client::Store store{*transport};
-  return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json},
+  // Whoever may not read the file is told by the face that it takes a token.
+  net::TokenSource token;
+  static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
+  return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
+                            token.current(boot_now())},
                 completed(options, config));
 }
 

@@ -260,6 +260,7 @@ Examples:
   add_text(list, "--state", list_options->state, "Only those in this state", "STATE");
   add_text(list, "--type", list_options->type, "Only those of this type", "TYPE");
   add_count(list, "--limit", list_options->limit, "Show the first N (default: all)", 0);
+  list->add_flag("--watch", list_options->watch, "Show it again every two seconds, until Ctrl-C");
 
   const auto [show, show_options] =
       to.add<ShowCommand>("show", "Show everything about a task, also a dead one", R"(Examples:
@@ -294,6 +295,17 @@ Examples:
                        R"(Examples:
   lictor stats
   lictor stats --json | jq .states
+)");
+
+  to.add<TopCommand>(
+      "top", "Watch a queue on the full screen",
+      R"(Shows leader, members, counts, what is wrong, running jobs and the newest failures.
+Asks the daemon of this host, else the leader. Keys: up and down choose a task, w tells why it is
+not running, c cancels it, p pauses or resumes the queue, q quits.
+
+Examples:
+  lictor top
+  lictor top --queue night
 )");
 }
 
@@ -428,6 +440,8 @@ Examples:
 )");
   CLI::Option* step_down = leader->add_flag("--step-down", options->step_down,
                                             "Ask the leader to hand over, and wait for it");
+  leader->add_flag("--watch", options->watch, "Show it again every two seconds, until Ctrl-C")
+      ->excludes(step_down);
   CLI::Option* no_wait =
       add_switch_off(leader, "--no-wait", options->wait, "Ask without waiting")->needs(step_down);
   add_duration(leader, "--timeout", options->timeout, "Stop waiting after this (default: 30s)")

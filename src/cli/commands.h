@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +33,15 @@ struct Client {
   std::string queue;
   wire::Layout layout;
   bool json = false;
+  std::string admin_token{};  ///< of the members' admin faces; empty: none is sent
 };
+
+/// Runs a command that shows something again and again, on a terminal in one place, until a signal
+/// or the end of its reader.
+[[nodiscard]] Result<int> watch(Console& console, const std::function<Result<int>()>& show);
+
+/// The queue on a full screen, until q. Errors: kInvalid, there is no terminal.
+[[nodiscard]] Result<int> top(const Client& client);
 
 /// A task as the flags of `submit` describe it, unread.
 struct TaskText {
@@ -76,6 +85,7 @@ struct ListOptions {
   std::string state;      ///< empty: all but what is done
   std::string type;       ///< empty: all
   std::size_t limit = 0;  ///< 0: none
+  bool watch = false;     ///< see watch()
 };
 [[nodiscard]] Result<int> list(const Client& client, const ListOptions& options);
 
@@ -142,6 +152,7 @@ struct LeaderOptions {
   bool step_down = false;
   bool wait = true;
   Duration timeout = std::chrono::seconds{30};
+  bool watch = false;  ///< see watch()
 };
 [[nodiscard]] Result<int> leader(const Client& client, const LeaderOptions& options);
 

@@ -201,7 +201,7 @@ class Search {
     const Reach reach = reach_of(member, host_name());
     std::string why = reach.why_not;
     if (!reach.addresses.empty()) {
-      auto face = AdminClient::open(reach.addresses);
+      auto face = AdminClient::open(reach.addresses, std::chrono::seconds{5}, client_.admin_token);
       why = face ? take(member, {std::move(*face), client_.queue, options_.id})
                  : face.error().message;
       if (why.empty()) return true;

@@ -165,7 +165,7 @@ LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
   const Reach reach = reach_of(*member, host_name());
   leader.why_not = "the leader, " + member->node + ", could not be asked: " + reach.why_not;
   if (reach.addresses.empty()) return leader;
-  if (auto face = AdminClient::open(reach.addresses, limit)) {
+  if (auto face = AdminClient::open(reach.addresses, limit, client.admin_token)) {
     leader.face = std::move(*face);
   } else {
     leader.why_not += face.error().message;

@@ -21,6 +21,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr auto kAskEvery = 500ms;
+constexpr auto kShowEvery = 2s;
 
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
 Result<json> ask(const Client& client, const std::string& target, std::string* node = nullptr) {
@@ -91,6 +92,17 @@ Result<int> stats(const Client& client) {
   }
   client.console.print(table.render(client.console.width()));
   return kDone;
+}
+
+Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
+  for (;;) {
+    if (console.out_terminal().is_terminal) console.print_bytes("\x1b[H\x1b[2J");
+    const auto shown = show();
+    if (!shown) console.complain(shown.error().message);  // it may pass
+    if (auto handed = console.hand_out(); !handed) return tl::unexpected(handed.error());
+    if (console.reader_gone()) return kDone;
+    std::this_thread::sleep_for(kShowEvery);
+  }
 }
 
 Result<int> events(const Client& client, const EventsOptions& options) {
