@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "wire/consul.h"
 
 namespace lictor::app {

@@ -17,19 +17,25 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "app/command_line.h"
 #include "app/config.h"
 #include "app/daemon.h"
 #include "app/dev.h"
-#include "app/executors.h"
 #include "app/state_dir.h"
+#include "base/assert.h"
+#include "base/clock.h"
 #include "base/printable.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/process.h"
 #include "client/client.h"
 #include "core/overloaded.h"
+#include "lictor/worker.h"
 #include "net/environment.h"
+#include "net/token_source.h"
 #include "net/transport.h"
 
 namespace lictor::app {
@@ -92,20 +98,19 @@ Result<Config> load(const LoadRequest& request) {
   auto config = load_config(request);
   if (!config) return config;
   const ConsulEnvironment environment{request};
-  auto consul = net::options_from_environment(config->consul.options, environment);
-  if (!consul) return tl::unexpected(std::move(consul.error()));
+  LICTOR_TRY(auto consul, net::options_from_environment(config->consul.options, environment));
   // The file may name one cluster and its token, and the shell another cluster.
   const auto& named = config->consul.options.addresses;
   const auto without = net::options_from_environment(config->consul.options, [&](const char* name) {
     return std::string_view{name} == "CONSUL_HTTP_ADDR" ? nullptr : environment(name);
   });
-  const bool differs = without && without->addresses != consul->addresses;
+  const bool differs = without && without->addresses != consul.addresses;
   if (differs && named != net::Options{}.addresses) {
     config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
-                               printable(consul->addresses.front()) + ") overrides " +
+                               printable(consul.addresses.front()) + ") overrides " +
                                printable(named.front()) + " of " + config->file);
   }
-  config->consul.options = std::move(*consul);
+  config->consul.options = std::move(consul);
   return config;
 }
 
@@ -115,11 +120,9 @@ struct Target {
 };
 
 std::string names_of(const Config& config) {
-  std::string names;
-  for (const QueueConfig& queue : config.queues) {
-    names += (names.empty() ? "" : ", ") + queue.options.queue;
-  }
-  return names;
+  std::vector<std::string_view> names;
+  for (const QueueConfig& queue : config.queues) names.push_back(queue.options.queue);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The queue that was named, else the only one, else "default".
@@ -155,9 +158,8 @@ Mode daemon_mode(const Registry& registry) {
 Result<int> run(const Invocation& invocation, const RunCommand& command, const Registry& registry,
                 cli::Console& console) {
   const Mode mode = daemon_mode(registry);
-  auto config = load(load_request(invocation, mode));
-  if (!config) return tl::unexpected(config.error());
-  add_registered(*config, registry);
+  LICTOR_TRY(auto config, load(load_request(invocation, mode)));
+  add_registered(config, registry);
   if (!command.dry_run) {
     const auto reload = [&]() -> Result<Config> {
       auto anew = load(load_request(invocation, mode));
@@ -165,20 +167,20 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
       return anew;
     };
     hide_secrets();
-    return run_daemon(*config, registry, {command.once, reload});
+    return run_daemon(config, registry, {command.once, reload});
   }
 
-  for (const std::string& warning : config->warnings) console.complain(warning);
-  console.print("node " + config->node + ", Consul at " + config->consul.options.addresses.front() +
-                ", state in " + config->state_dir + '\n');
-  for (const QueueConfig& queue : config->queues) {
-    std::string types;
-    for (const auto& [type, executor] : queue.executors)
-      types += (types.empty() ? "" : ", ") + type;
-    console.print("queue " + queue.options.queue + ": tasks below " + queue.layout.tasks_prefix +
-                  ", led by " + queue.layout.leader_key + ", " +
-                  counted(queue.options.concurrency, "task") +
-                  " at a time, executors: " + (types.empty() ? "none" : types) + '\n');
+  for (const std::string& warning : config.warnings) console.complain(warning);
+  console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,
+                            config.consul.options.addresses.front(), config.state_dir));
+  for (const QueueConfig& queue : config.queues) {
+    std::vector<std::string_view> types;
+    for (const auto& [type, executor] : queue.executors) types.push_back(type);
+    console.print(
+        fmt::format("queue {}: tasks below {}, leader key {}, {} at a time, executors: {}\n",
+                    queue.options.queue, queue.layout.tasks_prefix, queue.layout.leader_key,
+                    counted(queue.options.concurrency, "task"),
+                    types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", "))));
   }
   return cli::kDone;
 }
@@ -203,11 +205,10 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
     }
   }
   if (options.queues.empty()) {
-    auto target = target_of(*config, invocation.queue);
-    if (!target) return tl::unexpected(std::move(target.error()));
+    LICTOR_TRY(auto target, target_of(*config, invocation.queue));
     const QueueConfig& like = config->queues.front();
     options.queues.push_back(
-        {target->queue, target->layout, like.options, like.session_checks, config->hang_timeout});
+        {target.queue, target.layout, like.options, like.session_checks, config->hang_timeout});
   }
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));
@@ -223,7 +224,9 @@ Result<int> check(const Invocation& invocation, const Registry& registry, cli::C
 const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::SubmitOptions& o) { return cli::submit(c, o); },
     [](const cli::Client& c, const cli::SubmitManyOptions& o) { return cli::submit_many(c, o); },
-    [](const cli::Client& c, const cli::ListOptions& o) { return cli::list(c, o); },
+    [](const cli::Client& c, const cli::ListOptions& o) {
+      return o.watch ? cli::watch(c.console, [&] { return cli::list(c, o); }) : cli::list(c, o);
+    },
     [](const cli::Client& c, const cli::LogsOptions& o) { return cli::logs(c, o); },
     [](const cli::Client& c, const cli::CancelOptions& o) { return cli::cancel(c, o); },
     [](const cli::Client& c, const cli::RetryOptions& o) { return cli::retry(c, o); },
@@ -233,11 +236,14 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::PauseOptions& o) { return cli::pause(c, o); },
     [](const cli::Client& c, const cli::ResumeOptions& o) { return cli::resume(c, o); },
     [](const cli::Client& c, const cli::BenchOptions& o) { return cli::bench(c, o); },
-    [](const cli::Client& c, const cli::LeaderOptions& o) { return cli::leader(c, o); },
+    [](const cli::Client& c, const cli::LeaderOptions& o) {
+      return o.watch ? cli::watch(c.console, [&] { return cli::leader(c, o); }) : cli::leader(c, o);
+    },
     [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
     [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
     [](const cli::Client& c, const cli::EventsOptions& o) { return cli::events(c, o); },
     [](const cli::Client& c, const StatsCommand&) { return cli::stats(c); },
+    [](const cli::Client& c, const TopCommand&) { return cli::top(c); },
     [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
 // What a command takes from the configuration beside the queue.
@@ -258,20 +264,20 @@ cli::BenchOptions completed(cli::BenchOptions options, const Config& config) {
 // A command that works on one queue.
 template <class Options>
 Result<int> call(const Invocation& invocation, const Options& options, cli::Console& console) {
-  const auto config = load(load_request(invocation, Mode::kClient));
-  if (!config) return tl::unexpected(config.error());
-  for (const std::string& warning : config->warnings) console.complain(warning);
-  const auto target = target_of(*config, invocation.queue);
-  if (!target) return tl::unexpected(target.error());
-  auto opened = net::Transport::open(config->consul.options);
-  if (!opened) return tl::unexpected(opened.error());
-  const auto transport =
-      cli::patient(std::move(*opened), config->consul.options.addresses, console);
+  LICTOR_TRY(const auto config, load(load_request(invocation, Mode::kClient)));
+  for (const std::string& warning : config.warnings) console.complain(warning);
+  LICTOR_TRY(const auto target, target_of(config, invocation.queue));
+  LICTOR_TRY(auto opened, net::Transport::open(config.consul.options));
+  const auto transport = cli::patient(std::move(opened), config.consul.options.addresses, console);
   lictor::Client api{
-      std::make_unique<lictor::Client::Impl>(*transport, target->queue, target->layout)};
+      std::make_unique<lictor::Client::Impl>(*transport, target.queue, target.layout)};
   client::Store store{*transport};
-  return kCalls(cli::Client{console, api, store, target->queue, target->layout, invocation.json},
-                completed(options, *config));
+  // Whoever may not read the file is told by the face that it takes a token.
+  net::TokenSource token;
+  static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
+  return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
+                            token.current(boot_now())},
+                completed(options, config));
 }
 
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,
@@ -346,3 +352,14 @@ int run_command(int argc, char** argv, const Registry& registry) {
 }
 
 }  // namespace lictor::app
+
+namespace lictor {
+
+void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
+  LICTOR_ASSERT(executor != nullptr);
+  executors_.insert_or_assign(std::move(name), std::move(executor));
+}
+
+int Worker::main(int argc, char** argv) { return app::run_command(argc, argv, executors_); }
+
+}  // namespace lictor

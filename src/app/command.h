@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/registry.h"
+#include "app/executors.h"
 
 namespace lictor::app {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -20,14 +19,13 @@ constexpr const char* kFooter =
 4 Consul unreachable; 5 permission denied.
 
 Environment: CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the others of Consul's own; LICTOR_CONFIG,
-LICTOR_ROOT, LICTOR_CONSUL_ADDRESSES, LICTOR_TOKEN_FILE. Flags win over the environment, that
-over the configuration.
+LICTOR_ROOT, LICTOR_CONSUL_ADDRESSES, LICTOR_TOKEN_FILE. Flags override the environment, which
+overrides the configuration.
 
-"lictor COMMAND --help" shows each with examples.
+"lictor COMMAND --help" shows a command's options, with examples.
 )";
 
-// CLI11's own words, without the lists of what goes with what: a wrong combination is told when it
-// is tried.
+// CLI11's help without the lists of options that need or exclude each other: an error names those.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
@@ -52,7 +50,7 @@ class CommandLine {
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
       app_.parse(arguments);
-      invocation_.command = options_.command(innermost());
+      invocation_.command = makers_.at(&innermost())();
       return invocation_;
     } catch (const CLI::Success& help) {
       const CLI::App& place = innermost();
@@ -142,7 +140,7 @@ class CommandLine {
 
   CLI::App app_{"", "lictor"};
   Invocation invocation_;
-  const CommandOptions options_{described(app_), invocation_};
+  const CommandMakers makers_ = add_commands(described(app_), invocation_);
 };
 
 }  // namespace

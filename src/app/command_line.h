@@ -23,12 +23,13 @@ struct WhyCommand {
   std::string id;
 };
 struct StatsCommand {};
+struct TopCommand {};
 struct CheckCommand {};
 struct VersionCommand {};
 
 using Command =
     std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
-                 ShowCommand, WhyCommand, cli::EventsOptions, StatsCommand, cli::LogsOptions,
+                 ShowCommand, WhyCommand, cli::EventsOptions, StatsCommand, TopCommand, cli::LogsOptions,
                  cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions, cli::DeadShowOptions,
                  cli::DeadPurgeOptions, cli::PauseOptions, cli::ResumeOptions, cli::LeaderOptions,
                  MembersCommand, CheckCommand, cli::BenchOptions, VersionCommand, DevCommand>;

@@ -1,9 +1,10 @@
 #include "app/command_options.h"
 
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <utility>
+
+#include <CLI/CLI.hpp>
 
 #include "base/text.h"
 #include "base/time_text.h"
@@ -12,7 +13,7 @@
 namespace lictor::app {
 namespace {
 
-// Flags that say where, for all commands; before the command's name or after it.
+// The flags of all commands, before the command's name or after it.
 constexpr const char* kGlobals = R"(
 Everywhere: --config FILE, --queue NAME, --root PREFIX, --consul ADDRESS, --token-file FILE,
 --json (see "lictor --help")
@@ -21,17 +22,17 @@ Everywhere: --config FILE, --queue NAME, --root PREFIX, --consul ADDRESS, --toke
 constexpr const char* kAboutSubmit =
     R"(The id is printed. A task that exists already is left as it is (exit code 1).
 
-With --wait the exit code tells how it ended: 0 done, 1 dead. A task that somebody withdraws
-counts as done, since it leaves no trace. Where the queue keeps a history, the result that the
-task left is printed as JSON after the id.
+With --wait the exit code is 0 if the task is done and 1 if it is dead. A withdrawn task counts as
+done, since it leaves no trace. If the queue keeps a history, the task's result is printed as JSON
+after the id.
 
 With --ndjson each line is a record: {"taskId": "42", "taskType": "Notify", "taskPara": {}}.
-taskId and taskTime are made where they are missing, taskType is TYPE. Tasks without a time
-of their own start in the order of the lines: no leader at work finds a line before those
-above it. With --any-order it may, which is faster, for what may start in any order, or later.
-A line waits at most a fifth of a second for those after it. The exit code is 1 if any line
-was refused; 4 if Consul went away in the middle: the lines in doubt are named then, and none
-after them was sent. Ctrl-C ends what is under way, and it says after which line.
+A missing taskId or taskTime is generated; a missing taskType is TYPE. Tasks without a taskTime
+start in the order of the lines: the leader never finds a line before earlier lines. With
+--any-order it may, which is faster. A line waits at most 0.2 s for the lines after it. The exit
+code is 1 if a line was refused, and 4 if Consul stopped answering: lines whose result is unknown
+are named, and no line after them was sent. Ctrl-C finishes the requests under way and reports the
+last line.
 
 Examples:
   lictor submit CreateTableSpace --para instanceId=db7 --para initSize=8000
@@ -63,10 +64,8 @@ template <class Target>
 CLI::Option* add_count(CLI::App* app, const char* name, Target& target, const char* what,
                        std::uint32_t least) {
   const auto fault = [least](const std::string& text) {
-    std::uint32_t count = 0;
-    const char* end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, count);
-    if (read.ec == std::errc{} && read.ptr == end && count >= least) return std::string{};
+    const auto count = to_number<std::uint32_t>(text);
+    if (count && *count >= least) return std::string{};
     return "expected a whole number from " + std::to_string(least) + " on, got \"" + excerpt(text) +
            '"';
   };
@@ -134,87 +133,78 @@ struct SubmitArguments {
   }
 };
 
-}  // namespace
+// Adds commands to `app`.
+struct Adder {
+  CLI::App& app;
+  Invocation& invocation;
+  CommandMakers makers{};
 
-CommandOptions::CommandOptions(CLI::App& app, Invocation& invocation)
-    : app_(app), invocation_(invocation) {
-  add_globals();
-  add_run();  // in the order in which the help lists them
-  add_submit();
-  add_lookups();
-  add_cancel_and_retry();
-  add_dead();
-  add_pause();
-  add_logs();
-  add_leader();
-  add_tools();
-}
+  static CLI::App* group(CLI::App& parent, const char* name, const char* description,
+                         const char* about) {
+    CLI::App* command = parent.add_subcommand(name, description);
+    command->fallthrough();
+    command->group("Commands");
+    command->footer(std::string{about} + kGlobals);
+    return command;
+  }
 
-CLI::App* CommandOptions::add_command(CLI::App& parent, const char* name, const char* description,
-                                      const char* about) {
-  CLI::App* command = parent.add_subcommand(name, description);
-  command->fallthrough();
-  command->group("Commands");
-  command->footer(std::string{about} + kGlobals);
-  return command;
-}
+  // A command whose arguments are read into its Options.
+  template <class Options>
+  std::pair<CLI::App*, Options*> add(const char* name, const char* description, const char* about,
+                                     CLI::App* parent = nullptr) {
+    CLI::App* command = group(parent != nullptr ? *parent : app, name, description, about);
+    const auto options = std::make_shared<Options>();
+    makers[command] = [options]() -> Command {
+      if constexpr (requires { options->command(); }) {
+        return options->command();
+      } else {
+        return *options;
+      }
+    };
+    return {command, options.get()};
+  }
+};
 
-// A command that gives its `Options`, into which its arguments are read.
-template <class Options>
-std::pair<CLI::App*, Options*> CommandOptions::add(const char* name, const char* description,
-                                                   const char* about, CLI::App* parent) {
-  CLI::App* command = add_command(parent != nullptr ? *parent : app_, name, description, about);
-  const auto options = std::make_shared<Options>();
-  commands_[command] = [options]() -> Command {
-    if constexpr (requires { options->command(); }) {
-      return options->command();
-    } else {
-      return *options;
-    }
-  };
-  return {command, options.get()};
-}
-
-void CommandOptions::add_globals() {
-  Overrides& overrides = invocation_.overrides;
-  add_text(&app_, "--config", overrides.config,
+void add_globals(Adder& to) {
+  Overrides& overrides = to.invocation.overrides;
+  add_text(&to.app, "--config", overrides.config,
            "The configuration (default: /etc/lictor/lictor.json, if it is there)", "FILE");
-  add_text(&app_, "--queue", invocation_.queue,
+  add_text(&to.app, "--queue", to.invocation.queue,
            "The queue (default: the only one of the configuration, or \"default\")", "NAME");
-  add_text(&app_, "--root", overrides.root,
-           "What all of lictor's keys begin with (default: lictor/)", "PREFIX");
-  add_text(&app_, "--consul", overrides.consul_addresses,
-           "Consul's HTTP address, or several with commas between "
+  add_text(&to.app, "--root", overrides.root, "The prefix of all keys of lictor (default: lictor/)",
+           "PREFIX");
+  add_text(&to.app, "--consul", overrides.consul_addresses,
+           "Consul's HTTP addresses, separated by commas "
            "(default: http://127.0.0.1:8500)",
            "ADDRESS");
-  add_text(&app_, "--token-file", overrides.token_file, "A file with the ACL token", "FILE");
-  app_.add_flag("--json", invocation_.json, "Print one JSON document instead of text");
+  add_text(&to.app, "--token-file", overrides.token_file, "A file with the ACL token", "FILE");
+  to.app.add_flag("--json", to.invocation.json, "Print one JSON document instead of text");
 }
 
-void CommandOptions::add_run() {
+void add_run(Adder& to) {
   const auto [run, options] =
-      add<RunCommand>("run", "Run the daemon, until SIGTERM or SIGINT", R"(Examples:
+      to.add<RunCommand>("run", "Run the daemon, until SIGTERM or SIGINT", R"(Examples:
   lictor run                              with /etc/lictor/lictor.json
   lictor run --config ./lictor.json --dry-run
   lictor run --config ./lictor.json --once
 )");
   run->add_flag("--once", options->once, "End when no due tasks are left");
   run->add_flag("--dry-run", options->dry_run,
-                "Check the configuration, say what would be run, and end");
-  Overrides& overrides = invocation_.overrides;
+                "Check the configuration, print what would be run, and end");
+  Overrides& overrides = to.invocation.overrides;
   add_text(run, "--node", overrides.node, "This member's name (default: the host's)", "NAME");
-  add_text(run, "--state-dir", overrides.state_dir, "Where state is kept", "FOLDER");
+  add_text(run, "--state-dir", overrides.state_dir, "The folder for the daemon's state", "FOLDER");
   add_text(run, "--log-level", overrides.log_level, "trace, debug, info, warn or error", "LEVEL");
   add_text(run, "--log-format", overrides.log_format, "text, json or journal", "FORMAT");
 }
 
-void CommandOptions::add_submit() {
+void add_submit(Adder& to) {
   const auto [submit, options] =
-      add<SubmitArguments>("submit", "Write a task, or many", kAboutSubmit);
+      to.add<SubmitArguments>("submit", "Write a task, or many", kAboutSubmit);
   cli::TaskText& task = options->one.task;
-  submit->add_option("TYPE", options->type, "Picks the executor")->type_name("");
+  submit->add_option("TYPE", options->type, "The kind of task; picks the executor")->type_name("");
   const std::size_t first_of_one = submit->get_options().size();
-  add_text(submit, "--id", task.id, "Its id (default: a new one, ordered by time)", "ID");
+  add_text(submit, "--id", task.id, "The task's id (default: a new one, ordered by time)", "ID");
   submit->add_option("--para", task.paras, "A parameter, as a string")
       ->type_name("NAME=VALUE")
       ->expected(1)
@@ -222,45 +212,45 @@ void CommandOptions::add_submit() {
       ->take_all();
   add_text(submit, "--para-json", task.para_json,
            "The parameters as JSON, from a file, or from standard input", "JSON|@FILE|-");
-  CLI::Option* at =
-      add_text(submit, "--at", task.at, "Not before: RFC 3339, or seconds since the epoch", "TIME");
-  add_text(submit, "--in", task.in, "Not before this has passed", "DURATION")->excludes(at);
+  CLI::Option* at = add_text(submit, "--at", task.at,
+                             "Not before this time: RFC 3339, or seconds since the epoch", "TIME");
+  add_text(submit, "--in", task.in, "Not before this time has passed", "DURATION")->excludes(at);
   CLI::Option* expire_at = add_text(submit, "--expire-at", task.expire_at,
                                     "A dead letter if not started by then: as --at", "TIME");
   add_text(submit, "--expire-in", task.expire_in, "A dead letter if not started by then",
            "DURATION")
       ->excludes(expire_at);
-  add_text(submit, "--task-time", task.task_time, "Its place in the order (default: now)", "TIME");
+  add_text(submit, "--task-time", task.task_time, "The place in the order (default: now)", "TIME");
   add_text(submit, "--serial-key", task.serial_key, "Tasks of one key run one after the other",
            "KEY");
   add_count(submit, "--max-attempts", task.max_attempts,
-            "Dead after so many (default: the executor's setting)", 1);
+            "A dead letter after N failed attempts (default: the executor's setting)", 1);
   add_text(submit, "--timeout", task.timeout,
            "End an attempt after this (default: the executor's setting)", "DURATION");
   add_text(submit, "--backoff", task.backoff,
-           "Wait so long after the first failure (default: the executor's)", "DURATION");
+           "Wait after the first failure (default: the executor's setting)", "DURATION");
   CLI::Option* wait =
-      submit->add_flag("--wait", options->one.wait, "Wait until it is done or dead");
+      submit->add_flag("--wait", options->one.wait, "Wait until the task is done or dead");
   add_duration(submit, "--wait-timeout", options->one.wait_timeout,
-               "Wait no longer than this (exit code 1)")
+               "Stop waiting after this, with exit code 1")
       ->needs(wait);
   const std::vector<CLI::Option*> all = submit->get_options({});
-  CLI::Option* ndjson =
-      add_text(submit, "--ndjson", options->ndjson_file,
-               "Write many: a record a line, from a file, or with - from standard input", "FILE|-");
+  CLI::Option* ndjson = add_text(
+      submit, "--ndjson", options->ndjson_file,
+      "Write many: one record a line, from a file or, with -, from standard input", "FILE|-");
   for (std::size_t i = first_of_one; i < all.size(); ++i) ndjson->excludes(all[i]);
   submit
       ->add_flag("--any-order", options->any_order,
-                 "A leader may find a line before those above it: faster")
+                 "Faster; a leader may find a line before earlier lines")
       ->needs(ndjson);
 }
 
-void CommandOptions::add_lookups() {
-  const auto [list, list_options] = add<cli::ListOptions>(
+void add_lookups(Adder& to) {
+  const auto [list, list_options] = to.add<cli::ListOptions>(
       "list", "List the tasks",
       R"about(STATE is waiting, scheduled (not due yet), running, dead, done (where the queue keeps a
 history; left out otherwise), unreadable, too_large or unnameable (its key is not UTF-8).
-"running (orphan)": its owner died or leads no more, and whoever leads runs it again.
+"running (orphan)": the task's owner died or lost the lead; the next leader runs the task again.
 
 Examples:
   lictor list
@@ -270,17 +260,18 @@ Examples:
   add_text(list, "--state", list_options->state, "Only those in this state", "STATE");
   add_text(list, "--type", list_options->type, "Only those of this type", "TYPE");
   add_count(list, "--limit", list_options->limit, "Show the first N (default: all)", 0);
+  list->add_flag("--watch", list_options->watch, "Show it again every two seconds, until Ctrl-C");
 
   const auto [show, show_options] =
-      add<ShowCommand>("show", "Show everything about a task, also a dead one", R"(Examples:
+      to.add<ShowCommand>("show", "Show everything about a task, also a dead one", R"(Examples:
   lictor show 42
   lictor show 42 --json | jq .tasks[0].error
 )");
   add_id(show, show_options->id);
 
-  const auto [why, why_options] = add<WhyCommand>(
-      "why", "Say why a task is not running",
-      R"(Not due yet, paused, nobody leads, too large: what keeps a task from being started.
+  const auto [why, why_options] = to.add<WhyCommand>(
+      "why", "Show why a task is not running",
+      R"(Names what keeps a task from being started: not due yet, paused, nobody leads, too large.
 
 Examples:
   lictor why 42
@@ -288,30 +279,42 @@ Examples:
 )");
   add_id(why, why_options->id);
 
-  const auto [events, events_options] = add<cli::EventsOptions>(
+  const auto [events, events_options] = to.add<cli::EventsOptions>(
       "events", "Show what happened in a queue: claims, starts, ends, failures, leaders",
-      R"(Asks the queue's leader, which keeps the last 1,000 events of its daemon. With --follow also what
-happens from now on, until Ctrl-C; a new leader is followed by itself.
+      R"(Asks the queue's leader, which keeps the last 1,000 events of its daemon. --follow also prints new
+events until Ctrl-C, and goes on with a new leader.
 
 Examples:
   lictor events
   lictor events --follow --json | jq -r 'select(.event == "failed") | .task'
 )");
-  events->add_flag("-f,--follow", events_options->follow, "Go on with what happens from now on");
+  events->add_flag("-f,--follow", events_options->follow, "Also print new events, until Ctrl-C");
 
-  add<StatsCommand>("stats", "Show what a queue's leader counts: tasks by state, jobs, the lease",
-                    R"(Examples:
+  to.add<StatsCommand>("stats",
+                       "Show what a queue's leader counts: tasks by state, jobs, the lease",
+                       R"(Examples:
   lictor stats
   lictor stats --json | jq .states
 )");
+
+  to.add<TopCommand>(
+      "top", "Watch a queue on the full screen",
+      R"(Shows leader, members, counts, what is wrong, running jobs and the newest failures.
+Asks the daemon of this host, else the leader. Keys: up and down choose a task, w tells why it is
+not running, c cancels it, p pauses or resumes the queue, q quits.
+
+Examples:
+  lictor top
+  lictor top --queue night
+)");
 }
 
-void CommandOptions::add_cancel_and_retry() {
-  const auto [cancel, cancelled] = add<cli::CancelOptions>(
+void add_cancel_and_retry(Adder& to) {
+  const auto [cancel, cancelled] = to.add<cli::CancelOptions>(
       "cancel", "Withdraw tasks; stop their jobs",
-      R"(Deletes the task, in whatever state it is. The leader then stops the job of a running one:
-TERM, and after kill_grace KILL. A task that is not there is exit code 3. With --all, what has
-ended in the meantime is no failure.
+      R"(Deletes the task in any state. The leader then stops the job of a running task: TERM, and KILL after
+kill_grace. The exit code is 3 if the task does not exist. With --all, a task that has ended in the
+meantime is no failure.
 
 Examples:
   lictor cancel 42 43
@@ -322,11 +325,11 @@ Examples:
       add_choice(cancel, *cancelled, "The tasks' ids", "All tasks that the filters let through");
   cancel->add_flag("--yes", cancelled->yes, "Do not ask")->needs(all);
 
-  const auto [retry, retried] = add<cli::RetryOptions>(
+  const auto [retry, retried] = to.add<cli::RetryOptions>(
       "retry", "Make dead letters waiting tasks again",
-      R"(A dead letter becomes a waiting task again, with the record that its producer wrote and none of
-its attempts. Of several dead letters of one task the newest is taken; ID~2 names one. A task
-of that id that waits or runs is left as it is (exit code 1).
+      R"(A dead letter becomes a waiting task again, with its producer's record and no attempts. If a task has
+several dead letters, the newest is taken; ID~2 names one. A task of the same id that waits or runs
+is left as it is (exit code 1).
 
 Examples:
   lictor retry 42
@@ -336,45 +339,45 @@ Examples:
 )");
   all = add_choice(retry, *retried, "The tasks' ids",
                    "All dead letters that the filters let through");
-  retry->add_flag("--drop-expiry", retried->drop_expiry, "Take expireAt out");
-  // Nothing is lost by it, so nothing is asked; what is said to the others may be said to it.
+  retry->add_flag("--drop-expiry", retried->drop_expiry, "Remove expireAt");
+  // retry loses nothing, so it never asks; --yes is accepted as in cancel and dead purge.
   retry
       ->add_flag_function(
-          "--yes", [](std::int64_t) {}, "Do not ask (it never does)")
+          "--yes", [](std::int64_t) {}, "Accepted, as in cancel; retry never asks")
       ->needs(all);
 }
 
-void CommandOptions::add_dead() {
-  CLI::App* dead = add_command(app_, "dead", "List, show or delete dead letters", R"(Examples:
+void add_dead(Adder& to) {
+  CLI::App* dead = Adder::group(to.app, "dead", "List, show or delete dead letters", R"(Examples:
   lictor dead list --reason unreadable
   lictor dead show 42
   lictor dead purge --all --older-than 720h
 )");
   dead->require_subcommand(1);
-  constexpr const char* kOlder = "Only those that are dead for longer";
+  constexpr const char* kOlder = "Only those that died longer ago than this";
   const auto [list, listed] =
-      add<cli::DeadListOptions>("list", "List the dead letters", R"(Examples:
+      to.add<cli::DeadListOptions>("list", "List the dead letters", R"(Examples:
   lictor dead list
   lictor dead list --type Notify --older-than 24h
   lictor dead list --json | jq -r '.tasks[] | [.id, .reason] | @tsv'
 )",
-                                dead);
+                                   dead);
   add_text(list, "--type", listed->type, "Only those of this type", "TYPE");
   add_text(list, "--reason", listed->reason, "Only those of this reason", "TEXT");
   add_duration(list, "--older-than", listed->older_than, kOlder);
   add_count(list, "--limit", listed->limit, "Show the first N (default: all)", 0);
 
   const auto [show, shown] =
-      add<cli::DeadShowOptions>("show", "Show everything about dead letters", R"(Examples:
+      to.add<cli::DeadShowOptions>("show", "Show everything about dead letters", R"(Examples:
   lictor dead show 42                     all of its dead letters
   lictor dead show 42~2 --json | jq .tasks[0].value.record
 )",
-                                dead);
+                                   dead);
   add_id(show, shown->id);
 
-  const auto [purge, purged] = add<cli::DeadPurgeOptions>(
+  const auto [purge, purged] = to.add<cli::DeadPurgeOptions>(
       "purge", "Delete dead letters",
-      R"(Deletes for good. On a terminal it asks first; elsewhere --all needs --yes.
+      R"(Deletes for good. Asks first on a terminal; without a terminal --all needs --yes.
 
 Examples:
   lictor dead purge 42 42~2
@@ -387,27 +390,27 @@ Examples:
   purge->add_flag("--yes", purged->yes, "Do not ask");
 }
 
-void CommandOptions::add_pause() {
-  const auto [pause, options] =
-      add<cli::PauseOptions>("pause", "Start no more tasks until resumed",
-                             R"(Running jobs go on; nothing is started until "lictor resume".
+void add_pause(Adder& to) {
+  const auto [pause, options] = to.add<cli::PauseOptions>(
+      "pause", "Start no more tasks until resumed",
+      R"(Running jobs go on; no new tasks are started until "lictor resume".
 
 Examples:
   lictor pause --reason 'the database is being moved'
   lictor pause --queue oracle
 )");
-  add_text(pause, "--reason", options->reason, "Why, for the others", "TEXT");
-  add<cli::ResumeOptions>("resume", "Start tasks again", R"(Examples:
+  add_text(pause, "--reason", options->reason, "Why, shown to others", "TEXT");
+  to.add<cli::ResumeOptions>("resume", "Start tasks again", R"(Examples:
   lictor resume
   lictor resume --json | jq .changed
 )");
 }
 
-void CommandOptions::add_logs() {
-  const auto [logs, options] = add<cli::LogsOptions>(
+void add_logs(Adder& to) {
+  const auto [logs, options] = to.add<cli::LogsOptions>(
       "logs", "Print what a task's program printed",
-      R"(What the program printed, from whichever member ran it; over the members' admin faces. Ends
-with --follow when the attempt does. With --json: which attempts' logs there are, and where.
+      R"(Prints a program's output, from the member that ran it, over the members' admin faces. --follow ends
+when the attempt ends. --json lists the attempts that have logs, and where they are.
 
 Examples:
   lictor logs 42
@@ -415,19 +418,20 @@ Examples:
   lictor logs 42 --attempt 1 --node host-a
 )");
   add_id(logs, options->id);
-  logs->add_flag("-f,--follow", options->follow, "Go on until the attempt ends");
-  add_count(logs, "--attempt", options->attempt, "Of this attempt (default: the newest)", 1);
-  add_text(logs, "--node", options->node, "Ask this member alone", "NODE");
+  logs->add_flag("-f,--follow", options->follow, "Print until the attempt ends");
+  add_count(logs, "--attempt", options->attempt, "The output of this attempt (default: the newest)",
+            1);
+  add_text(logs, "--node", options->node, "Ask only this member", "NODE");
 }
 
-void CommandOptions::add_leader() {
-  add<MembersCommand>("members", "List the daemons that take part", R"(Examples:
+void add_leader(Adder& to) {
+  to.add<MembersCommand>("members", "List the daemons that take part", R"(Examples:
   lictor members
   lictor members --json | jq -r .members[].admin[0]
 )");
   const auto [leader, options] =
-      add<cli::LeaderOptions>("leader", "Show who leads the queue, or move the lead",
-                              R"(The exit code is 3 if nobody leads.
+      to.add<cli::LeaderOptions>("leader", "Show who leads the queue, or move the lead",
+                                 R"(The exit code is 3 if nobody leads.
 
 Examples:
   lictor leader
@@ -436,27 +440,29 @@ Examples:
 )");
   CLI::Option* step_down = leader->add_flag("--step-down", options->step_down,
                                             "Ask the leader to hand over, and wait for it");
+  leader->add_flag("--watch", options->watch, "Show it again every two seconds, until Ctrl-C")
+      ->excludes(step_down);
   CLI::Option* no_wait =
-      add_switch_off(leader, "--no-wait", options->wait, "Ask, and do not wait")->needs(step_down);
-  add_duration(leader, "--timeout", options->timeout, "Wait no longer than this (default: 30s)")
+      add_switch_off(leader, "--no-wait", options->wait, "Ask without waiting")->needs(step_down);
+  add_duration(leader, "--timeout", options->timeout, "Stop waiting after this (default: 30s)")
       ->needs(step_down)
       ->excludes(no_wait);
 }
 
-void CommandOptions::add_tools() {
-  add<CheckCommand>("check", "Look for what is wrong: configuration, Consul, rights, tasks",
-                    R"(Writes nothing. The exit code is 0 if nothing failed.
+void add_tools(Adder& to) {
+  to.add<CheckCommand>("check", "Find what is wrong: configuration, Consul, rights, tasks",
+                       R"(Writes nothing. The exit code is 0 if nothing failed.
 
 Examples:
   lictor check
   lictor check --config ./lictor.json --token-file ./consul.token
   lictor check --json | jq '.checks[] | select(.status != "ok")'
 )");
-  const auto [dev, dev_options] = add<DevCommand>(
-      "dev", "Try it out without a Consul: a store and a worker in one",
-      R"(Keys, sessions, transactions and blocking queries as a Consul agent answers them, in memory:
-nothing is kept. Without --config every task is printed and done, until a "lictor run" is
-started beside it.
+  const auto [dev, dev_options] = to.add<DevCommand>(
+      "dev", "Try lictor without Consul: a store and a worker in one",
+      R"(Serves keys, sessions, transactions and blocking queries as a Consul agent does, in memory: nothing
+is kept. Without --config every task is printed and counts as done, until a "lictor run" is started
+beside it.
 
 Examples:
   lictor dev
@@ -465,22 +471,33 @@ Examples:
 )");
   add_text(dev, "--listen", dev_options->listen,
            "Where the store listens (default: 127.0.0.1:8500; port 0: any)", "ADDRESS");
-  add_switch_off(dev, "--no-worker", dev_options->worker, "The store alone");
+  add_switch_off(dev, "--no-worker", dev_options->worker, "Only the store");
 
-  const auto [bench, bench_options] = add<cli::BenchOptions>(
+  const auto [bench, bench_options] = to.add<cli::BenchOptions>(
       "bench", "Measure lictor beside Consul alone",
-      R"(Runs a daemon of its own with no-op tasks, and the same writes without lictor, below the prefix
-lictor-bench/, which is empty again afterwards. Loads Consul for about a minute.
+      R"(Runs a separate daemon with no-op tasks, and the same writes without lictor, below the prefix
+lictor-bench/, which it empties afterwards. Loads Consul for about a minute.
 
 Examples:
   lictor bench
   lictor bench --tasks 20000 --json | jq '.measured[] | {name, ratio}'
 )");
-  add_count(bench, "--tasks", bench_options->tasks, "How many, for each figure (default: 2000)", 1);
-  add<VersionCommand>("version", "Say which version this is", R"(Examples:
+  add_count(bench, "--tasks", bench_options->tasks, "Tasks for each figure (default: 2000)", 1);
+  to.add<VersionCommand>("version", "Show the version", R"(Examples:
   lictor version
   lictor version --json | jq -r .version
 )");
+}
+
+}  // namespace
+
+CommandMakers add_commands(CLI::App& app, Invocation& invocation) {
+  Adder to{app, invocation};
+  for (const auto add : {add_globals, add_run, add_submit, add_lookups, add_cancel_and_retry,
+                         add_dead, add_pause, add_logs, add_leader, add_tools}) {
+    add(to);
+  }
+  return std::move(to.makers);
 }
 
 }  // namespace lictor::app

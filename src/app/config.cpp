@@ -4,16 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/config_check.h"
-#include "app/config_override.h"
-#include "app/config_queue.h"
+#include "app/config_parts.h"
 #include "app/config_reader.h"
 #include "base/errno_text.h"
 #include "base/host_name.h"
@@ -21,6 +18,7 @@
 #include "base/siphash.h"
 #include "base/text.h"
 #include "base/traced_file.h"
+#include "base/try.h"
 #include "httpd/listener.h"
 #include "net/endpoint.h"
 
@@ -187,9 +185,8 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   if (config.node.empty()) config.node = node_name();
 
   if (queues) {
-    auto read = read_queues(*queues, request.mode, config.root, config.node);
-    if (!read) return tl::unexpected{read.error()};
-    config.queues = *std::move(read);
+    LICTOR_TRY(auto read, read_queues(*queues, request.mode, config.root, config.node));
+    config.queues = std::move(read);
   } else if (request.mode == Mode::kDaemon && top != nullptr) {
     return top->refuse(R"(says nothing to run; add for instance )"
                        R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");
@@ -303,9 +300,8 @@ std::string digest_of(std::string_view text) {
 
 Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
-  const auto tree = parse_json_tree(text, file);
-  if (!tree) return tl::unexpected{tree.error()};
-  const Place top{*tree, file};
+  LICTOR_TRY(const auto tree, parse_json_tree(text, file));
+  const Place top{tree, file};
   auto config = build(&top, request);
   if (config) config->file = file;
   if (config) config->digest = digest_of(text);

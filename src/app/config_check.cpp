@@ -1,12 +1,10 @@
-#include "app/config_check.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "app/config_queue.h"
+#include "app/config_parts.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/retry_pauses.h"

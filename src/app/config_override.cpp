@@ -1,102 +1,73 @@
-#include "app/config_override.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
 
+#include "app/config_parts.h"
 #include "base/text.h"
 #include "net/endpoint.h"
 
 namespace lictor::app {
 namespace {
 
-tl::unexpected<Error> expected(const std::string& source, const std::string& what,
-                               const std::string& got) {
-  return fail(ErrorCode::kInvalid, source + ": expected " + what + ", got \"" + excerpt(got) + '"');
+// What is typed at a prompt is relative to its working directory; the daemon has another.
+Reader path_from_here(std::string& target) {
+  return [&target](const Place& place) -> Result<void> {
+    std::error_code error;
+    const auto path = std::filesystem::absolute(place.value().text, error);
+    if (error) return place.refuse(error.message());
+    target = path.string();
+    return {};
+  };
 }
 
-using Apply = Result<void> (*)(const std::string& source, const std::string& value, Config& config);
-
-Result<void> apply_node(const std::string& source, const std::string& value, Config& config) {
-  if (!is_name(value)) return expected(source, std::string{kNameForm}, value);
-  config.node = value;
-  return {};
+// Overrides a token of the file, too.
+Reader token_file(net::Options& consul) {
+  return [&consul](const Place& place) {
+    consul.token.clear();
+    return path_from_here(consul.token_file)(place);
+  };
 }
 
-Result<void> apply_root(const std::string& source, const std::string& value, Config& config) {
-  if (const std::string fault = kv_key_fault(value); !fault.empty()) {
-    return fail(ErrorCode::kInvalid, source + ": \"" + excerpt(value) + "\": " + fault);
-  }
-  if (!value.ends_with('/')) return expected(source, "a KV prefix that ends in \"/\"", value);
-  config.root = value;
-  return {};
-}
-
-// What is typed at a prompt is relative to where it is typed; the daemon is somewhere else.
-Result<void> take_path(const std::string& source, const std::string& value, std::string& target) {
-  std::error_code error;
-  const auto path = std::filesystem::absolute(value, error);
-  if (error) return fail(ErrorCode::kInvalid, source + ": " + error.message());
-  target = path.string();
-  return {};
-}
-
-Result<void> apply_state_dir(const std::string& source, const std::string& value, Config& config) {
-  return take_path(source, value, config.state_dir);
-}
-
-Result<void> apply_token_file(const std::string& source, const std::string& value, Config& config) {
-  config.consul.options.token.clear();  // the file's token, over which this lies
-  return take_path(source, value, config.consul.options.token_file);
-}
-
-Result<void> apply_log_level(const std::string& source, const std::string& value, Config& config) {
-  const auto level = choose(value, log_levels());
-  if (!level) return expected(source, one_of(log_levels()), value);
-  config.log.level = *level;
-  return {};
-}
-
-Result<void> apply_log_format(const std::string& source, const std::string& value, Config& config) {
-  const auto format = choose(value, log_formats());
-  if (!format) return expected(source, one_of(log_formats()), value);
-  config.log.format = *format;
-  return {};
-}
-
-Result<void> apply_addresses(const std::string& source, const std::string& value, Config& config) {
-  std::vector<std::string> addresses;
-  for (std::size_t start = 0; start <= value.size();) {
-    const std::size_t comma = std::min(value.find(',', start), value.size());
-    std::string address = value.substr(start, comma - start);
-    address.erase(0, std::min(address.find_first_not_of(' '), address.size()));
-    address.erase(address.find_last_not_of(' ') + 1);
-    if (auto endpoint = net::parse_endpoint(address, {}); !endpoint) {
-      return fail(endpoint.error().code, source + ": " + endpoint.error().message);
+Reader addresses(std::vector<std::string>& target) {
+  return [&target](const Place& place) -> Result<void> {
+    std::vector<std::string> all;
+    std::string_view rest = place.value().text;
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      all.emplace_back(trimmed(rest.substr(0, comma)));
+      if (auto endpoint = net::parse_endpoint(all.back(), {}); !endpoint) {
+        return place.refuse(endpoint.error().message);
+      }
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
     }
-    addresses.push_back(std::move(address));
-    start = comma + 1;
-  }
-  config.consul.options.addresses = std::move(addresses);
-  return {};
+    target = std::move(all);
+    return {};
+  };
 }
 
 struct Override {
   std::optional<std::string> Overrides::*flag_value;
   std::string_view variable;
   std::string_view flag;
-  Apply apply;  // nullptr: not to the Config
+  Reader (*reader)(Config& config);  // nullptr: not to the Config
 };
 constexpr std::array kOverrides{
     Override{&Overrides::config, "LICTOR_CONFIG", "--config", nullptr},
-    Override{&Overrides::node, "LICTOR_NODE", "--node", apply_node},
-    Override{&Overrides::root, "LICTOR_ROOT", "--root", apply_root},
-    Override{&Overrides::state_dir, "LICTOR_STATE_DIR", "--state-dir", apply_state_dir},
-    Override{&Overrides::log_level, "LICTOR_LOG_LEVEL", "--log-level", apply_log_level},
-    Override{&Overrides::log_format, "LICTOR_LOG_FORMAT", "--log-format", apply_log_format},
-    Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul", apply_addresses},
-    Override{&Overrides::token_file, "LICTOR_TOKEN_FILE", "--token-file", apply_token_file},
+    Override{&Overrides::node, "LICTOR_NODE", "--node", [](Config& c) { return name(c.node); }},
+    Override{&Overrides::root, "LICTOR_ROOT", "--root",
+             [](Config& c) { return kv_prefix(c.root); }},
+    Override{&Overrides::state_dir, "LICTOR_STATE_DIR", "--state-dir",
+             [](Config& c) { return path_from_here(c.state_dir); }},
+    Override{&Overrides::log_level, "LICTOR_LOG_LEVEL", "--log-level",
+             [](Config& c) { return choice(c.log.level, log_levels()); }},
+    Override{&Overrides::log_format, "LICTOR_LOG_FORMAT", "--log-format",
+             [](Config& c) { return choice(c.log.format, log_formats()); }},
+    Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul",
+             [](Config& c) { return addresses(c.consul.options.addresses); }},
+    Override{&Overrides::token_file, "LICTOR_TOKEN_FILE", "--token-file",
+             [](Config& c) { return token_file(c.consul.options); }},
 };
 
 // What a job gets (DESIGN.md, executors): a command run by a job has them in its environment.
@@ -125,19 +96,21 @@ const Choices<LogFormat>& log_formats() {
 
 Result<void> apply_overrides(const LoadRequest& request, Config& config) {
   for (const Override& over : kOverrides) {
-    if (over.apply == nullptr) continue;
-    if (const auto& value = request.flags.*over.flag_value) {
-      if (auto applied = over.apply(std::string{over.flag}, *value, config); !applied) {
-        return applied;
-      }
-      continue;
+    if (over.reader == nullptr) continue;
+    std::string_view source = over.flag;
+    JsonValue value;
+    value.kind = JsonKind::kString;
+    if (const auto& flag = request.flags.*over.flag_value) {
+      value.text = *flag;
+    } else {
+      // An empty variable counts as not set, as Consul's own do.
+      const auto variable = request.environment.find(over.variable);
+      if (variable == request.environment.end() || variable->second.empty()) continue;
+      source = over.variable;
+      value.text = variable->second;
     }
-    // An empty variable counts as not set, as Consul's own do.
-    const auto variable = request.environment.find(over.variable);
-    if (variable == request.environment.end() || variable->second.empty()) continue;
-    if (auto applied = over.apply(variable->first, variable->second, config); !applied) {
-      return applied;
-    }
+    auto read = over.reader(config)(Place{value, "", std::string{source}});
+    if (!read) return read;
   }
   return {};
 }

@@ -1,11 +1,8 @@
-#include "app/config_queue.h"
-
 #include <algorithm>
 #include <optional>
 
-#include "app/config_check.h"
-#include "app/config_executor.h"
-
+#include "app/config_parts.h"
+#include "base/try.h"
 namespace lictor::app {
 namespace {
 
@@ -149,9 +146,8 @@ Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode, cons
                                              const std::string& node) {
   std::vector<QueueConfig> queues;
   auto read = list(kMaxQueues, [&](const Place& item) -> Result<void> {
-    auto queue = read_queue(item, mode, root, node);
-    if (!queue) return tl::unexpected{queue.error()};
-    queues.push_back(*std::move(queue));
+    LICTOR_TRY(auto queue, read_queue(item, mode, root, node));
+    queues.push_back(std::move(queue));
     return {};
   })(place);
   if (!read) return tl::unexpected{read.error()};

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 
 namespace lictor::app {
 namespace {
@@ -43,9 +43,7 @@ tl::unexpected<Error> unknown(const Place& member, const Settings& settings) {
   const std::string near = nearest(key, known);
   if (!near.empty()) return member.refuse("unknown key; did you mean \"" + near + "\"?");
   std::sort(known.begin(), known.end());
-  std::string all;
-  for (const std::string_view word : known) all += (all.empty() ? "" : ", ") + std::string{word};
-  return member.refuse("unknown key; known here: " + all);
+  return member.refuse(fmt::format("unknown key; known here: {}", fmt::join(known, ", ")));
 }
 
 bool has_control(std::string_view text) {
@@ -63,17 +61,6 @@ Result<std::string> take_text(const Place& place, const std::string& what) {
   }
   if (has_control(value.text)) return place.expected(what + " without control characters");
   return value.text;
-}
-
-// Reads what `take` makes of a place, a Result, into `target`.
-template <class T, class Take>
-Reader into(T& target, Take take) {
-  return [&target, take = std::move(take)](const Place& place) -> Result<void> {
-    auto value = take(place);
-    if (!value) return tl::unexpected{std::move(value.error())};
-    target = *std::move(value);
-    return {};
-  };
 }
 
 Reader key_or_prefix(std::string& target, bool prefix) {
@@ -110,13 +97,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   for (const auto& [unit, bytes] : kUnits) {
     if (!text.ends_with(unit)) continue;
     text.remove_suffix(unit.size());
-    if (text.empty() || text.size() > 6) return std::nullopt;
-    std::uint64_t count = 0;
-    for (const char c : text) {
-      if (c < '0' || c > '9') return std::nullopt;
-      count = count * 10 + static_cast<std::uint64_t>(c - '0');
-    }
-    return count * bytes;
+    const auto count = text.size() <= 6 ? to_number<std::uint64_t>(text) : std::nullopt;
+    return count ? std::optional{*count * bytes} : std::nullopt;
   }
   return std::nullopt;
 }
@@ -125,37 +107,6 @@ std::string size_text(std::uint64_t bytes) {
   if (bytes != 0 && bytes % (1ULL << 40U) == 0) return std::to_string(bytes >> 40U) + "TiB";
   if (bytes != 0 && bytes % (1ULL << 30U) == 0) return std::to_string(bytes >> 30U) + "GiB";
   return std::to_string(bytes);
-}
-
-template <class T>
-Reader whole_into(T& target, std::uint64_t min, std::uint64_t max) {
-  return into(target, [min, max](const Place& place) -> Result<T> {
-    const auto value = take_whole(place.value());
-    if (value && *value >= min && *value <= max) return T(*value);
-    return place.expected(fmt::format("a whole number from {} to {}", min, max));
-  });
-}
-
-template <class T>
-Reader duration_into(T& target, Duration min, Duration max, std::string why) {
-  return into(target, [min, max, why = std::move(why)](const Place& place) -> Result<Duration> {
-    const JsonValue& value = place.value();
-    const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
-    if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
-    if (*parsed >= min && *parsed <= max) return *parsed;
-    return place.expected(fmt::format("a duration from {} to {}{}", format_duration(min),
-                                      format_duration(max), why.empty() ? "" : " (" + why + ")"));
-  });
-}
-
-template <class T>
-Reader size_into(T& target, std::uint64_t max) {
-  return into(target, [max](const Place& place) -> Result<std::uint64_t> {
-    const JsonValue& value = place.value();
-    const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
-    if (bytes && *bytes <= max) return *bytes;
-    return place.expected(R"(bytes such as 65536, "64KiB" or "10MiB", at most )" + size_text(max));
-  });
 }
 
 }  // namespace
@@ -193,7 +144,8 @@ tl::unexpected<Error> Place::expected(const std::string& what) const {
 
 tl::unexpected<Error> Place::refuse_on(int line, const std::string& message) const {
   return fail(ErrorCode::kInvalid,
-              fmt::format("{}:{}: {}{}{}", file_, line, path_, path_.empty() ? "" : ": ", message));
+              fmt::format("{}{}{}{}", file_.empty() ? "" : fmt::format("{}:{}: ", file_, line),
+                          path_, path_.empty() ? "" : ": ", message));
 }
 
 Result<void> read_settings(const Place& object, const Settings& settings) {
@@ -256,11 +208,27 @@ Reader boolean(bool& target) {
   });
 }
 
-Reader whole(std::uint32_t& target, std::uint32_t min, std::uint32_t max) {
-  return whole_into(target, min, max);
+Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min, std::uint64_t max) {
+  const auto value = take_whole(place.value());
+  if (value && *value >= min && *value <= max) return *value;
+  return place.expected(fmt::format("a whole number from {} to {}", min, max));
 }
-Reader whole(std::optional<std::uint64_t>& target, std::uint64_t min, std::uint64_t max) {
-  return whole_into(target, min, max);
+
+Result<std::uint64_t> size_of(const Place& place, std::uint64_t max) {
+  const JsonValue& value = place.value();
+  const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
+  if (bytes && *bytes <= max) return *bytes;
+  return place.expected(R"(bytes such as 65536, "64KiB" or "10MiB", at most )" + size_text(max));
+}
+
+Result<Duration> duration_of(const Place& place, Duration min, Duration max,
+                             const std::string& why) {
+  const JsonValue& value = place.value();
+  const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
+  if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
+  if (*parsed >= min && *parsed <= max) return *parsed;
+  return place.expected(fmt::format("a duration from {} to {}{}", format_duration(min),
+                                    format_duration(max), why.empty() ? "" : " (" + why + ")"));
 }
 
 Reader number(double& target, double min, double max) {
@@ -270,18 +238,6 @@ Reader number(double& target, double min, double max) {
     if (is_number && value.number >= min && value.number <= max) return value.number;
     return place.expected(fmt::format("a number from {:g} to {:g}", min, max));
   });
-}
-
-Reader duration(Duration& target, Duration min, Duration max, std::string why) {
-  return duration_into(target, min, max, std::move(why));
-}
-Reader duration(std::optional<Duration>& target, Duration min, Duration max) {
-  return duration_into(target, min, max, {});
-}
-
-Reader size(std::uint64_t& target, std::uint64_t max) { return size_into(target, max); }
-Reader size(std::optional<std::uint64_t>& target, std::uint64_t max) {
-  return size_into(target, max);
 }
 
 Reader list(std::size_t max_items, Reader element) {

@@ -69,15 +69,39 @@ using Settings = std::vector<Setting>;
 [[nodiscard]] Reader kv_key(std::string& target);        ///< see kv_key_fault()
 [[nodiscard]] Reader kv_prefix(std::string& target);
 [[nodiscard]] Reader boolean(bool& target);
-[[nodiscard]] Reader whole(std::uint32_t& target, std::uint32_t min, std::uint32_t max);
-[[nodiscard]] Reader whole(std::optional<std::uint64_t>& target, std::uint64_t min,
-                           std::uint64_t max);
 [[nodiscard]] Reader number(double& target, double min, double max);
-[[nodiscard]] Reader duration(Duration& target, Duration min, Duration max, std::string why = {});
-[[nodiscard]] Reader duration(std::optional<Duration>& target, Duration min, Duration max);
+
+/// Reads what `take` makes of a place, a Result, into `target`.
+template <class T, class Take>
+[[nodiscard]] Reader into(T& target, Take take) {
+  return [&target, take = std::move(take)](const Place& place) -> Result<void> {
+    auto value = take(place);
+    if (!value) return tl::unexpected{std::move(value.error())};
+    target = static_cast<T>(*std::move(value));
+    return {};
+  };
+}
+
+[[nodiscard]] Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min,
+                                             std::uint64_t max);
+[[nodiscard]] Result<std::uint64_t> size_of(const Place& place, std::uint64_t max);
+[[nodiscard]] Result<Duration> duration_of(const Place& place, Duration min, Duration max,
+                                           const std::string& why);
+
+/// `target` of these: a number or a duration, optional or not.
+template <class T>
+[[nodiscard]] Reader whole(T& target, std::uint64_t min, std::uint64_t max) {
+  return into(target, [=](const Place& place) { return whole_of(place, min, max); });
+}
+template <class T>
+[[nodiscard]] Reader duration(T& target, Duration min, Duration max, std::string why = {}) {
+  return into(target, [=](const Place& place) { return duration_of(place, min, max, why); });
+}
 /// Bytes: a whole number, or text such as "64KiB", "10MiB", "1GiB".
-[[nodiscard]] Reader size(std::uint64_t& target, std::uint64_t max);
-[[nodiscard]] Reader size(std::optional<std::uint64_t>& target, std::uint64_t max);
+template <class T>
+[[nodiscard]] Reader size(T& target, std::uint64_t max) {
+  return into(target, [=](const Place& place) { return size_of(place, max); });
+}
 /// An array, of which `element` reads each.
 [[nodiscard]] Reader list(std::size_t max_items, Reader element);
 [[nodiscard]] Reader texts(std::vector<std::string>& target, std::size_t max_items);
@@ -91,10 +115,9 @@ using Choices = std::vector<std::pair<std::string_view, T>>;
 /// The quoted words, for an error: "one of \"a\", \"b\"".
 template <class T>
 [[nodiscard]] std::string one_of(const Choices<T>& choices) {
-  std::string words = "one of ";
-  for (const auto& choice : choices) {
-    if (&choice != &choices.front()) words += ", ";
-    words += '"' + std::string{choice.first} + '"';
+  std::string words;
+  for (const auto& [word, value] : choices) {
+    words += (words.empty() ? "one of \"" : ", \"") + std::string{word} + '"';
   }
   return words;
 }

@@ -12,12 +12,12 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
-#include "app/executors.h"
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "client/client.h"
 #include "exec/lease_board.h"
 #include "exec/log_pruner.h"
@@ -168,8 +169,7 @@ class Daemon {
     const std::string identity = Random{random_seed()}.hex();
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
-      auto runners = make_runners(config_, queue, slot, host_, registry_, active_logs_);
-      if (!runners) return tl::unexpected(std::move(runners.error()));
+      LICTOR_TRY(auto runners, make_runners(config_, queue, slot, host_, registry_, active_logs_));
       runtime::QueueDriver::Parts parts;
       parts.options = queue.options;
       parts.options.node = config_.node;
@@ -177,7 +177,7 @@ class Daemon {
       parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
       parts.binding.leader_value = leader_value(self_, identity);
-      parts.runners = std::move(*runners);
+      parts.runners = std::move(runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
       parts.observers = observers_;
@@ -295,20 +295,18 @@ class Daemon {
 
   // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
   Result<Loaded> load() const {
-    auto next = options_.reload();
-    if (!next) return tl::unexpected(std::move(next.error()));
-    if (const auto changed = needs_restart(config_, *next); !changed.empty()) {
-      std::string names;
-      for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
-      return fail(ErrorCode::kInvalid, "needs a restart: " + names);
+    LICTOR_TRY(auto next, options_.reload());
+    if (const auto changed = needs_restart(config_, next); !changed.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("needs a restart: {}", fmt::join(changed, ", ")));
     }
-    Loaded loaded{*std::move(next), {}};
+    Loaded loaded{std::move(next), {}};
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
-      auto made = make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
-                               host_, registry_, active_logs_);
-      if (!made) return tl::unexpected(std::move(made.error()));
-      loaded.runners.push_back(std::move(*made));
+      LICTOR_TRY(auto made,
+                 make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
+                              host_, registry_, active_logs_));
+      loaded.runners.push_back(std::move(made));
     }
     return loaded;
   }
@@ -376,12 +374,9 @@ class Daemon {
     }
     if (leading != leading_) {
       leading_ = leading;
-      std::string status = "STATUS=following";
-      for (const std::string& name : leading_) {
-        status += status == "STATUS=following" ? "" : ", " + name;
-        if (status == "STATUS=following") status = "STATUS=leading " + name;
-      }
-      sd_notify(0, status.c_str());
+      const std::string status =
+          leading.empty() ? "following" : fmt::format("leading {}", fmt::join(leading, ", "));
+      sd_notifyf(0, "STATUS=%s", status.c_str());
     }
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();

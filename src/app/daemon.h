@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "app/config.h"
-#include "app/registry.h"
+#include "app/executors.h"
 #include "lictor/result.h"
 
 namespace lictor::app {

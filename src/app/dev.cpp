@@ -11,19 +11,19 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "app/daemon.h"
-#include "app/executors.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "dev/store_server.h"
 #include "httpd/listener.h"
 #include "lictor/executor.h"
@@ -146,18 +146,18 @@ void wait_for_end() {
 }
 
 std::string greeting(const std::string& url, const Config& config, bool built_in, bool has_worker) {
-  const std::string key = config.queues.front().layout.tasks_prefix;
-  std::string text =
+  const std::string worker =
+      !has_worker ? "none; start one with \"lictor run\""
+      : !built_in ? "as " + config.file + " says"
+                  : "prints each task and counts it as done, until \"lictor run\" comes;\n"
+                    "          --config gives it executors";
+  return fmt::format(
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
-      "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n  store   " +
-      url + "\n";
-  text += !has_worker ? "  worker  none: \"lictor run\" beside it is one\n"
-          : !built_in
-              ? "  worker  as " + config.file + " says\n"
-              : "  worker  prints every task and calls it done, until \"lictor run\" comes;\n"
-                "          --config gives it executors\n";
-  return text + "\nTry, in another terminal:\n\n  curl -X PUT " + url + "/v1/kv/" + key +
-         "1 -d '{\"taskType\": \"Hello\", \"taskPara\": {\"to\": \"you\"}}'\n\n";
+      "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n"
+      "  store   {0}\n  worker  {1}\n\nTry, in another terminal:\n\n"
+      "  curl -X PUT {0}/v1/kv/{2}1 -d '{{\"taskType\": \"Hello\", \"taskPara\": {{\"to\": "
+      "\"you\"}}}}'\n\n",
+      url, worker, config.queues.front().layout.tasks_prefix);
 }
 
 }  // namespace
@@ -194,8 +194,7 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     config->state_dir = folder.path();
     return config;
   };
-  auto config = configure();
-  if (!config) return tl::unexpected(std::move(config.error()));
+  LICTOR_TRY(auto config, configure());
 
   // Before the fork, so that an early signal ends both processes in order.
   if (!command.worker) {
@@ -207,15 +206,15 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
-  console.print(greeting(url, *config, built_in, command.worker));
+  console.print(greeting(url, config, built_in, command.worker));
   if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
   if (command.worker) {
-    const int code = run_daemon(*config, executors, {false, configure});
+    const int code = run_daemon(config, executors, {false, configure});
     if (code != 0 || !store.has_rival()) return code;
     std::fprintf(
         stderr,
-        "lictor dev: another daemon serves the queue \"default\" now: the worker that only "
-        "prints has given way to it; the store goes on\n");
+        "lictor dev: another daemon serves the queue \"default\" now; the printing worker has "
+        "stopped, the store goes on\n");
   }
   wait_for_end();
   return 0;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/config.h"
-#include "app/registry.h"
+#include "app/executors.h"
 #include "cli/console.h"
 
 namespace lictor::app {

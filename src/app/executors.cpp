@@ -10,6 +10,7 @@
 
 #include "app/in_process.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "exec/function_runner.h"
 #include "exec/http_runner.h"
 #include "exec/noop_runner.h"
@@ -82,9 +83,8 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
   options.log_cap = config.output_limit_bytes;
   options.scratch_directory = scratch_of(common.config);
   options.active_logs = common.active_logs;
-  auto runner = exec::ProcessRunner::create(common.host, std::move(options));
-  if (!runner) return tl::unexpected(std::move(runner.error()));
-  return std::unique_ptr<exec::Runner>{std::move(*runner)};
+  LICTOR_TRY(auto runner, exec::ProcessRunner::create(common.host, std::move(options)));
+  return std::unique_ptr<exec::Runner>{std::move(runner)};
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common&, const std::string&,
@@ -98,18 +98,16 @@ std::string place_of(const Common& common, const std::string& type) {
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
                                            const HttpConfig& config) {
-  auto target = exec::parse_http_target(config.url);
-  if (!target) return tl::unexpected(std::move(target.error()));
+  LICTOR_TRY(auto target, exec::parse_http_target(config.url));
   exec::HttpRunner::Options options;
-  options.call.target = *std::move(target);
+  options.call.target = std::move(target);
   options.call.headers.assign(config.headers.begin(), config.headers.end());
   options.call.token_file = config.token_file;
   options.call.ca_file = config.ca_file;
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);
-  auto runner = exec::HttpRunner::create(common.host.board(), std::move(options));
-  if (!runner) return tl::unexpected(std::move(runner.error()));
-  return std::unique_ptr<exec::Runner>{std::move(*runner)};
+  LICTOR_TRY(auto runner, exec::HttpRunner::create(common.host.board(), std::move(options)));
+  return std::unique_ptr<exec::Runner>{std::move(runner)};
 }
 
 std::unique_ptr<exec::Runner> make_function(const Common& common, const std::string& type,

@@ -1,16 +1,20 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
 #include "app/config.h"
-#include "app/registry.h"
 #include "exec/output_log.h"
 #include "exec/process_host.h"
+#include "lictor/executor.h"
 #include "lictor/result.h"
 #include "runtime/queue_driver.h"
 
 namespace lictor::app {
+
+/// The C++ executors that the embedding program brings, by name.
+using Registry = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
 
 /// Adds to each queue the registered executors whose name is not configured as a type there.
 void add_registered(Config& config, const Registry& registry);

@@ -11,6 +11,7 @@
 
 #include "base/base64.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "wire/json_text.h"
 
 namespace lictor::app {
@@ -96,14 +97,12 @@ Result<std::string> to_result(const json& value) {
 
 Result<void> hand_over(const Context& context, const JobResult& result, exec::Exit& exit) {
   if (const auto writes = context.writes(); !writes.empty()) {
-    auto commit = to_commit(writes);
-    if (!commit) return tl::unexpected(std::move(commit.error()));
-    exit.commit = *std::move(commit);
+    LICTOR_TRY(auto commit, to_commit(writes));
+    exit.commit = std::move(commit);
   }
   if (result.result()) {
-    auto text = to_result(*result.result());
-    if (!text) return tl::unexpected(std::move(text.error()));
-    exit.result = *std::move(text);
+    LICTOR_TRY(auto text, to_result(*result.result()));
+    exit.result = std::move(text);
   }
   return {};
 }

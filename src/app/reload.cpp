@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/config_queue.h"
+#include "app/config_parts.h"
 
 namespace lictor::app {
 namespace {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace lictor {
@@ -14,6 +17,15 @@ namespace lictor {
 
 /// `text` without spaces, tabs and line ends around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// All of `text` as a number in decimal; nothing if it is none, or out of range.
+template <class Number>
+[[nodiscard]] std::optional<Number> to_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 /// Whether the two differ in nothing but the case of ASCII letters: names of HTTP headers.
 [[nodiscard]] bool equal_but_for_case(std::string_view a, std::string_view b);

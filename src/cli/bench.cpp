@@ -1,52 +1,212 @@
 // Measures lictor and raw Consul requests in one run.
 
+#include "cli/bench.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <future>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "cli/bench_site.h"
+#include "base/errno_text.h"
+#include "base/random.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
-#include "cli/table.h"
 
 namespace lictor::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using Store = client::Store;
+using nlohmann::json;
 using Verb = Store::Op::Verb;
 
 constexpr std::size_t kMostAtOnce = 10'000;  // what prefetch goes up to
-
-struct Measured {
-  std::string name;  // stable, for --json
-  std::string what;
-  const char* unit;
-  double lictor = 0;
-  double consul = 0;
-  bool rate = true;  // more is better
-};
+// Nobody else holds this lock, but Consul may be slow.
+constexpr Duration kPatience = 60s;
 
 double seconds(Instant begin) { return std::chrono::duration<double>(boot_now() - begin).count(); }
 
-void progress(const Client& client, const std::string& what) {
-  client.console.progress("measuring: " + what + " ...");
+// An error after a signal; ends what blocks, so that destructors clean up.
+Result<void> go_on() {
+  return interrupted() ? fail(ErrorCode::kFailed, "interrupted") : Result<void>{};
 }
+
+// A queue for one measurement: a prefix of its own in Consul, a daemon, which is this program, and
+// its folder. The destructor removes all of it. Blocks.
+class Site {
+ public:
+  Site(Store& store, net::Options consul)
+      : store_(store),
+        consul_(std::move(consul)),
+        root_(fmt::format("lictor-bench/{:016x}/", random_seed())) {}
+  ~Site() {
+    stop();
+    clean();
+  }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  [[nodiscard]] std::string key(std::size_t i) const { return task_key(tasks_prefix(), i); }
+  [[nodiscard]] std::string tasks_prefix() const { return root_ + "q/tasks/"; }
+
+  // Writes `count` no-op tasks, due at `due` where there is one.
+  Result<void> load(std::size_t count, std::optional<WallTime> due) {
+    const std::int64_t due_ms = due ? due->time_since_epoch().count() : 0;
+    std::vector<Store::Record> batch;
+    for (std::size_t i = 0; i < count; ++i) {
+      batch.push_back({key(i), task_record(i, "Noop", due_ms)});
+      if (batch.size() < Store::kMaxOperations && i + 1 < count) continue;
+      if (auto on = go_on(); !on) return on;
+      if (auto created = store_.create(batch); !created) return tl::unexpected(created.error());
+      batch.clear();
+    }
+    return {};
+  }
+
+  // Starts a daemon and waits until it leads. `settings`: of the queue, as a JSON object.
+  Result<void> start(const std::string& settings) {
+    if (auto made = make_folder(settings); !made) return made;
+    std::array<std::string, 4> words{"lictor", "run", "--config", folder_ + "/lictor.json"};
+    std::array<char*, 5> argv{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
+                              nullptr};
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, 2, 1);  // our standard output is for the table
+    const int error =
+        posix_spawn(&daemon_, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (error != 0) {
+      daemon_ = -1;
+      return fail(ErrorCode::kFailed, "cannot start the daemon: " + errno_text(error));
+    }
+    const Instant end = boot_now() + kPatience;
+    for (std::uint64_t index = 0; boot_now() < end;) {
+      if (auto on = go_on(); !on) return on;
+      LICTOR_TRY(const auto leader, store_.watch(root_ + "q/leader", index, 1s));
+      if (leader.entry && !leader.entry->session.empty()) return {};
+      index = leader.index;
+      if (waitpid(daemon_, nullptr, WNOHANG) == daemon_) {
+        daemon_ = -1;
+        break;
+      }
+    }
+    return fail(ErrorCode::kFailed, "the daemon to be measured does not lead " + root_ +
+                                        "q/leader; its log above says why");
+  }
+
+  Result<void> pause(bool on) {
+    const std::string control = root_ + "q/control";
+    LICTOR_TRY(const auto now, store_.get(control));
+    const auto done = store_.replace(control, now ? now->modify_index : 0,
+                                     on ? R"({"paused":{"by":"lictor bench"}})" : "{}");
+    if (!done) return tl::unexpected(done.error());
+    return {};
+  }
+
+  // Waits until no task is left.
+  Result<void> wait_until_drained(std::size_t count) {
+    const Instant end = boot_now() + kPatience + count * 5ms;
+    std::uint64_t index = 0;
+    while (boot_now() < end) {  // the last task is among the last to be deleted
+      if (auto on = go_on(); !on) return on;
+      LICTOR_TRY(const auto last, store_.watch(key(count - 1), index, 1s));
+      index = last.index;
+      if (last.entry) continue;
+      LICTOR_TRY(const auto left, store_.list(tasks_prefix()));
+      if (left.entries.size() <= 1) return {};  // the folder key
+    }
+    return fail(ErrorCode::kTimeout, "the tasks below " + tasks_prefix() + " were not drained");
+  }
+
+ private:
+  Result<void> make_folder(const std::string& settings) {
+    std::string folder = (std::filesystem::temp_directory_path() / "lictor-bench-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) {  // mode 0700: the configuration holds the token
+      return fail(ErrorCode::kFailed, "cannot make the folder " + folder + ": " + errno_text() +
+                                          "; set TMPDIR to a writable folder");
+    }
+    folder_ = folder;
+    json consul{
+        {"addresses", consul_.addresses}, {"register", false}, {"tls_verify", consul_.tls_verify}};
+    for (const auto& [name, value] :
+         {std::pair{"token_file", &consul_.token_file},
+          {"token", consul_.token_file.empty() ? &consul_.token : &consul_.token_file},
+          {"basic_auth", &consul_.basic_auth},
+          {"ca_file", &consul_.ca_file},
+          {"ca_path", &consul_.ca_path},
+          {"client_cert", &consul_.client_cert},
+          {"client_key", &consul_.client_key},
+          {"tls_server_name", &consul_.tls_server_name},
+          {"namespace", &consul_.consul_namespace}}) {
+      if (!value->empty()) consul[name] = *value;
+    }
+    if (consul.contains("token_file")) consul.erase("token");
+    json queue = json::parse(settings);
+    queue["name"] = "q";
+    queue["executors"] = {{"*", {{"noop", json::object()}}}};
+    std::ofstream file{folder_ + "/lictor.json"};
+    file << json{{"root", root_},
+                 {"state_dir", folder_ + "/state"},
+                 {"log", {{"level", "warn"}}},
+                 {"admin", {{"listen", json::array()}}},
+                 {"consul", consul},
+                 {"queues", json::array({queue})}};
+    file.flush();
+    if (file) return {};
+    return fail(ErrorCode::kFailed, "cannot write to the folder " + folder_);
+  }
+
+  void stop() {
+    if (daemon_ > 0) {
+      kill(daemon_, SIGTERM);
+      waitpid(daemon_, nullptr, 0);
+    }
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+  // After a failure, clean up with "consul kv delete -recurse lictor-bench/".
+  void clean() {
+    const auto left = store_.list(root_);
+    if (!left) return;
+    std::vector<Store::Change> changes;
+    for (const auto& entry : left->entries) {
+      changes.push_back({{Verb::kDeleteCas, entry.key, entry.modify_index}});
+      if (changes.size() < Store::kMaxOperations && &entry != &left->entries.back()) continue;
+      static_cast<void>(store_.apply(changes));
+      changes.clear();
+    }
+  }
+
+  Store& store_;
+  const net::Options consul_;
+  const std::string root_;
+  std::string folder_;
+  pid_t daemon_ = -1;
+};
 
 // A transaction for each `batch` of the tasks, on `connections` at once.
 Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std::size_t batch,
                          std::size_t connections) {
-  const auto listed = store.list(prefix);
-  if (!listed) return tl::unexpected(listed.error());
-  const auto& entries = listed->entries;
+  LICTOR_TRY(const auto listed, store.list(prefix));
+  const auto& entries = listed.entries;
   const auto part = [&](std::size_t first) -> Result<void> {
     for (std::size_t at = first * batch; at < entries.size(); at += connections * batch) {
-      if (auto on = BenchSite::go_on(); !on) return on;
+      if (auto on = go_on(); !on) return on;
       std::vector<Store::Change> changes;
       for (std::size_t i = at; i < std::min(at + batch, entries.size()); ++i) {
         Store::Op op{verb, entries[i].key, entries[i].modify_index};
@@ -69,7 +229,7 @@ Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std
 // Tasks a second that transactions of the same shape claim and delete, without lictor.
 Result<double> raw_rate(const Client& client, const BenchOptions& options, std::size_t batch,
                         std::size_t connections) {
-  BenchSite site{client.store, options.consul};
+  Site site{client.store, options.consul};
   if (auto loaded = site.load(options.tasks, {}); !loaded) return tl::unexpected(loaded.error());
   double spent = 0;
   for (const Verb verb : {Verb::kCas, Verb::kDeleteCas}) {
@@ -83,28 +243,24 @@ Result<double> raw_rate(const Client& client, const BenchOptions& options, std::
 
 Result<double> drain_rate(const Client& client, const BenchOptions& options,
                           const std::string& settings) {
-  BenchSite site{client.store, options.consul};
-  if (auto paused = site.pause(true); !paused) return tl::unexpected(paused.error());
-  if (auto loaded = site.load(options.tasks, {}); !loaded) return tl::unexpected(loaded.error());
-  if (auto started = site.start(settings); !started) return tl::unexpected(started.error());
+  Site site{client.store, options.consul};
+  auto ready =
+      site.pause(true).and_then([&] { return site.load(options.tasks, {}); }).and_then([&] {
+        return site.start(settings);
+      });
   const Instant begin = boot_now();
-  if (auto resumed = site.pause(false); !resumed) return tl::unexpected(resumed.error());
-  if (auto drained = site.wait_until_drained(options.tasks); !drained) {
-    return tl::unexpected(drained.error());
-  }
+  const auto drained = ready.and_then([&] { return site.pause(false); }).and_then([&] {
+    return site.wait_until_drained(options.tasks);
+  });
+  if (!drained) return tl::unexpected(drained.error());
   return static_cast<double>(options.tasks) / seconds(begin);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // From the write of a task to the deletion of its key, in ms, one at a time; by lictor or by raw
-// requests.
+// requests. The median.
 Result<double> round_trip(const Client& client, const BenchOptions& options, bool by_lictor) {
   constexpr std::size_t kTimes = 50;
-  BenchSite site{client.store, options.consul};
+  Site site{client.store, options.consul};
   if (by_lictor) {
     if (auto started = site.start("{}"); !started) return tl::unexpected(started.error());
   }
@@ -116,96 +272,106 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
     const auto created = client.store.create({{key, record}});
     if (!created) return tl::unexpected(created.error());
     for (std::uint64_t index = 0;;) {
-      if (auto on = BenchSite::go_on(); !on) return tl::unexpected(on.error());
-      const auto seen = client.store.watch(key, index, 1s);
-      if (!seen) return tl::unexpected(seen.error());
-      if (!seen->entry) break;
-      index = seen->index;
+      if (auto on = go_on(); !on) return tl::unexpected(on.error());
+      LICTOR_TRY(const auto seen, client.store.watch(key, index, 1s));
+      if (!seen.entry) break;
+      index = seen.index;
       if (by_lictor) continue;
-      const Verb verb = seen->entry->value == record ? Verb::kCas : Verb::kDeleteCas;
+      const Verb verb = seen.entry->value == record ? Verb::kCas : Verb::kDeleteCas;
       const auto done = client.store.apply(
-          {{{verb, key, seen->entry->modify_index, verb == Verb::kCas ? record + " " : ""}}});
+          {{{verb, key, seen.entry->modify_index, verb == Verb::kCas ? record + " " : ""}}});
       if (!done) return tl::unexpected(done.error());
     }
     ms.push_back(seconds(begin) * 1e3);
   }
-  return median(std::move(ms));
+  std::sort(ms.begin(), ms.end());
+  return ms[kTimes / 2];
 }
 
 // From the time at which all are due to the last finish in Consul, in ms.
 Result<double> due_at_once(const Client& client, const BenchOptions& options) {
-  BenchSite site{client.store, options.consul};
+  Site site{client.store, options.consul};
   const std::size_t count = std::min(options.tasks, kMostAtOnce);
-  if (auto started = site.start(R"({"concurrency":64,"prefetch":)" + std::to_string(count) + "}");
-      !started) {
-    return tl::unexpected(started.error());
-  }
+  auto started = site.start(fmt::format(R"({{"concurrency":64,"prefetch":{}}})", count));
+  if (!started) return tl::unexpected(started.error());
   const Duration ahead = 3s + count * 1ms;
   const WallTime due = std::chrono::ceil<std::chrono::milliseconds>(wall_now() + ahead);
   const Instant begin = boot_now() + (due - wall_now());
-  if (auto loaded = site.load(count, due); !loaded) return tl::unexpected(loaded.error());
-  if (auto drained = site.wait_until_drained(count); !drained) {
-    return tl::unexpected(drained.error());
-  }
+  const auto drained =
+      site.load(count, due).and_then([&] { return site.wait_until_drained(count); });
+  if (!drained) return tl::unexpected(drained.error());
   return seconds(begin) * 1e3;
 }
 
+struct Measured {
+  const char* name;  // stable, for --json
+  const char* what;
+  const char* unit;
+  double lictor = 0;
+  double consul = 0;
+};
+
 Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& options) {
-  std::vector<Measured> rows;
-  const auto both = [&](Measured row, const Result<double>& lictor, double consul) -> Result<void> {
-    if (!lictor) return tl::unexpected(lictor.error());
-    row.lictor = *lictor;
-    row.consul = consul;
-    rows.push_back(std::move(row));
-    return {};
+  const auto progress = [&](const std::string& what) {
+    client.console.progress("measuring: " + what + " ...");
   };
-  progress(client, "raw transactions");
+  progress("raw transactions");
   double best = 0;
   for (const std::size_t connections : {1, 2, 4}) {
-    const auto rate = raw_rate(client, options, Store::kMaxOperations - 1, connections);
-    if (!rate) return tl::unexpected(rate.error());
-    best = std::max(best, *rate);
+    LICTOR_TRY(const double rate,
+               raw_rate(client, options, Store::kMaxOperations - 1, connections));
+    best = std::max(best, rate);
   }
   BenchOptions few = options;  // for the slow measurements: one transaction a task
   few.tasks = options.tasks / 10 + 1;
-  const Result<double> single = raw_rate(client, few, 1, 1);
-  if (!single) return tl::unexpected(single.error());
-  struct Shape {
-    const char *name, *what, *settings;
-    double raw;
-    const BenchOptions& options;
+  LICTOR_TRY(const double single, raw_rate(client, few, 1, 1));
+  const char* const kRate = "tasks/s";
+  std::vector<Measured> rows;
+  const auto drain = [&](const char* name, const char* what, const char* settings, double raw,
+                         const BenchOptions& how) -> Result<void> {
+    progress(what);
+    LICTOR_TRY(const double rate, drain_rate(client, how, settings));
+    rows.push_back({name, what, kRate, rate, raw});
+    return {};
   };
-  for (const Shape& shape :
-       {Shape{"drain_64", "drain, concurrency 64", R"({"concurrency":64})", best, options},
-        Shape{"drain_1_prefetch_64", "drain, concurrency 1, prefetch 64", R"({"prefetch":64})",
-              best, options},
-        Shape{"drain_1", "drain, concurrency 1", "{}", *single, few}}) {
-    progress(client, shape.what);
-    auto added = both({shape.name, shape.what, "tasks/s"},
-                      drain_rate(client, shape.options, shape.settings), shape.raw);
-    if (!added) return tl::unexpected(added.error());
-  }
-  progress(client, "one task at a time");
-  const auto by_hand = round_trip(client, options, false);
-  if (!by_hand) return tl::unexpected(by_hand.error());
-  auto added = both({"round_trip", "one task, from its write to its end", "ms", 0, 0, false},
-                    round_trip(client, options, true), *by_hand);
-  if (!added) return tl::unexpected(added.error());
-  progress(client, "due at once");
-  const double finish = static_cast<double>(std::min(options.tasks, kMostAtOnce)) / best * 1e3;
-  added = both({"due_at_once", "all due at once, to the last one's end", "ms", 0, 0, false},
-               due_at_once(client, options), finish);
-  if (!added) return tl::unexpected(added.error());
+  auto drained =
+      drain("drain_64", "drain, concurrency 64", R"({"concurrency":64})", best, options)
+          .and_then([&] {
+            return drain("drain_1_prefetch_64", "drain, concurrency 1, prefetch 64",
+                         R"({"prefetch":64})", best, options);
+          })
+          .and_then([&] { return drain("drain_1", "drain, concurrency 1", "{}", single, few); });
+  if (!drained) return tl::unexpected(std::move(drained.error()));
+  progress("one task at a time");
+  LICTOR_TRY(const double by_hand, round_trip(client, options, false));
+  LICTOR_TRY(const double by_lictor, round_trip(client, options, true));
+  rows.push_back({"round_trip", "one task, from its write to its end", "ms", by_lictor, by_hand});
+  progress("due at once");
+  LICTOR_TRY(const double due, due_at_once(client, options));
+  rows.push_back({"due_at_once", "all due at once, to the end of the last", "ms", due,
+                  static_cast<double>(std::min(options.tasks, kMostAtOnce)) / best * 1e3});
   return rows;
 }
 
-std::string number(double value, const char* format) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
+}  // namespace
+
+std::string task_record(std::size_t i, const std::string& type, std::int64_t due_ms,
+                        std::size_t padding) {
+  json record{
+      {"taskId", fmt::format("bench-{}", i)},
+      {"taskTime", std::to_string(1'445'599'887 + i)},
+      {"taskTaken", "false"},
+      {"taskType", type},
+      {"taskPara",
+       {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}, {"stepSize", "2000"}}}};
+  if (due_ms != 0) record["executeAt"] = due_ms;
+  if (padding != 0) record["taskPara"]["note"] = std::string(padding, 'x');
+  return record.dump();
 }
 
-}  // namespace
+std::string task_key(const std::string& prefix, std::size_t i) {
+  return fmt::format("{}{:08}", prefix, i);
+}
 
 Result<int> bench(const Client& client, const BenchOptions& options) {
   catch_signals(SecondSignal::kIgnored);
@@ -214,18 +380,16 @@ Result<int> bench(const Client& client, const BenchOptions& options) {
   if (!rows) return tl::unexpected(rows.error());
   Table table{{"MEASURED", "UNIT", "LICTOR", "CONSUL ALONE", "RATIO"}};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Measured& row : *rows) {
-    const double ratio = row.lictor / row.consul;
-    table.add_row({{row.what},
-                   {row.unit},
-                   {number(row.lictor, row.rate ? "%.0f" : "%.1f")},
-                   {number(row.consul, row.rate ? "%.0f" : "%.1f")},
-                   {number(ratio, "%.2f")}});
-    list.push_back({{"name", row.name},
-                    {"unit", row.unit},
-                    {"lictor", row.lictor},
-                    {"consul", row.consul},
-                    {"ratio", ratio}});
+  for (const auto& [name, what, unit, lictor, consul] : *rows) {
+    const int digits = unit == std::string_view{"ms"} ? 1 : 0;
+    const double ratio = lictor / consul;
+    table.add_row({{what},
+                   {unit},
+                   {fmt::format("{:.{}f}", lictor, digits)},
+                   {fmt::format("{:.{}f}", consul, digits)},
+                   {fmt::format("{:.2f}", ratio)}});
+    list.push_back(
+        {{"name", name}, {"unit", unit}, {"lictor", lictor}, {"consul", consul}, {"ratio", ratio}});
   }
   if (client.json) {
     client.console.print(json_document({{"tasks", options.tasks}, {"measured", list}}));

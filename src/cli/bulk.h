@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -19,16 +18,5 @@ namespace lictor::cli {
 /// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer does.
 [[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
                                  const std::function<Result<TaskInfo>(const std::string&)>& change);
-
-/// Asks before a change that cannot be undone. False: the answer was no. Errors: kInvalid, there is
-/// no terminal, and `must_ask`.
-[[nodiscard]] Result<bool> confirmed(const Client& client, const std::string& question,
-                                     bool must_ask);
-
-/// Warns if `reason` is no reason of a dead letter. Empty is allowed.
-void note_odd_reason(const Client& client, const std::string& reason);
-
-/// A line on a terminal: "1000 of 5000 tasks".
-[[nodiscard]] Progress progress_of(const Client& client);
 
 }  // namespace lictor::cli

@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
@@ -15,28 +17,20 @@
 namespace lictor::cli {
 namespace {
 
-const char* word_of(Report::Status status) {
+struct Look {
+  const char* word;
+  Style style;
+};
+Look look_of(Report::Status status) {
   switch (status) {
     case Report::Status::kOk:
-      return "ok";
+      return {"ok", Style::kGreen};
     case Report::Status::kWarn:
-      return "warn";
+      return {"warn", Style::kYellow};
     case Report::Status::kFail:
-      return "FAIL";
+      break;
   }
-  return "";
-}
-
-Style style_of(Report::Status status) {
-  switch (status) {
-    case Report::Status::kOk:
-      return Style::kGreen;
-    case Report::Status::kWarn:
-      return Style::kYellow;
-    case Report::Status::kFail:
-      return Style::kRed;
-  }
-  return Style::kPlain;
+  return {"FAIL", Style::kRed};
 }
 
 }  // namespace
@@ -70,23 +64,23 @@ Page Report::page() const {
   for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
   Page page;
   for (const Line& line : lines_) {
-    const std::string word = word_of(line.status), name = printable(line.name);
-    page.add(word, style_of(line.status));
-    page.add(std::string(6 - word.size(), ' ') + name +
-             std::string(name_width - columns(name) + 2, ' ') + printable(line.detail) + '\n');
+    const auto [word, style] = look_of(line.status);
+    const std::string name = printable(line.name);
+    page.add(word, style);
+    page.add(fmt::format("{:{}}{}{:{}}{}\n", "", 6 - std::strlen(word), name, "",
+                         name_width - columns(name) + 2, printable(line.detail)));
     if (line.remedy.empty()) continue;
-    page.add(std::string(6 + name_width + 2, ' ') + "-> " + printable(line.remedy) + '\n');
+    page.add(fmt::format("{:{}}-> {}\n", "", name_width + 8, printable(line.remedy)));
   }
   return page;
 }
 
 std::string Report::json() const {
-  using nlohmann::ordered_json;
-  ordered_json checks = ordered_json::array();
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
   for (const Line& line : lines_) {
     const bool failed = line.status == Status::kFail;
     checks.push_back({{"name", line.name},
-                      {"status", failed ? "fail" : word_of(line.status)},
+                      {"status", failed ? "fail" : look_of(line.status).word},
                       {"detail", line.detail},
                       {"remedy", text_or_null(line.remedy)}});
   }
@@ -112,8 +106,9 @@ void check_configuration(const CheckOptions& options, Report& report) {
   const std::string name = "configuration";
   if (options.error) return report.fail(name, *options.error);
   if (options.file.empty()) {
-    report.ok(name, "no file; the defaults: queue \"" + options.queues.front().name + "\" below " +
-                        options.queues.front().layout.tasks_prefix);
+    const CheckOptions::Queue& queue = options.queues.front();
+    report.ok(name, fmt::format("no file; the defaults: queue \"{}\" below {}", queue.name,
+                                queue.layout.tasks_prefix));
   } else {
     report.ok(name, options.file + ": " + counted(options.queues.size(), "queue"));
   }
@@ -129,10 +124,10 @@ void check_state_dir(const CheckOptions& options, Report& report) {
   if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
   if (options.state_dir_owner.empty()) return;
   const std::string detail = options.state_dir + " belongs to " + options.state_dir_owner;
-  if (::geteuid() == 0) return report.ok("state", detail + ", who is to run the daemon then");
-  report.warn("state", detail + ", and not to who runs this check",
-              "the daemon has to run as " + options.state_dir_owner +
-                  ", and so has this check, to see what it will see; or chown the folder");
+  if (::geteuid() == 0) return report.ok("state", detail + "; the daemon has to run as that user");
+  report.warn("state", detail + ", not to the user of this check",
+              fmt::format("run the daemon, and this check, as {}; or chown the folder",
+                          options.state_dir_owner));
 }
 
 // Each address through a transport of its own: one for all would hide an address that is down.
@@ -162,9 +157,10 @@ Reached check_addresses(const net::Options& consul, const Console& console, Repo
       detail += ": version and node are hidden from this token";
     }
     if (leader->empty()) {
-      report.fail("consul", detail + "; the cluster has no leader",
-                  "an election takes seconds; if it stays so, too few servers are up",
-                  ErrorCode::kUnavailable);
+      report.fail(
+          "consul", detail + "; the cluster has no leader",
+          "an election takes seconds; if there is still no leader then, too few servers are up",
+          ErrorCode::kUnavailable);
       continue;
     }
     detail += "; the cluster's leader is " + *leader;
@@ -183,7 +179,7 @@ Reached check_addresses(const net::Options& consul, const Console& console, Repo
   }
   for (auto& [address, error] : down) {
     if (reached.transport) {
-      report.warn("consul", error.message, "the other addresses serve meanwhile");
+      report.warn("consul", error.message, "the other addresses are used meanwhile");
     } else {
       report.fail("consul", error);
     }

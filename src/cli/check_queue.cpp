@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
@@ -52,17 +52,13 @@ std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history) {
 }
 
 std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text.empty() ? "nothing" : text;
+  return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string some(const std::vector<std::string>& ids) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(ids.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + ids[i];
-  }
-  return ids.size() > kNamed ? text + ", ..." : text;
+  const std::size_t named = std::min(ids.size(), kNamed);
+  return fmt::format("{}{}", fmt::join(ids.data(), ids.data() + named, ", "),
+                     named < ids.size() ? ", ..." : "");
 }
 
 class QueueCheck {
@@ -93,51 +89,45 @@ class QueueCheck {
 
   // False: Consul does not answer, so skip the other checks.
   bool check_rights() {
-    std::vector<std::string> readable;
-    std::vector<std::string> unreadable;
-    std::vector<std::string> keys;
+    std::vector<std::string> keys, readable, unreadable, writable;
+    std::vector<std::string> missing;  // rules, for the daemon
     const std::vector<Place> places = places_of(queue_.layout, queue_.options.history.has_value());
     std::vector<bool> may_read;
     for (const Place& place : places) {
       keys.push_back(place.key);
       const auto entry = store_.get(place.key);
       may_read.push_back(entry.has_value());
-      if (entry) {
-        readable.push_back(place.name);
-      } else if (entry.error().code == ErrorCode::kPermissionDenied) {
-        unreadable.push_back(place.name);
-      } else {
+      if (!entry && entry.error().code != ErrorCode::kPermissionDenied) {
         report_.fail(name("rights"), entry.error());
         return false;
       }
+      (entry ? readable : unreadable).push_back(place.name);
     }
-    const auto may = store_.writable(keys);
-    if (!may) {
-      report_.fail(name("rights"), may.error());
+    const auto may_write = store_.writable(keys);
+    if (!may_write) {
+      report_.fail(name("rights"), may_write.error());
       return false;
     }
-    std::vector<std::string> writable;
-    std::vector<std::string> missing;  // rules, for the daemon
     may_lead_ = true;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      if ((*may)[i]) writable.push_back(places[i].name);
-      const bool enough = places[i].daemon_writes ? (*may)[i] : may_read[i];
-      if (!enough) missing.push_back(places[i].rule());
-      if (!enough && places[i].daemon_writes) may_lead_ = false;
+      if ((*may_write)[i]) writable.push_back(places[i].name);
+      if (places[i].daemon_writes ? (*may_write)[i] : may_read[i]) continue;
+      missing.push_back(places[i].rule());
+      if (places[i].daemon_writes) may_lead_ = false;
     }
     const std::string detail =
-        "the token reads " + joined(readable) + "; writes " + joined(writable);
-    tasks_readable_ = !readable.empty() && readable.front() == places.front().name;
+        fmt::format("the token reads {}; writes {}", joined(readable), joined(writable));
+    tasks_readable_ = may_read.front();
     if (serves_ && !missing.empty()) {
       report_.fail(name("rights"), detail,
-                   "the daemon needs: " + joined(missing) + "; " + std::string{kPolicies},
+                   fmt::format("the daemon needs: {}; {}", joined(missing), kPolicies),
                    ErrorCode::kPermissionDenied);
     } else if (!tasks_readable_) {
       report_.fail(name("rights"), detail, std::string{kPolicies}, ErrorCode::kPermissionDenied);
     } else if (!unreadable.empty()) {
       report_.warn(
           name("rights"), detail,
-          "enough to submit; not for the daemon, nor for all commands; " + std::string{kPolicies});
+          fmt::format("enough to submit; not for the daemon, nor for all commands; {}", kPolicies));
     } else {
       report_.ok(name("rights"), detail + (missing.empty() ? "" : "; not enough for the daemon"));
     }
@@ -150,18 +140,17 @@ class QueueCheck {
       return report_.warn(
           name("session"),
           "cannot check whether the token may create sessions: the agent's node is unknown",
-          "to have this checked, the token needs: agent \"<the agent's node>\" { "
-          "policy = \"read\" }");
+          "for this check the token needs: agent \"<the agent's node>\" { policy = \"read\" }");
     }
     const auto may = store_.may_write("session", agent_node_);
     if (!may) return;  // this Consul cannot be asked
-    if (*may)
-      return report_.ok(name("session"), "the token may hold sessions of node " + agent_node_);
-    const std::string remedy =
-        "the daemon needs: session \"" + agent_node_ + R"(" { policy = "write" })";
-    const std::string detail = "the token may not hold sessions of node " + agent_node_;
+    const std::string detail =
+        fmt::format("the token may {}hold sessions of node {}", *may ? "" : "not ", agent_node_);
+    if (*may) return report_.ok(name("session"), detail);
     if (!serves_) return report_.ok(name("session"), detail + "; only a daemon needs it");
-    report_.fail(name("session"), detail, remedy, ErrorCode::kPermissionDenied);
+    report_.fail(name("session"), detail,
+                 "the daemon needs: session \"" + agent_node_ + R"(" { policy = "write" })",
+                 ErrorCode::kPermissionDenied);
   }
 
   // Nobody leads.
@@ -174,12 +163,12 @@ class QueueCheck {
     }
     if (up.empty()) {
       return report_.warn(name("leader"), "nobody leads: no tasks are run",
-                          "start a daemon (\"lictor run\"); if one is up, its log says what it "
+                          "start a daemon (\"lictor run\"); the log of a running one says what it "
                           "waits for");
     }
     report_.warn(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
-                 "after a crash of the last leader they wait out its lock-delay; the one that "
-                 "stepped down leaves the lead to others for 10s: their logs say which");
+                 "after a crash of the last leader they wait for its lock-delay; a daemon that "
+                 "stepped down leaves the lead to others for 10s; their logs say which it is");
   }
 
   client::Leader check_leader() {
@@ -191,14 +180,13 @@ class QueueCheck {
     }
     const std::string who = lock_of(*lock).name();
     const auto member = read_member(store_, queue_.layout, who);
-    const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : std::string{};
+    const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : "";
+    const auto seen = parse_rfc3339(member ? member->seen : "");
     if (!doubt.empty()) {
       report_.warn(name("leader"), who + " leads, but " + doubt, std::string{kIfDead});
     } else {
-      const auto seen = parse_rfc3339(member ? member->seen : std::string{});
       report_.ok(name("leader"),
-                 who + " leads" +
-                     (seen ? ", last seen " + relative_time(*seen, wall_now()) : std::string{}));
+                 who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
     }
     return client::leader_of(*lock);
   }
@@ -208,16 +196,15 @@ class QueueCheck {
     const auto control = store_.get(queue_.layout.control_key);
     if (!control || !*control) return;
     if (const std::string fault = wire::control_fault((*control)->value); !fault.empty()) {
-      report_.warn(
-          name("control"),
-          "nothing is started, since " + queue_.layout.control_key + " cannot be read: " + fault,
-          "run \"lictor resume\" or \"lictor pause\" to correct it");
+      report_.warn(name("control"),
+                   fmt::format("nothing is started, since {} cannot be read: {}",
+                               queue_.layout.control_key, fault),
+                   "run \"lictor resume\" or \"lictor pause\" to correct it");
       return;
     }
     if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
       report_.warn(name("control"), queue_.layout.control_key + ": " + odd,
-                   "nothing acts on it; \"lictor pause\" and \"lictor leader --step-down\" write "
-                   "what is acted on");
+                   "nothing acts on it; use \"lictor pause\" and \"lictor leader --step-down\"");
     }
     const PauseState state = client::read_pause((*control)->value);
     if (!state.paused) return;
@@ -236,17 +223,12 @@ class QueueCheck {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
-    std::array<std::size_t, 9> counts{};
-    std::vector<std::string> unreadable;
-    std::vector<std::string> large;
+    std::map<TaskState, std::vector<std::string>> ids;
     std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
-    std::vector<std::string> unstarted;
+    std::vector<std::string> unstarted, folders;
     std::string why_unstarted;
-    std::size_t bytes = 0;
-    std::size_t total = 0;
+    std::size_t total = 0, bytes = 0, idle = 0;
     const WallTime now = wall_now();
-    std::vector<std::string> folders;
-    std::vector<std::string> unnameable;
     const client::UnnameableKeys unnameable_keys{store_, listed->entries};
     for (wire::KvEntry& entry : listed->entries) {
       if (!queue_.layout.task_id(entry.key)) {
@@ -255,25 +237,23 @@ class QueueCheck {
       }
       ++total;
       bytes += entry.value.size();
-      TaskInfo view = client::view_task(queue_.layout, std::move(entry), leader, now);
-      unnameable_keys.mark(view);
-      ++counts[static_cast<std::size_t>(view.state)];
-      if (view.state == TaskState::kUnreadable) unreadable.push_back(view.id);
-      if (view.state == TaskState::kTooLarge) large.push_back(view.id);
-      if (view.state == TaskState::kUnnameable) unnameable.push_back(view.key);
-      if (nothing_runs(view)) ++idle_types[view.type];
-      if (view.state == TaskState::kWaiting && view.error.starts_with(core::kNotStartedError)) {
-        unstarted.push_back(view.id);
-        why_unstarted = view.error.substr(core::kNotStartedError.size());
+      TaskInfo task = client::view_task(queue_.layout, std::move(entry), leader, now);
+      unnameable_keys.mark(task);
+      ids[task.state].push_back(task.state == TaskState::kUnnameable ? task.key : task.id);
+      if (nothing_runs(task)) {
+        ++idle;
+        ++idle_types[task.type];
+      }
+      if (task.state == TaskState::kWaiting && task.error.starts_with(core::kNotStartedError)) {
+        unstarted.push_back(task.id);
+        why_unstarted = task.error.substr(core::kNotStartedError.size());
       }
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
-    const std::array<TaskState, 4> shown{TaskState::kRunning, TaskState::kOrphan,
-                                         TaskState::kWaiting, TaskState::kScheduled};
-    for (const TaskState state : shown) {
-      const std::size_t count = counts[static_cast<std::size_t>(state)];
-      if (count != 0)
-        detail += ", " + std::to_string(count) + ' ' + std::string{client::state_text(state)};
+    for (const TaskState state :
+         {TaskState::kRunning, TaskState::kOrphan, TaskState::kWaiting, TaskState::kScheduled}) {
+      const std::size_t count = ids[state].size();
+      if (count != 0) detail += fmt::format(", {} {}", count, client::state_text(state));
     }
     if (listed->hidden) detail += "; some may be hidden from this token";
     if (total > kManyTasks || bytes > kManyBytes) {
@@ -282,52 +262,40 @@ class QueueCheck {
     } else {
       report_.ok(name("tasks"), detail);
     }
-    if (!idle_types.empty()) {
-      std::vector<std::string> types;
-      std::size_t idle = 0;
-      for (const auto& [type, count] : idle_types) {
-        idle += count;
-        types.push_back('"' + excerpt(type) + "\" (" + std::to_string(count) + ")");
-      }
-      report_.warn(name("tasks"),
-                   counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
-                       " without an executor here: " + some(types),
-                   "configure an executor for it, or for \"*\"; ignore this if a program of your "
-                   "own registers the type");
+    const auto warn = [&](const std::vector<std::string>& found, const std::string& what,
+                          const std::string& remedy) {
+      if (!found.empty()) report_.warn(name("tasks"), what + some(found), remedy);
+    };
+    const auto warn_of = [&](TaskState state, const char* noun, const char* what,
+                             const std::string& remedy) {
+      warn(ids[state], counted(ids[state].size(), noun) + what + ": ", remedy);
+    };
+    std::vector<std::string> types;
+    for (const auto& [type, count] : idle_types) {
+      types.push_back(fmt::format("\"{}\" ({})", excerpt(type), count));
     }
+    warn(types,
+         counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
+             " without an executor here: ",
+         "configure an executor for it, or for \"*\"; ignore this if a program of your own "
+         "registers the type");
     if (!unstarted.empty()) {
-      report_.warn(
-          name("tasks"),
-          "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
-          "no attempt was counted, and it is tried again; repair that host, or move the lead "
-          "(\"lictor leader --step-down\")");
-    }
-    if (!folders.empty()) {
       report_.warn(name("tasks"),
-                   "keys that end in \"/\" are folders, and these hold a value: " + some(folders),
-                   "they are never run; write the tasks without the \"/\", or delete the keys");
+                   "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
+                   "no attempt was counted, and the leader tries again; repair that host, or move "
+                   "the lead (\"lictor leader --step-down\")");
     }
-    if (!unnameable.empty()) {
-      report_.warn(name("tasks"),
-                   counted(unnameable.size(), "key") +
-                       (unnameable.size() == 1 ? " that is" : " that are") +
-                       " not UTF-8: " + some(unnameable),
-                   "they are never run, since Consul lists them under other bytes; delete them by "
-                   "the bytes they were written with; \"lictor show ID\" says how");
-    }
-    if (!unreadable.empty()) {
-      report_.warn(name("tasks"),
-                   counted(unreadable.size(), "unreadable record") + ": " + some(unreadable),
-                   "a leader makes them dead letters; \"lictor show ID\" says what is wrong");
-    }
-    if (!large.empty()) {
-      report_.warn(
-          name("tasks"),
-          counted(large.size(), "record") + " too large to be claimed: " + some(large),
-          "they are never run; write them smaller (one transaction holds records of up to " +
-              std::to_string(wire::record_limit(queue_.layout, queue_.layout.tasks_prefix)) +
-              " bytes, less what a longer key takes) or delete them");
-    }
+    warn(folders, "keys that end in \"/\" are folders, and these hold a value: ",
+         "they are never run; write the tasks without the \"/\", or delete the keys");
+    warn_of(TaskState::kUnnameable, "key", " not in UTF-8",
+            "they are never run, since Consul lists them under other bytes; delete them by the "
+            "bytes they were written with; \"lictor show ID\" says how");
+    warn_of(TaskState::kUnreadable, "unreadable record", "",
+            "a leader makes them dead letters; \"lictor show ID\" says what is wrong");
+    warn_of(TaskState::kTooLarge, "record", " too large to be claimed",
+            fmt::format("they are never run; write them smaller (one transaction holds records of "
+                        "up to {} bytes, less what a longer key takes) or delete them",
+                        wire::record_limit(queue_.layout, queue_.layout.tasks_prefix)));
   }
 
   void check_dead_letters() {
@@ -366,22 +334,19 @@ std::string takeover_text(const core::QueueOptions& options,
   const Duration least = std::chrono::floor<std::chrono::seconds>(
       options.session_ttl - options.renew_interval + options.lock_delay);
   const Duration most = 2 * options.session_ttl + options.lock_delay;
-  std::string text =
-      "another daemon takes over after a clean stop at once; when the leader's daemon dies, within "
-      "1s of the end of its jobs, which have " +
-      format_duration(options.kill_grace) + " (kill_grace) for it; when it hangs, ";
-  if (hang_timeout > Duration::zero()) {
-    text += "that much after " + format_duration(hang_timeout) + " (hang_timeout)";
-  } else {
-    text += "as when its host is lost, since hang_timeout is 0s";
-  }
-  text += "; when its host dies or is cut off, within " + format_duration(least) + " to " +
-          format_duration(most) + " (session_ttl " + format_duration(options.session_ttl) +
-          ", lock_delay " + format_duration(options.lock_delay) + ")";
+  const std::string delay = format_duration(options.lock_delay);
   const bool serf =
       std::find(session_checks.begin(), session_checks.end(), "serfHealth") != session_checks.end();
-  if (serf) text += ", or from " + format_duration(options.lock_delay) + " on if Consul notices";
-  return text;
+  return fmt::format(
+      "another daemon takes over after a clean stop at once; when the leader's daemon dies, within "
+      "1s of the end of its jobs, which have {} (kill_grace) for it; when it hangs, {}; when its "
+      "host dies or is cut off, within {} to {} (session_ttl {}, lock_delay {}){}",
+      format_duration(options.kill_grace),
+      hang_timeout > Duration::zero()
+          ? "that much after " + format_duration(hang_timeout) + " (hang_timeout)"
+          : "as when its host is lost, since hang_timeout is 0s",
+      format_duration(least), format_duration(most), format_duration(options.session_ttl), delay,
+      serf ? ", or from " + delay + " on if Consul notices" : "");
 }
 
 }  // namespace lictor::cli

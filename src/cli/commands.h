@@ -1,19 +1,21 @@
 #pragma once
 
-// The subcommands that talk to Consul, each in a file of its name. Each returns its exit code, or an
-// error that app prints and maps to one. All block.
+// The subcommands that talk to Consul, in files of their names; bulk.cpp has those that change many
+// tasks. Each returns its exit code, or an error that app prints and maps to one. All block.
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/console.h"
-#include "cli/new_task.h"
 #include "client/client.h"
+#include "client/new_record.h"
 #include "client/store.h"
+#include "client/task_id.h"
 #include "core/options.h"
 #include "lictor/result.h"
 #include "net/transport.h"
@@ -31,7 +33,39 @@ struct Client {
   std::string queue;
   wire::Layout layout;
   bool json = false;
+  std::string admin_token{};  ///< of the members' admin faces; empty: none is sent
 };
+
+/// Runs a command that shows something again and again, on a terminal in one place, until a signal
+/// or the end of its reader.
+[[nodiscard]] Result<int> watch(Console& console, const std::function<Result<int>()>& show);
+
+/// The queue on a full screen, until q. Errors: kInvalid, there is no terminal.
+[[nodiscard]] Result<int> top(const Client& client);
+
+/// A task as the flags of `submit` describe it, unread.
+struct TaskText {
+  std::string type;
+  std::optional<std::string> id;
+  std::vector<std::string> paras;        ///< "NAME=VALUE"
+  std::optional<std::string> para_json;  ///< JSON
+  std::optional<std::string> at;         ///< RFC 3339, or seconds since the epoch
+  std::optional<std::string> in;         ///< a duration
+  std::optional<std::string> expire_at;  ///< as `at`
+  std::optional<std::string> expire_in;  ///< as `in`
+  std::optional<std::string> task_time;
+  std::optional<std::string> serial_key;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<std::string> timeout;
+  std::optional<std::string> backoff;  ///< a duration: the first one
+};
+
+/// Errors: kInvalid, naming the flag.
+[[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
+                                                 client::TaskIds& ids);
+
+/// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
+[[nodiscard]] Result<WallTime> time_argument(std::string_view text);
 
 struct SubmitOptions {
   TaskText task;
@@ -51,6 +85,7 @@ struct ListOptions {
   std::string state;      ///< empty: all but what is done
   std::string type;       ///< empty: all
   std::size_t limit = 0;  ///< 0: none
+  bool watch = false;     ///< see watch()
 };
 [[nodiscard]] Result<int> list(const Client& client, const ListOptions& options);
 
@@ -117,6 +152,7 @@ struct LeaderOptions {
   bool step_down = false;
   bool wait = true;
   Duration timeout = std::chrono::seconds{30};
+  bool watch = false;  ///< see watch()
 };
 [[nodiscard]] Result<int> leader(const Client& client, const LeaderOptions& options);
 

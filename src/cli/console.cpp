@@ -3,10 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
-#include <utility>
 
 #include "base/errno_text.h"
 #include "base/printable.h"
@@ -15,23 +16,14 @@ namespace lictor::cli {
 namespace {
 
 constexpr std::size_t kUsualWidth = 80;
+constexpr std::size_t kGap = 2;  // between the columns of a table
+// A narrower column of a table says nothing; the line may wrap instead.
+constexpr std::size_t kLeastFirst = 12, kLeastLast = 16;
 
 const char* escape_of(Style style) {
-  switch (style) {
-    case Style::kPlain:
-      return "";
-    case Style::kBold:
-      return "\x1b[1m";
-    case Style::kDim:
-      return "\x1b[2m";
-    case Style::kGreen:
-      return "\x1b[32m";
-    case Style::kYellow:
-      return "\x1b[33m";
-    case Style::kRed:
-      return "\x1b[31m";
-  }
-  return "";
+  constexpr std::array<const char*, 6> kEscapes{"",         "\x1b[1m",  "\x1b[2m",
+                                                "\x1b[32m", "\x1b[33m", "\x1b[31m"};
+  return kEscapes[static_cast<std::size_t>(style)];  // in the order of Style
 }
 
 bool is_set(const char* name) {
@@ -148,6 +140,62 @@ Result<void> Console::hand_out() {
   if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(told_, true)) return {};
   return fail(ErrorCode::kFailed, "cannot write to standard output: " + errno_text(error_number_) +
                                       "; the output is not complete");
+}
+
+void Table::add_row(std::vector<Cell> cells) {
+  cells.resize(titles_.size());
+  for (Cell& cell : cells) cell.text = printable(cell.text);
+  rows_.push_back(std::move(cells));
+}
+
+Page Table::render(std::size_t width) const {
+  std::vector<std::size_t> shown;
+  std::vector<std::size_t> widths(titles_.size());
+  for (std::size_t i = 0; i < titles_.size(); ++i) {
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], columns(row[i].text));
+    if (widths[i] == 0) continue;
+    widths[i] = std::max(widths[i], columns(titles_[i]));
+    shown.push_back(i);
+  }
+  if (shown.empty()) return {};
+
+  // The first and the last column get what the others leave.
+  std::size_t left = width;
+  for (const std::size_t i : shown) {
+    const std::size_t taken = i == shown.front() ? 0 : i == shown.back() ? kGap : widths[i] + kGap;
+    left -= std::min(left, taken);
+  }
+  const auto limit = [&](std::size_t& column, std::size_t least, std::size_t reserved) {
+    if (width == 0) return;
+    column = std::min(column, std::max(left - std::min(left, reserved), least));
+    left -= std::min(left, column);
+  };
+  std::size_t& last = widths[shown.back()];
+  if (shown.size() > 1) limit(widths[shown.front()], kLeastFirst, std::min(last, kLeastLast));
+  limit(last, kLeastLast, 0);
+
+  Page page;
+  const auto add_line = [&](auto&& cell_of) {
+    std::size_t blanks = 0;
+    for (const std::size_t i : shown) {
+      const Cell cell = cell_of(i);
+      const std::string text = i == shown.back()    ? fitted(cell.text, widths[i])
+                               : i == shown.front() ? fitted_in_middle(cell.text, widths[i])
+                                                    : cell.text;
+      if (!text.empty()) {
+        page.add(std::string(blanks, ' '));
+        page.add(text, cell.style);
+        blanks = 0;
+      }
+      blanks += widths[i] - columns(text) + kGap;
+    }
+    page.add("\n");
+  };
+  add_line([&](std::size_t i) { return Cell{titles_[i], Style::kBold}; });
+  for (const auto& row : rows_) {
+    add_line([&](std::size_t i) { return row[i]; });
+  }
+  return page;
 }
 
 }  // namespace lictor::cli

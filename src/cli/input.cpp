@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iostream>
 #include <string_view>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/errno_text.h"

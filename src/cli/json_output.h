@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "client/task_info.h"
+#include "client/task_json.h"
 
 namespace lictor::cli {
 
@@ -17,11 +17,13 @@ namespace lictor::cli {
 /// names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
 
-/// Null for an empty text.
-[[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
+/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it is
+/// not there, or null.
+[[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
 
-/// A task as `--json` prints it. Every field is always present, null without a value; times are
-/// RFC 3339.
-[[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& view);
+using client::pause_json;
+using client::task_json;
+using client::text_or_null;
+using client::whole_task_json;
 
 }  // namespace lictor::cli

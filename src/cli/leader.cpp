@@ -1,121 +1,102 @@
+// Who leads, and the switches of the queue: step-down, pause, resume.
+
 #include <algorithm>
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
 
 using nlohmann::ordered_json;
-using namespace std::chrono_literals;
 
-constexpr auto kPause = 500ms;
+constexpr auto kPause = std::chrono::milliseconds{500};
 
 Error nobody(const Client& client, const Lock& lock) {
-  std::string text = "nobody leads queue \"" + client.queue + "\" (" + client.layout.leader_key;
+  std::string text =
+      fmt::format("nobody leads queue \"{}\" ({}", client.queue, client.layout.leader_key);
   if (lock.index == 0) {
     text += " does not exist): no daemon has ever led it; start one with \"lictor run\"";
-  } else {
-    const std::string last = lock.text("node");
-    const std::string released = lock.text("released");
-    const std::string delay = lock.text("lock_delay");
-    text += " is free)";
-    if (!last.empty()) text += "; last: " + last;
-    if (!released.empty()) {
-      text += ", which released it at " + released + "; a running daemon takes it";
-    } else {
-      text += "; it was not released: a running daemon takes it when the lock-delay has passed" +
-              (delay.empty() ? "" : ", within " + delay);
-    }
+    return {ErrorCode::kNotFound, std::move(text)};
   }
+  text += " is free)";
+  if (const std::string last = lock.text("node"); !last.empty()) text += "; last: " + last;
+  const std::string released = lock.text("released");
+  const std::string delay = lock.text("lock_delay");
+  text += !released.empty()
+              ? ", which released it at " + released + "; a running daemon takes it"
+              : "; it was not released: a running daemon takes it when the lock-delay has passed" +
+                    (delay.empty() ? "" : ", within " + delay);
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
 void tell(const Client& client, const Lock& lock) {
+  Console& console = client.console;
   const auto member = read_member(client.store, client.layout, lock.text("node"));
   const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
-  const std::string seen = member ? member->seen : std::string{};
-  if (const std::string doubt = member ? doubt_of(*member, pulse) : std::string{}; !doubt.empty()) {
-    const std::string text = lock.name() + " leads, but " + doubt + "; " + std::string{kIfDead};
-    if (client.json) {
-      client.console.complain(text);
-    } else {
-      client.console.print_line(text);
-    }
+  const std::string seen = member ? member->seen : "";
+  if (const std::string doubt = member ? doubt_of(*member, pulse) : ""; !doubt.empty()) {
+    const std::string text = fmt::format("{} leads, but {}; {}", lock.name(), doubt, kIfDead);
+    client.json ? console.complain(text) : console.print_line(text);
   }
   if (client.json) {
-    const auto field = [&](const char* name) {
-      return lock.value.contains(name) ? ordered_json(lock.value[name]) : ordered_json{};
-    };
-    ordered_json told{{"queue", client.queue},
-                      {"lock", "held"},
-                      {"node", field("node")},
-                      {"host", field("host")},
-                      {"pid", field("pid")},
-                      {"admin", field("admin")},
-                      {"version", field("version")},
-                      {"started", field("started")},  // the daemon
-                      {"since", field("since")},      // it leads
-                      {"seen", text_or_null(seen)},
-                      {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
-                      {"session", lock.session},
-                      {"key", client.layout.leader_key},
-                      {"modify_index", lock.index}};
-    client.console.print(json_document(told));
+    ordered_json told{{"queue", client.queue}, {"lock", "held"}};
+    // "started": the daemon; "since": it leads.
+    for (const char* name : {"node", "host", "pid", "admin", "version", "started", "since"}) {
+      told[name] = lock.value.value(name, nlohmann::json{});
+    }
+    told["seen"] = text_or_null(seen);
+    told["answers"] = pulse.answers ? ordered_json(*pulse.answers) : ordered_json{};
+    told["session"] = lock.session;
+    told["key"] = client.layout.leader_key;
+    told["modify_index"] = lock.index;
+    console.print(json_document(told));
     return;
   }
   const auto line = [&](const char* name, const std::string& value) {
-    if (value.empty()) return;
-    std::string text{name};
-    text.resize(10, ' ');
-    client.console.print_line(text + value);
+    if (!value.empty()) console.print_line(fmt::format("{:<10}{}", name, value));
   };
   const auto since = [&](const char* name, const std::string& label) {
     const std::string text = lock.text(name);
     const auto time = parse_rfc3339(text);
     if (text.empty()) return text;
-    return label + text + (time ? " (" + relative_time(*time, wall_now()) + ")" : std::string{});
+    return label + text + (time ? " (" + relative_time(*time, wall_now()) + ")" : "");
   };
   line("queue", client.queue);
-  line("node", lock.text("node"));
-  line("host", lock.text("host"));
-  line("pid", lock.text("pid"));
-  line("admin", lock.text("admin"));
-  line("version", lock.text("version"));
+  for (const char* name : {"node", "host", "pid", "admin", "version"}) line(name, lock.text(name));
   line("daemon", since("started", "started "));
   line("leads", since("since", "since "));
   if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
   if (pulse.answers) line("answers", *pulse.answers ? "yes" : "no");
   line("lock", "held (" + client.layout.leader_key + ")");
-  std::string holder = lock.session;
-  if (const auto session = client.store.session(lock.session)) {
-    holder += " on Consul's node " + session->node;
-    if (!session->ttl.empty()) holder += ", TTL " + session->ttl;
-    holder += ", lock-delay " + format_duration(session->lock_delay);
-  } else {
-    holder += R"( (gone by now, or hidden: its node and TTL take session_prefix "" { policy = )"
-              R"("read" }))";
-  }
-  line("session", holder);
+  const auto session = client.store.session(lock.session);
+  line("session",
+       session ? fmt::format("{} on Consul's node {}{}, lock-delay {}", lock.session, session->node,
+                             session->ttl.empty() ? "" : ", TTL " + session->ttl,
+                             format_duration(session->lock_delay))
+               : lock.session +
+                     " (gone, or hidden: its node and TTL need the rule session_prefix "
+                     R"("" { policy = "read" }))");
 }
 
 // A leader that steps down waits a while and leads again if nobody else does.
 void note_if_alone(const Client& client, const std::string& leader) {
-  const auto members = read_members(client);
+  const auto members = read_members(client.store, client.layout);
   if (!members || members->empty()) return;  // not known
-  const bool alone = std::all_of(members->begin(), members->end(),
-                                 [&](const Member& member) { return member.node == leader; });
-  if (alone) {
+  if (std::all_of(members->begin(), members->end(),
+                  [&](const Member& member) { return member.node == leader; })) {
     client.console.complain("no other daemon is up to take the lead from " + leader);
   }
 }
@@ -132,6 +113,7 @@ void tell_handover(const Client& client, const std::string& stepped_down,
 // Waits until another session holds the lock than `before`'s.
 Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
+  const std::string who = before.name();
   std::uint64_t index = 0;
   bool released = false;
   while (boot_now() < until) {
@@ -142,95 +124,117 @@ Result<int> wait_for_change(const Client& client, const Lock& before, Duration t
     }
     const Lock now = watched ? lock_of(watched->entry) : before;
     index = watched ? watched->index : 0;
-    if (!now.session.empty() && now.session != before.session) {
-      tell_handover(client, before.name(), now.name());
-      if (!client.json) {
-        client.console.print_line(before.name() + " stepped down; " + now.name() + " leads");
-      }
-      return kDone;
-    }
-    if (released && !now.session.empty()) {
-      tell_handover(client, before.name(), now.name());
-      return fail(ErrorCode::kFailed, before.name() +
-                                          " stepped down, and leads again, since nobody else took "
-                                          "the lead; is another daemon up?");
-    }
     if (now.session.empty()) {
       if (!std::exchange(released, true)) {
-        client.console.progress(before.name() + " stepped down; nobody leads yet");
+        client.console.progress(who + " stepped down; nobody leads yet");
       }
-    } else if (!released) {
-      client.console.progress(before.name() + " still leads; its jobs may be ending");
+    } else if (now.session != before.session) {
+      tell_handover(client, who, now.name());
+      if (!client.json) client.console.print_line(who + " stepped down; " + now.name() + " leads");
+      return kDone;
+    } else if (released) {
+      tell_handover(client, who, now.name());
+      return fail(ErrorCode::kFailed,
+                  who +
+                      " stepped down and leads again, since nobody else took the lead; is "
+                      "another daemon up?");
+    } else {
+      client.console.progress(who + " still leads; its jobs may be ending");
     }
     // A wait for a missing key ends with unrelated writes (CONSUL-FACTS.md 4.2).
     if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
   }
-  tell_handover(client, released ? before.name() : std::string{},
-                released ? std::string{} : before.name());
+  tell_handover(client, released ? who : "", released ? "" : who);
   const std::string within = " within " + format_duration(timeout);
   if (released) {
-    return fail(ErrorCode::kFailed, before.name() + " stepped down, but nobody has taken the lead" +
-                                        within + "; is another daemon up?");
+    return fail(ErrorCode::kFailed, who + " stepped down, but nobody has taken the lead" + within +
+                                        "; is another daemon up?");
   }
-  const auto member = read_member(client.store, client.layout, before.name());
-  if (const std::string silent = member ? pulse_of(*member).silence : std::string{};
-      !silent.empty()) {
-    return fail(ErrorCode::kFailed, before.name() + " has not stepped down" + within + ": " +
-                                        silent +
-                                        "; if it is dead, another takes the lead when its session "
-                                        "has ended and the lock-delay is over");
-  }
+  const auto member = read_member(client.store, client.layout, who);
+  const std::string silent = member ? pulse_of(*member).silence : "";
   return fail(ErrorCode::kFailed,
-              before.name() + " has not stepped down" + within +
-                  ": it may be waiting for its jobs (drain_timeout), or be out of Consul's reach; "
-                  "the request stands");
+              fmt::format("{} has not stepped down{}: {}", who, within,
+                          silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be "
+                                           "cut off from Consul; the request stands"
+                                         : silent + "; if it is dead, another daemon takes the "
+                                                    "lead after its session has ended and the "
+                                                    "lock-delay is over"));
+}
+
+// What the switch is now, and whether we turned it.
+Result<int> tell_pause(const Client& client, bool changed) {
+  LICTOR_TRY(const auto now, client.api.paused());
+  if (client.json) {
+    client.console.print(json_document(
+        {{"queue", client.queue}, {"changed", changed}, {"paused", pause_json(now)}}));
+    return kDone;
+  }
+  const std::string queue = "queue \"" + client.queue + "\" is ";
+  if (now.paused) {
+    client.console.print_line(queue + (changed ? "" : "already ") + pause_text(now) +
+                              (changed ? "; running jobs go on, no new tasks are started" : ""));
+  } else {
+    client.console.print_line(queue + (changed ? "resumed" : "not paused"));
+  }
+  note_if_never_led(client);
+  return kDone;
 }
 
 }  // namespace
 
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  const auto lock = read_lock(client.store, client.layout);
-  if (!lock) return tl::unexpected(lock.error());
-  if (lock->session.empty()) {
+  LICTOR_TRY(const auto lock, read_lock(client.store, client.layout));
+  if (lock.session.empty()) {
     if (client.json) {
       client.console.print(json_document({{"queue", client.queue},
                                           {"lock", "free"},
                                           {"node", nullptr},
                                           {"key", client.layout.leader_key},
-                                          {"modify_index", lock->index}}));
+                                          {"modify_index", lock.index}}));
     }
-    return tl::unexpected(nobody(client, *lock));
+    return tl::unexpected(nobody(client, lock));
   }
   if (!options.step_down) {
-    tell(client, *lock);
+    tell(client, lock);
     return kDone;
   }
-  note_if_alone(client, lock->name());
+  note_if_alone(client, lock.name());
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
-  if (!options.wait) {
-    if (client.json) {
-      client.console.print(json_document({{"queue", client.queue}, {"asked", lock->name()}}));
-    } else {
-      client.console.print_line(lock->name() + " is asked to step down");
-    }
-    return kDone;
+  if (options.wait) {
+    auto code = wait_for_change(client, lock, options.timeout);
+    client.console.end_progress();
+    return code;
   }
-  auto code = wait_for_change(client, *lock, options.timeout);
-  client.console.end_progress();
-  return code;
+  if (client.json) {
+    client.console.print(json_document({{"queue", client.queue}, {"asked", lock.name()}}));
+  } else {
+    client.console.print_line(lock.name() + " is asked to step down");
+  }
+  return kDone;
 }
 
 void note_if_never_led(const Client& client) {
   const auto lock = read_lock(client.store, client.layout);
   if (!lock || lock->index != 0) return;
-  client.console.note("no daemon has ever led queue \"" + client.queue +
-                      "\": " + client.layout.leader_key +
-                      " does not exist; is the queue's name right, and a daemon up?");
+  client.console.note(
+      fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "
+                  "queue's name right, and a daemon up?",
+                  client.queue, client.layout.leader_key));
 }
 
 void note_if_not_led(const Client& client) {
   const auto lock = read_lock(client.store, client.layout);
   if (lock && lock->session.empty()) client.console.note(nobody(client, *lock).message);
+}
+
+Result<int> pause(const Client& client, const PauseOptions& options) {
+  LICTOR_TRY(const auto changed, client.api.pause(options.reason));
+  return tell_pause(client, changed);
+}
+
+Result<int> resume(const Client& client, const ResumeOptions&) {
+  LICTOR_TRY(const auto changed, client.api.resume());
+  return tell_pause(client, changed);
 }
 
 }  // namespace lictor::cli

@@ -7,12 +7,12 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
-#include "cli/table.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -104,30 +104,22 @@ std::string pause_text(const PauseState& state) {
   return text;
 }
 
-ordered_json pause_json(const PauseState& state) {
-  if (!state.paused) return nullptr;
-  return {{"by", text_or_null(state.by)},
-          {"at", state.at ? ordered_json(format_rfc3339(*state.at)) : ordered_json{}},
-          {"reason", text_or_null(state.reason)}};
-}
-
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
   TaskFilter asked = filter;
   // A task that was rewritten while it runs has the record of a waiting one.
   if (filter.state == TaskState::kRunning) asked.state.reset();
-  auto listed = client.api.list(asked);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
-  mark_running(client, listed->tasks);
+  LICTOR_TRY(auto listed, client.api.list(asked));
+  mark_running(client, listed.tasks);
   if (filter.state) {
-    std::erase_if(listed->tasks, [&](const TaskInfo& task) {
+    std::erase_if(listed.tasks, [&](const TaskInfo& task) {
       const bool orphan = task.state == TaskState::kOrphan;
       return (orphan ? TaskState::kRunning : task.state) != *filter.state;
     });
   }
-  if (!asked.state && filter.state) std::erase(listed->hidden, client.layout.dead_prefix);
+  if (!asked.state && filter.state) std::erase(listed.hidden, client.layout.dead_prefix);
   // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
-  std::vector<TaskInfo>& tasks = listed->tasks;
+  std::vector<TaskInfo>& tasks = listed.tasks;
   const std::size_t found = tasks.size();
   if (limit != 0 && found > limit) tasks.resize(limit);
 
@@ -137,7 +129,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     client.console.print(json_document({{"queue", client.queue},
                                         {"paused", pause_json(paused)},
                                         {"found", found},
-                                        {"hidden", listed->hidden},
+                                        {"hidden", listed.hidden},
                                         {"tasks", std::move(told)}}));
   } else {
     client.console.print(table_of(tasks).render(client.console.width()));
@@ -154,17 +146,16 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
       client.console.note("queue \"" + client.queue + "\" is " + pause_text(paused));
     }
   }
-  for (const std::string& prefix : listed->hidden) {
+  for (const std::string& prefix : listed.hidden) {
     client.console.complain("what the token may not read below " + prefix + " is not shown");
   }
   return kDone;
 }
 
 Result<int> list(const Client& client, const ListOptions& options) {
-  const auto state = state_argument(options.state);
-  if (!state) return tl::unexpected(state.error());
+  LICTOR_TRY(const auto state, state_argument(options.state));
   TaskFilter filter;
-  filter.state = *state;
+  filter.state = state;
   filter.type = options.type;
   return print_list(client, filter, options.limit);
 }

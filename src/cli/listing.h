@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "cli/commands.h"
 
 namespace lictor::cli {
@@ -25,7 +23,5 @@ void note_if_not_led(const Client& client);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
-/// The same for programs; null: it is not.
-[[nodiscard]] nlohmann::ordered_json pause_json(const PauseState& state);
 
 }  // namespace lictor::cli

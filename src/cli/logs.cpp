@@ -1,26 +1,22 @@
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
 #include "exec/output_log.h"
 #include "exec/stored_logs.h"
-#include "lictor/result.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -28,6 +24,11 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 using nlohmann::ordered_json;
+
+constexpr auto kLookEvery = 200ms;
+constexpr std::size_t kMaxBytes = 1U << 20U;
+constexpr auto kFollowWait = 10s;  // for more output, in one request
+constexpr std::chrono::milliseconds kStartWait = 2s;
 
 // One attempt's output.
 struct LogEntry {
@@ -38,153 +39,98 @@ struct LogEntry {
   std::string modified;  // RFC 3339; empty: nothing was printed yet
 };
 
-// The output logs of one task on one host. Every call blocks.
+// The output logs of one task on one host: by a member's admin face, or on this host's disk, where
+// whether the attempt runs is unknown. Every call blocks.
 class LogSource {
  public:
-  virtual ~LogSource() = default;
+  LogSource(AdminClient face, const std::string& queue, const std::string& id)
+      : face_(std::move(face)),
+        target_("/v1/logs?queue=" + wire::query_value(queue) + "&id=" + wire::query_value(id)) {}
+  LogSource(const std::string& state_dir, std::string queue, std::string id)
+      : directory_(state_dir + "/logs"), queue_(std::move(queue)), id_(std::move(id)) {}
+
+  [[nodiscard]] bool local() const { return !face_; }
 
   // Oldest first. Errors: kUnavailable, kTimeout, kPermissionDenied, kFailed.
-  [[nodiscard]] virtual Result<std::vector<LogEntry>> list() = 0;
+  [[nodiscard]] Result<std::vector<LogEntry>> list() {
+    std::vector<LogEntry> entries;
+    if (local()) {
+      LICTOR_TRY(const auto logs, exec::stored_logs(directory_, queue_, id_, nullptr));
+      for (const exec::StoredLog& log : logs) {
+        entries.push_back({log.attempt, log.token, log.size, false, format_rfc3339(log.modified)});
+      }
+      return entries;
+    }
+    LICTOR_TRY(const std::string body, face_->get(target_));
+    const auto answer = wire::parse_json(body);
+    const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
+    if (!logs.is_array()) return fail(ErrorCode::kFailed, "expected a list of logs");
+    for (const json& log : logs) {
+      if (!log.is_object()) continue;
+      const auto number = [&](const char* name) {
+        return to_number<std::uint64_t>(text_of(log, name)).value_or(0);
+      };
+      entries.push_back({static_cast<std::uint32_t>(number("attempt")), number("token"),
+                         number("size"), text_of(log, "running") == "true",
+                         text_of(log, "modified")});
+    }
+    return entries;
+  }
+
   // What there is from `offset` on, at most about a megabyte; where there is nothing and the
   // attempt runs, waits up to `wait` for more.
-  [[nodiscard]] virtual Result<std::string> read(const LogEntry& log, std::uint64_t offset,
-                                                 std::chrono::seconds wait) = 0;
-};
-
-constexpr auto kLookEvery = 200ms;
-constexpr std::size_t kMaxBytes = 1U << 20U;
-
-class RemoteLogs : public LogSource {
- public:
-  RemoteLogs(AdminClient face, std::string target)
-      : face_(std::move(face)), target_(std::move(target)) {}
-
-  Result<std::vector<LogEntry>> list() override {
-    auto body = face_.get(target_);
-    if (!body) return tl::unexpected(std::move(body.error()));
-    const auto answer = wire::parse_json(*body);
-    const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
-    if (!logs.is_array())
-      return fail(ErrorCode::kFailed, "expected a list of logs, got another answer");
-    std::vector<LogEntry> entries;
-    for (const json& log : logs) {
-      const auto number = [&](const char* name) -> std::uint64_t {
-        const auto it = log.find(name);
-        return it != log.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-      };
-      if (!log.is_object()) continue;
-      const json running = log.value("running", json{});
-      const json modified = log.value("modified", json{});
-      entries.push_back({static_cast<std::uint32_t>(number("attempt")), number("token"),
-                         number("size"), running.is_boolean() && running.get<bool>(),
-                         modified.is_string() ? modified.get<std::string>() : std::string{}});
+  [[nodiscard]] Result<std::string> read(const LogEntry& log, std::uint64_t offset,
+                                         std::chrono::seconds wait) {
+    if (!local()) {
+      return face_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
+                                    log.attempt, log.token, offset, wait.count()),
+                        wait);
     }
-    return entries;
-  }
-
-  Result<std::string> read(const LogEntry& log, std::uint64_t offset,
-                           std::chrono::seconds wait) override {
-    return face_.get(target_ + "&attempt=" + std::to_string(log.attempt) + "&token=" +
-                         std::to_string(log.token) + "&offset=" + std::to_string(offset) +
-                         "&wait=" + std::to_string(wait.count()),
-                     wait);
-  }
-
- private:
-  AdminClient face_;
-  const std::string target_;
-};
-
-class LocalLogs : public LogSource {
- public:
-  LocalLogs(std::string directory, std::string queue, std::string id)
-      : directory_(std::move(directory)), queue_(std::move(queue)), id_(std::move(id)) {}
-
-  Result<std::vector<LogEntry>> list() override {
-    auto logs = exec::stored_logs(directory_, queue_, id_, nullptr);
-    if (!logs) return tl::unexpected(std::move(logs.error()));
-    std::vector<LogEntry> entries;
-    for (const exec::StoredLog& log : *logs) {
-      entries.push_back({log.attempt, log.token, log.size, false, format_rfc3339(log.modified)});
-    }
-    return entries;
-  }
-
-  Result<std::string> read(const LogEntry& log, std::uint64_t offset,
-                           std::chrono::seconds wait) override {
     const std::string path = exec::output_log_path(directory_, queue_, id_, log.attempt, log.token);
     auto bytes = exec::read_log(path, offset, kMaxBytes);
-    if (bytes && bytes->empty() && wait > 0s) {
-      std::this_thread::sleep_for(kLookEvery);
-      bytes = exec::read_log(path, offset, kMaxBytes);
-    }
-    return bytes;
+    if (!bytes || !bytes->empty() || wait == 0s) return bytes;
+    std::this_thread::sleep_for(kLookEvery);
+    return exec::read_log(path, offset, kMaxBytes);
   }
 
  private:
-  const std::string directory_, queue_, id_;
+  std::optional<AdminClient> face_;
+  std::string target_;
+  std::string directory_, queue_, id_;
 };
-
-Result<std::unique_ptr<LogSource>> remote_logs(std::vector<std::string> addresses,
-                                               const std::string& queue, const std::string& id) {
-  auto face = AdminClient::open(std::move(addresses));
-  if (!face) return tl::unexpected(std::move(face.error()));
-  return std::make_unique<RemoteLogs>(
-      std::move(*face),
-      "/v1/logs?queue=" + wire::query_value(queue) + "&id=" + wire::query_value(id));
-}
-
-// Reports nothing as running.
-std::unique_ptr<LogSource> local_logs(const std::string& state_dir, const std::string& queue,
-                                      const std::string& id) {
-  return std::make_unique<LocalLogs>(state_dir + "/logs", queue, id);
-}
-
-constexpr auto kFollowWait = 10s;  // for more output, in one request
-constexpr std::chrono::milliseconds kStartWait = 2s;
 
 // What Consul says of the task.
 struct Whereabouts {
   bool known = true;           // a task or dead letter exists, or the token may not look
   bool waits_or_runs = false;  // its key is there
-  bool claimed = false;
   std::uint32_t attempt = 0;
-  std::string node;  // that runs it or ended it; empty: unknown
+  std::string node{};  // that runs it or ended it; empty: unknown
   std::uint64_t index = 0;
 };
 
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
-  Whereabouts where;
   const auto found = client.api.show(id);
-  // Without that right, ask all members.
-  if (!found && (found.error().code == ErrorCode::kNotFound ||
-                 found.error().code == ErrorCode::kPermissionDenied)) {
-    where.known = found.error().code != ErrorCode::kNotFound;
-    return where;
+  if (!found) {
+    const ErrorCode code = found.error().code;
+    if (code == ErrorCode::kNotFound) return Whereabouts{.known = false};
+    if (code == ErrorCode::kPermissionDenied) return Whereabouts{};  // ask all members
+    return tl::unexpected(found.error());
   }
-  if (!found) return tl::unexpected(found.error());
   const TaskInfo& task = found->front();
   if (task.state < TaskState::kDead) {
-    where.waits_or_runs = true;
-    where.node = task.node;
-    where.claimed = !task.node.empty();
-    where.attempt = task.attempt;
-    where.index = task.modify_index;
-    return where;
+    return Whereabouts{true, true, task.attempt, task.node, task.modify_index};
   }
   const auto newest =
       std::max_element(found->begin(), found->end(),
                        [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
-  where.node = newest->node;
-  return where;
+  return Whereabouts{.node = newest->node};
 }
 
 // A member's logs of the task.
 struct Place {
   std::string node;
-  std::unique_ptr<LogSource> source;
+  LogSource source;
   std::vector<LogEntry> logs;
-  bool local = false;  // read from this host's disk; whether it runs is unknown
 };
 
 class Search {
@@ -197,26 +143,23 @@ class Search {
     tried_.clear();
     unheard_.clear();
     likeliest_.clear();
-    auto members = read_members(client_);
-    if (!members) return tl::unexpected(std::move(members.error()));
+    LICTOR_TRY(auto members, read_members(client_.store, client_.layout));
     const auto listed = [&](const std::string& node) {
-      return std::any_of(members->begin(), members->end(),
+      return std::any_of(members.begin(), members.end(),
                          [&](const Member& member) { return member.node == node; });
     };
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
     if (!wanted.empty() && !listed(wanted) && wanted != options_.own_node) {
-      tried_.push_back(wanted + ": no member now");
-      likeliest_ = tried_.back();
+      likeliest_ = wanted + ": no member now";
+      tried_.push_back(likeliest_);
     }
     // This host's daemon is down, but its logs are on disk.
-    if (!listed(options_.own_node))
-      members->push_back({options_.own_node, host_name(), {}, {}, {}, {}, {}});
-    std::stable_partition(members->begin(), members->end(),
+    if (!listed(options_.own_node)) members.push_back({options_.own_node, host_name()});
+    std::stable_partition(members.begin(), members.end(),
                           [&](const Member& member) { return member.node == wanted; });
-    for (const Member& member : *members) {
+    for (const Member& member : members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
-      const bool asked = ask(member);
-      if (!asked && member.node == wanted) likeliest_ = tried_.back();
+      if (!ask(member) && member.node == wanted) likeliest_ = tried_.back();
       // That node has the newest attempt; --json lists all.
       const bool found = !places_.empty() && newest(places_.back()) != nullptr;
       if (found && member.node == wanted && !client_.json) break;
@@ -225,9 +168,9 @@ class Search {
   }
 
   /// The attempt that was asked for, else the newest; null: not found.
-  [[nodiscard]] std::pair<const Place*, const LogEntry*> best() const {
-    std::pair<const Place*, const LogEntry*> best{};
-    for (const Place& place : places_) {
+  [[nodiscard]] std::pair<Place*, const LogEntry*> best() {
+    std::pair<Place*, const LogEntry*> best{};
+    for (Place& place : places_) {
       const LogEntry* log = newest(place);
       if (log != nullptr && (best.second == nullptr || log->token > best.second->token)) {
         best = {&place, log};
@@ -238,16 +181,12 @@ class Search {
 
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
   /// The members that could not be asked, and why. Empty: all answered.
-  [[nodiscard]] const std::string& unheard() const { return unheard_; }
+  [[nodiscard]] std::string unheard() const { return fmt::format("{}", fmt::join(unheard_, "; ")); }
   /// The same of the node that ran it last, if that could not be asked; else unheard().
-  [[nodiscard]] const std::string& likeliest() const {
-    return likeliest_.empty() ? unheard_ : likeliest_;
+  [[nodiscard]] std::string likeliest() const {
+    return likeliest_.empty() ? unheard() : likeliest_;
   }
-  [[nodiscard]] std::string tried() const {
-    std::string text;
-    for (const std::string& one : tried_) text += (text.empty() ? "" : "; ") + one;
-    return text;
-  }
+  [[nodiscard]] std::string tried() const { return fmt::format("{}", fmt::join(tried_, "; ")); }
 
  private:
   [[nodiscard]] const LogEntry* newest(const Place& place) const {
@@ -262,35 +201,36 @@ class Search {
     const Reach reach = reach_of(member, host_name());
     std::string why = reach.why_not;
     if (!reach.addresses.empty()) {
-      auto source = remote_logs(reach.addresses, client_.queue, options_.id);
-      why = source ? take(member, std::move(*source), false) : source.error().message;
+      auto face = AdminClient::open(reach.addresses, std::chrono::seconds{5}, client_.admin_token);
+      why = face ? take(member, {std::move(*face), client_.queue, options_.id})
+                 : face.error().message;
       if (why.empty()) return true;
     }
     if (member.node == options_.own_node && member.host == host_name()) {
-      auto source = local_logs(options_.state_dir, client_.queue, options_.id);
-      why = take(member, std::move(source), true);
+      why = take(member, {options_.state_dir, client_.queue, options_.id});
       if (why.empty()) return true;
     }
     tried_.push_back(member.node + ": " + why);
-    unheard_ += (unheard_.empty() ? "" : "; ") + tried_.back();
+    unheard_.push_back(tried_.back());
     return false;
   }
 
   // The error; empty: none.
-  std::string take(const Member& member, std::unique_ptr<LogSource> source, bool local) {
-    auto logs = source->list();
+  std::string take(const Member& member, LogSource source) {
+    auto logs = source.list();
     if (!logs) return logs.error().message;
-    tried_.push_back(member.node + (logs->empty() ? ": has none" : ": has other attempts") +
-                     (local ? " in " + options_.state_dir : ""));
-    places_.push_back({member.node, std::move(source), std::move(*logs), local});
+    tried_.push_back(fmt::format("{}: {}{}", member.node,
+                                 logs->empty() ? "has none" : "has other attempts",
+                                 source.local() ? " in " + options_.state_dir : ""));
+    places_.push_back({member.node, std::move(source), std::move(*logs)});
     return {};
   }
 
   const Client& client_;
   const LogsOptions& options_;
   std::vector<Place> places_;
-  std::vector<std::string> tried_;
-  std::string unheard_, likeliest_;
+  std::vector<std::string> tried_, unheard_;
+  std::string likeliest_;
 };
 
 // Prints output in pieces, which may split a character.
@@ -305,10 +245,7 @@ class Printer {
     console_.print(std::string_view{text}.substr(0, whole));
     held_ = text.substr(whole);
   }
-  void end() {
-    console_.print(held_);
-    held_.clear();
-  }
+  void end() { console_.print(std::exchange(held_, {})); }
 
  private:
   // The size of an incomplete character at the end.
@@ -328,18 +265,17 @@ class Printer {
 
 class Show {
  public:
-  Show(const Client& client, const LogsOptions& options, const Place& place, LogEntry log)
+  Show(const Client& client, const LogsOptions& options, Place& place, LogEntry log)
       : client_(client), options_(options), place_(place), log_(std::move(log)) {}
 
   Result<int> run() {
     Printer printer{client_.console};
     std::uint64_t offset = 0;
-    while (true) {
+    for (bool running = true; running;) {
       // Asked before reading: if it has ended, this read gets everything.
-      const bool running = options_.follow && runs();
-      auto wait = 0s;
-      while (true) {
-        auto bytes = place_.source->read(log_, offset, wait);
+      running = options_.follow && runs();
+      for (auto wait = 0s;;) {
+        auto bytes = place_.source.read(log_, offset, wait);
         // An empty log is removed when the attempt ends.
         if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0 && log_.size == 0) {
           return printed_nothing(false);
@@ -347,14 +283,15 @@ class Show {
         if (!bytes) return broken_off(printer, std::move(bytes.error()));
         offset += bytes->size();
         printer.print(*bytes);
-        if (auto flushed = options_.follow ? client_.console.flush() : Result<void>{}; !flushed) {
-          return tl::unexpected(std::move(flushed.error()));
+        if (options_.follow) {
+          if (auto flushed = client_.console.flush(); !flushed) {
+            return tl::unexpected(std::move(flushed.error()));
+          }
         }
         if (client_.console.reader_gone()) return kDone;
         if (wait > 0s || (bytes->empty() && !running)) break;
         if (bytes->empty()) wait = kFollowWait;
       }
-      if (!running) break;
     }
     printer.end();
     return offset == 0 ? printed_nothing(log_.running && !options_.follow) : kDone;
@@ -362,8 +299,8 @@ class Show {
 
  private:
   [[nodiscard]] int printed_nothing(bool yet) const {
-    client_.console.note("lictor: attempt " + std::to_string(log_.attempt) + " on " + place_.node +
-                         " has printed nothing" + (yet ? " yet; -f waits for it" : ""));
+    client_.console.note(fmt::format("lictor: attempt {} on {} has printed nothing{}", log_.attempt,
+                                     place_.node, yet ? " yet; -f waits for it" : ""));
     return kDone;
   }
 
@@ -379,12 +316,13 @@ class Show {
 
   [[nodiscard]] bool is_claimed() const {
     const auto where = find_task(client_, options_.id);
-    return where && where->claimed && where->node == place_.node && where->attempt == log_.attempt;
+    return where && where->waits_or_runs && where->node == place_.node &&
+           where->attempt == log_.attempt;
   }
 
   [[nodiscard]] bool runs() const {
-    if (place_.local) return is_claimed();
-    const auto logs = place_.source->list();
+    if (place_.source.local()) return is_claimed();
+    const auto logs = place_.source.list();
     return logs && std::any_of(logs->begin(), logs->end(), [&](const LogEntry& log) {
              return log.token == log_.token && log.attempt == log_.attempt && log.running;
            });
@@ -392,7 +330,7 @@ class Show {
 
   const Client& client_;
   const LogsOptions& options_;
-  const Place& place_;
+  Place& place_;
   const LogEntry log_;
 };
 
@@ -404,45 +342,42 @@ ordered_json json_of(const Search& search) {
                      {"attempt", log.attempt},
                      {"token", log.token},
                      {"size", log.size},
-                     {"running", place.local ? ordered_json{} : ordered_json(log.running)},
+                     {"running", place.source.local() ? ordered_json{} : ordered_json(log.running)},
                      {"modified", text_or_null(log.modified)}});
     }
   }
   return all;
 }
 
-constexpr const char* kNoLog =
-    "it has printed nothing, its log was removed (\"logs\" in the configuration), or it is no "
-    "program: only these have logs";
-
 tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& options,
                                     const Whereabouts& where, const Search& search) {
-  const std::string task = "task " + options.id;
   if (where.waits_or_runs && where.attempt == 0) {
-    return fail(ErrorCode::kNotFound, task + " in queue \"" + client.queue +
-                                          "\" was never started; \"lictor why " + options.id +
-                                          "\" says what it waits for");
+    return fail(ErrorCode::kNotFound,
+                fmt::format("task {0} in queue \"{1}\" was never started; \"lictor why {0}\" says "
+                            "what it waits for",
+                            options.id, client.queue));
   }
-  const std::string likeliest =
-      search.likeliest().empty()
-          ? std::string{}
-          : "most likely it lies where it could not be asked for: " + search.likeliest();
+  std::string likeliest = search.likeliest();
+  if (!likeliest.empty()) likeliest = "it is probably where nobody could be asked: " + likeliest;
   if (!where.known && !options.attempt && options.node.empty()) {
     return fail(ErrorCode::kNotFound,
-                "queue \"" + client.queue + "\" has no " + task +
-                    ", and no output of one was found (tried " + search.tried() + ")" +
-                    (likeliest.empty() ? "" : "; " + likeliest) +
-                    "; what is done leaves the queue, and its log is removed in time (\"logs\" in "
-                    "the configuration)");
+                fmt::format("queue \"{}\" has no task {}, and no output of one was found (tried "
+                            "{}){}{}; a task that is done leaves the queue, and its log is removed "
+                            "in time (\"logs\" in the configuration)",
+                            client.queue, options.id, search.tried(), likeliest.empty() ? "" : "; ",
+                            likeliest));
   }
-  // What is claimed has a number before it is started.
-  const std::string why =
-      std::string{where.waits_or_runs || options.attempt ? "it was not begun yet, " : ""} + kNoLog;
-  std::string what = "no output of ";
-  if (options.attempt) what += "attempt " + std::to_string(*options.attempt) + " of ";
-  return fail(ErrorCode::kNotFound, what + task + " in queue \"" + client.queue +
-                                        "\" was found (tried " + search.tried() + "); " +
-                                        (likeliest.empty() ? why : likeliest));
+  if (likeliest.empty()) {
+    // A claimed task has an attempt number before it is started.
+    likeliest = where.waits_or_runs || options.attempt ? "the attempt has not begun, " : "";
+    likeliest +=
+        "it has printed nothing, its log was removed (\"logs\" in the configuration), or its "
+        "executor is no program: only programs have logs";
+  }
+  return fail(ErrorCode::kNotFound,
+              fmt::format("no output of {}task {} in queue \"{}\" was found (tried {}); {}",
+                          options.attempt ? fmt::format("attempt {} of ", *options.attempt) : "",
+                          options.id, client.queue, search.tried(), likeliest));
 }
 
 }  // namespace
@@ -450,31 +385,28 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
 Result<int> logs(const Client& client, const LogsOptions& options) {
   Search search{client, options};
   while (true) {
-    auto where = find_task(client, options.id);
-    if (!where) return tl::unexpected(std::move(where.error()));
-    if (auto asked = search.run(where->node); !asked) return tl::unexpected(asked.error());
+    LICTOR_TRY(const auto where, find_task(client, options.id));
+    if (auto asked = search.run(where.node); !asked) return tl::unexpected(asked.error());
     const auto [place, log] = search.best();
     if (log != nullptr && !search.unheard().empty()) {
       client.console.complain("there may be other attempts: " + search.unheard());
     }
-    const bool may_come = options.follow && where->waits_or_runs;
-    if (client.json && (log != nullptr || !may_come)) {
+    const bool may_come = options.follow && where.waits_or_runs;
+    if (log == nullptr && may_come) {
+      client.console.progress(options.id + " has printed nothing yet");
+      const std::string key = client.layout.task_key(options.id);
+      LICTOR_TRY([[maybe_unused]] const auto changed,
+                 client.store.watch(key, where.index, kStartWait));
+      continue;
+    }
+    if (client.json) {
       client.console.print(
           json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
-      return log != nullptr ? Result<int>{kDone}
-                            : Result<int>{nothing_found(client, options, *where, search)};
     }
-    if (log != nullptr) {
-      client.console.end_progress();
-      return Show{client, options, *place, *log}.run();
-    }
-    if (!may_come) return nothing_found(client, options, *where, search);
-    client.console.progress(options.id + " has printed nothing yet");
-    if (auto watched =
-            client.store.watch(client.layout.task_key(options.id), where->index, kStartWait);
-        !watched) {
-      return tl::unexpected(watched.error());
-    }
+    if (log == nullptr) return nothing_found(client, options, where, search);
+    if (client.json) return kDone;
+    client.console.end_progress();
+    return Show{client, options, *place, *log}.run();
   }
 }
 

@@ -1,5 +1,3 @@
-#include "cli/new_task.h"
-
 #include <set>
 #include <utility>
 
@@ -7,6 +5,8 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
+#include "cli/commands.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
@@ -106,15 +106,13 @@ Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::T
     if (!time) return refuse("--task-time", time.error().message);
     fields.task_time = *time;
   }
-  auto para = parameters(text);
-  if (!para) return tl::unexpected(std::move(para.error()));
-  fields.para = std::move(*para);
-  const auto at = moment("--at", text.at, "--in", text.in, now);
-  if (!at) return tl::unexpected(at.error());
-  fields.execute_at = *at;
-  const auto expiry = moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now);
-  if (!expiry) return tl::unexpected(expiry.error());
-  fields.expire_at = *expiry;
+  LICTOR_TRY(auto para, parameters(text));
+  fields.para = std::move(para);
+  LICTOR_TRY(const auto at, moment("--at", text.at, "--in", text.in, now));
+  fields.execute_at = at;
+  LICTOR_TRY(const auto expiry,
+             moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now));
+  fields.expire_at = expiry;
   if (text.serial_key && !is_utf8(*text.serial_key)) {
     return refuse("--serial-key", "expected UTF-8, got \"" + excerpt(*text.serial_key) + '"');
   }

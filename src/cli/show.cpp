@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -116,30 +116,12 @@ Page sheet_of(const TaskInfo& view) {
   return sheet.page;
 }
 
-ordered_json json_of(const TaskInfo& view) {
-  ordered_json told = task_json(view);
-  told["session"] = text_or_null(view.session);
-  if (view.state == TaskState::kDone) {
-    told["result"] =
-        wire::parse_json(view.result) ? ordered_json::parse(view.result) : ordered_json{};
-  }
-  told["output_tail"] = text_or_null(view.output_tail);
-  if (wire::parse_json(view.record)) {
-    told["value"] = ordered_json::parse(view.record);
-  } else if (is_utf8(view.record)) {
-    told["raw"] = view.record;
-  } else {
-    told["raw_base64"] = base64_encode(view.record);
-  }
-  return told;
-}
-
 Result<int> print_tasks(const Client& client, const std::string& id,
                         const std::vector<TaskInfo>& tasks) {
   const PauseState paused = client.api.paused().value_or(PauseState{});
   if (client.json) {
     ordered_json all = ordered_json::array();
-    for (const TaskInfo& task : tasks) all.push_back(json_of(task));
+    for (const TaskInfo& task : tasks) all.push_back(whole_task_json(task));
     client.console.print(json_document({{"queue", client.queue},
                                         {"paused", pause_json(paused)},
                                         {"id", id},

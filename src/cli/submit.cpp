@@ -1,12 +1,10 @@
-#include <optional>
-#include <string>
-
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
@@ -96,10 +94,9 @@ Result<Ending> follow(const Client& client, const Submitted& task,
 
 Result<int> submit(const Client& client, const SubmitOptions& options) {
   client::TaskIds ids{random_seed()};
-  const auto task = new_task(options.task, wall_now(), ids);
-  if (!task) return tl::unexpected(task.error());
-  const std::string key = client.layout.task_key(task->id);
-  const std::string name = "task " + task->id;
+  LICTOR_TRY(const auto task, new_task(options.task, wall_now(), ids));
+  const std::string key = client.layout.task_key(task.id);
+  const std::string name = "task " + task.id;
   std::optional<LastWords> words;
   if (options.wait) {
     words.emplace("lictor: interrupted: " + name + " was not written\n");
@@ -112,7 +109,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
     }
   }
   words.emplace("lictor: interrupted: nobody knows whether " + name + " was written\n");
-  const auto submitted = client.api.submit_record(task->record);
+  const auto submitted = client.api.submit_record(task.record);
   if (!submitted) {
     Error error = submitted.error();
     if (error.code == ErrorCode::kConflict) error.message += "; choose another --id";
@@ -120,9 +117,9 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   }
   // The id comes first: whoever is interrupted while waiting has it.
   if (!client.json) {
-    client.console.print_line(task->id);
+    client.console.print_line(task.id);
   } else if (!options.wait) {
-    client.console.print(json_document(document(client, *task)));
+    client.console.print(json_document(document(client, task)));
   }
   if (auto flushed = client.console.flush(); !flushed) {
     flushed.error().message += "; " + name + " was written all the same";
@@ -131,9 +128,8 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   words.reset();
   if (!options.wait) return kDone;
   if (client.json) words.emplace("lictor: interrupted: " + name + " is written\n");
-  const auto ending = follow(client, *submitted, options.wait_timeout);
-  if (!ending) return tl::unexpected(ending.error());
-  return tell_ending(client, *task, *ending);
+  LICTOR_TRY(const auto ending, follow(client, *submitted, options.wait_timeout));
+  return tell_ending(client, task, ending);
 }
 
 }  // namespace lictor::cli

@@ -10,9 +10,7 @@
 #include <cerrno>
 #include <deque>
 #include <iterator>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +22,6 @@
 #include "cli/input.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
-#include "client/new_record.h"
 #include "client/record_writer.h"
 
 namespace lictor::cli {

@@ -1,21 +1,17 @@
 // What the leader's admin face tells of the queue as it works: stats and events.
 
-#include <chrono>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
-#include "cli/table.h"
 #include "wire/json_text.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -25,6 +21,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr auto kAskEvery = 500ms;
+constexpr auto kShowEvery = 2s;
 
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
 Result<json> ask(const Client& client, const std::string& target, std::string* node = nullptr) {
@@ -38,12 +35,6 @@ Result<json> ask(const Client& client, const std::string& target, std::string* n
     return fail(ErrorCode::kFailed, leader.node + " answered no JSON object");
   }
   return *std::move(answer);
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || it->is_null()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
 std::string duration_text(const json& object, const char* name) {
@@ -70,10 +61,9 @@ std::string line_of(const json& event) {
 
 Result<int> stats(const Client& client) {
   std::string node;
-  const auto status = ask(client, "/v1/status", &node);
-  if (!status) return tl::unexpected(status.error());
+  LICTOR_TRY(const auto status, ask(client, "/v1/status", &node));
   json queue;
-  for (const json& each : status->value("queues", json::array())) {
+  for (const json& each : status.value("queues", json::array())) {
     if (text_of(each, "name") == client.queue) queue = each;
   }
   if (!queue.is_object() || text_of(queue, "role") == "following") {
@@ -102,6 +92,17 @@ Result<int> stats(const Client& client) {
   }
   client.console.print(table.render(client.console.width()));
   return kDone;
+}
+
+Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
+  for (;;) {
+    if (console.out_terminal().is_terminal) console.print_bytes("\x1b[H\x1b[2J");
+    const auto shown = show();
+    if (!shown) console.complain(shown.error().message);  // it may pass
+    if (auto handed = console.hand_out(); !handed) return tl::unexpected(handed.error());
+    if (console.reader_gone()) return kDone;
+    std::this_thread::sleep_for(kShowEvery);
+  }
 }
 
 Result<int> events(const Client& client, const EventsOptions& options) {

@@ -1,5 +1,3 @@
-#include <optional>
-
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -8,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/try.h"
 #include "client/retry.h"
 
 namespace lictor::client {
@@ -20,9 +21,8 @@ Error in_doubt(const std::string& key, const Error& why) {
 
 // Nothing: applied; else the operation that was refused.
 Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
-  const auto refused = queue.store.apply({planned.change});
-  if (!refused) return tl::unexpected(refused.error());
-  return refused->front();
+  LICTOR_TRY(const auto refused, queue.store.apply({planned.change}));
+  return refused.front();
 }
 
 // `sent`: the task whose change may have been applied, since the reply was lost.
@@ -39,12 +39,11 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
       return fail(ErrorCode::kNotFound, "there is no " + printable(key));
     }
     TaskInfo task = plan.view(**std::move(entry));
-    const auto planned = plan.change(task);
-    if (!planned) return tl::unexpected(planned.error());
-    const auto refused = apply(queue, *planned);
+    LICTOR_TRY(const auto planned, plan.change(task));
+    const auto refused = apply(queue, planned);
     if (refused && !*refused) return task;
-    if (refused && **refused != 0 && !planned->conflict.empty() && !sent) {
-      return fail(ErrorCode::kConflict, planned->conflict);
+    if (refused && **refused != 0 && !planned.conflict.empty() && !sent) {
+      return fail(ErrorCode::kConflict, planned.conflict);
     }
     if (refused) return std::nullopt;  // it changed meanwhile
     if (refused.error().code != ErrorCode::kTimeout) {

@@ -7,7 +7,6 @@
 //     +--------+ the key changed meanwhile (a claim, a retry), or the reply was lost
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

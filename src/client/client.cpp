@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "client/new_record.h"
-#include "client/queue.h"
+#include "base/try.h"
 #include "client/record_writer.h"
 #include "net/environment.h"
 
@@ -174,19 +173,15 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Result<Client> Client::open(const ClientOptions& options) {
-  auto layout = layout_of(options);
-  if (!layout) return tl::unexpected(std::move(layout.error()));
-  auto consul = consul_options(options);
-  if (!consul) return tl::unexpected(std::move(consul.error()));
-  auto transport = net::Transport::open(std::move(*consul));
-  if (!transport) return tl::unexpected(std::move(transport.error()));
-  return Client{std::make_unique<Impl>(std::move(*transport), options.queue, std::move(*layout))};
+  LICTOR_TRY(auto layout, layout_of(options));
+  LICTOR_TRY(auto consul, consul_options(options));
+  LICTOR_TRY(auto transport, net::Transport::open(std::move(consul)));
+  return Client{std::make_unique<Impl>(std::move(transport), options.queue, std::move(layout))};
 }
 
 Result<Submitted> Client::submit(const NewTask& task) {
-  const auto record = impl_->make_record(task);
-  if (!record) return tl::unexpected(record.error());
-  return create(impl_->queue, *record);
+  LICTOR_TRY(const auto record, impl_->make_record(task));
+  return create(impl_->queue, record);
 }
 
 Result<Submitted> Client::submit_record(std::string_view record) {

@@ -1,11 +1,11 @@
 #include "client/dead_letters.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
+#include "base/try.h"
 #include "client/new_record.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -23,19 +23,17 @@ Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue, const std::str
   const std::string task_key = queue.layout.task_key(id);
   std::vector<TaskInfo> letters;
   // Read alone: a read of many keys reports a missing right only for keys that exist.
-  auto first = queue.store.get(queue.layout.dead_key(task_key, 1));
-  if (!first) return tl::unexpected(std::move(first.error()));
-  if (*first) letters.push_back(view_dead_letter(queue.layout, **std::move(first)));
+  LICTOR_TRY(auto first, queue.store.get(queue.layout.dead_key(task_key, 1)));
+  if (first) letters.push_back(view_dead_letter(queue.layout, *std::move(first)));
 
   for (std::uint32_t copy = 2;; copy += kProbed) {
     std::vector<std::string> keys;
     for (std::uint32_t i = 0; i < kProbed; ++i) {
       keys.push_back(queue.layout.dead_key(task_key, copy + i));
     }
-    auto entries = queue.store.get_all(keys);
-    if (!entries) return tl::unexpected(std::move(entries.error()));
+    LICTOR_TRY(auto entries, queue.store.get_all(keys));
     bool any = false;
-    for (auto& entry : *entries) {
+    for (auto& entry : entries) {
       if (!entry) continue;
       any = true;
       letters.push_back(view_dead_letter(queue.layout, *std::move(entry)));

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/try.h"
 #include "client/dead_letters.h"
 #include "client/queue.h"
 #include "client/retry.h"
@@ -36,13 +37,12 @@ class Follower {
  private:
   // Waits for a change of the task, for `wait` at most. Nothing: it has not ended yet.
   Result<std::optional<Ending>> look(Duration wait) {
-    auto watched =
-        queue_.store.watch(key_, index_, std::chrono::ceil<std::chrono::milliseconds>(wait));
-    if (!watched) return tl::unexpected(std::move(watched.error()));
+    LICTOR_TRY(auto watched, queue_.store.watch(
+                                 key_, index_, std::chrono::ceil<std::chrono::milliseconds>(wait)));
     trouble_.reset();
-    if (!gone(*watched)) {
-      index_ = watched->index;
-      see(std::move(*watched->entry));
+    if (!gone(watched)) {
+      index_ = watched.index;
+      see(*std::move(watched.entry));
       return std::nullopt;
     }
     // A blocking read may be stale: confirm with a consistent one.

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/try.h"
 #include "client/dead_letters.h"
 #include "client/queue.h"
 #include "client/task_id.h"
@@ -54,17 +55,16 @@ Result<void> gather_ended(const Queue& queue, const std::string& prefix, View vi
 }
 
 Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList& gathered) {
-  auto listed = queue.store.list(queue.layout.tasks_prefix);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  LICTOR_TRY(auto listed, queue.store.list(queue.layout.tasks_prefix));
   const auto lock = queue.store.get(queue.layout.leader_key);
   if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(lock.error());
   }
   const Leader leader = leader_if_known(lock);
-  if (listed->hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
-  const UnnameableKeys unnameable{queue.store, listed->entries};
-  gathered.tasks.reserve(listed->entries.size());
-  for (wire::KvEntry& entry : listed->entries) {
+  if (listed.hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
+  const UnnameableKeys unnameable{queue.store, listed.entries};
+  gathered.tasks.reserve(listed.entries.size());
+  for (wire::KvEntry& entry : listed.entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
     TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
     unnameable.mark(task);
@@ -94,11 +94,10 @@ Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
 
 Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& id) {
   std::vector<TaskInfo> found;
-  auto task = queue.store.get(queue.layout.task_key(id));
-  if (!task) return tl::unexpected(std::move(task.error()));
-  if (*task) {
+  LICTOR_TRY(auto task, queue.store.get(queue.layout.task_key(id)));
+  if (task) {
     const auto lock = queue.store.get(queue.layout.leader_key);
-    found.push_back(view_task(queue.layout, **std::move(task), leader_if_known(lock), wall_now()));
+    found.push_back(view_task(queue.layout, *std::move(task), leader_if_known(lock), wall_now()));
   }
   auto letters = dead_letters_of(queue, id);
   if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));

@@ -1,13 +1,13 @@
 #include "client/new_record.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 #include "wire/record.h"
@@ -124,9 +124,8 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.type = task.type;
   fields.task_time = task.time.value_or(now);
   fields.made_time = !task.time;
-  auto para = text_of(task.parameters);
-  if (!para) return tl::unexpected(std::move(para.error()));
-  fields.para = std::move(*para);
+  LICTOR_TRY(auto para, text_of(task.parameters));
+  fields.para = std::move(para);
   fields.execute_at = task.execute_at;
   fields.expire_at = task.expire_at;
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;
@@ -156,9 +155,8 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
       return member.name == name && member.value_text != "null";
     });
   };
-  auto id = id_among(members);
-  if (!id) return tl::unexpected(std::move(id.error()));
-  NewRecord task{std::move(*id), {}};
+  LICTOR_TRY(auto id, id_among(members));
+  NewRecord task{std::move(id), {}};
   const bool without_id = task.id.empty(), without_time = !has("taskTime");
   const bool without_type = !type_text_.empty() && !has("taskType");
   const std::size_t nulls = std::erase_if(members, [&](const wire::Member& member) {

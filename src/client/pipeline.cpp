@@ -1,7 +1,6 @@
 #include "client/pipeline.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/clock.h"
 

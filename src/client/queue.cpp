@@ -5,13 +5,13 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "client/change.h"
 #include "client/control.h"
 #include "client/dead_letters.h"
@@ -53,9 +53,8 @@ Error not_there(const Queue& queue, const std::string& id) {
 }  // namespace
 
 Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
-  const auto plan = removal_plan(queue);
-  if (!plan) return tl::unexpected(plan.error());
-  auto cancelled = change_one(queue, queue.layout.task_key(id), *plan);
+  LICTOR_TRY(const auto plan, removal_plan(queue));
+  auto cancelled = change_one(queue, queue.layout.task_key(id), plan);
   if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
   return tl::unexpected(not_there(queue, id));
 }
@@ -65,10 +64,9 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
   if (filter.state == TaskState::kDead || filter.state == TaskState::kDone) {
     return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
   }
-  auto listed = list_tasks(queue, filter);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  LICTOR_TRY(auto listed, list_tasks(queue, filter));
   std::vector<BulkResult::Refusal> unnameable;
-  std::erase_if(listed->tasks, [&](const TaskInfo& task) {
+  std::erase_if(listed.tasks, [&](const TaskInfo& task) {
     if (task.state == TaskState::kUnnameable) {
       unnameable.push_back({task.id,
                             {ErrorCode::kFailed, "cannot cancel " + printable(task.id) + ": " +
@@ -76,9 +74,8 @@ Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
     }
     return task.state >= TaskState::kUnnameable;
   });
-  const auto plan = removal_plan(queue);
-  if (!plan) return tl::unexpected(plan.error());
-  auto result = change_many(queue, std::move(listed->tasks), *plan, progress);
+  LICTOR_TRY(const auto plan, removal_plan(queue));
+  auto result = change_many(queue, std::move(listed.tasks), plan, progress);
   std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
   return result;
 }
@@ -131,28 +128,26 @@ Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
 }  // namespace
 
 Result<TaskInfo> retry_task(const Queue& queue, const std::string& id, bool drop_expiry) {
-  const auto letters = dead_letters_of(queue, id);
-  if (!letters) return tl::unexpected(letters.error());
-  if (letters->empty()) return tl::unexpected(no_letter(queue, id));
+  LICTOR_TRY(const auto letters, dead_letters_of(queue, id));
+  if (letters.empty()) return tl::unexpected(no_letter(queue, id));
   const auto newest = std::max_element(
-      letters->begin(), letters->end(),
+      letters.begin(), letters.end(),
       [](const auto& a, const auto& b) { return a.create_index < b.create_index; });
   return change_one(queue, newest->key, retry_plan(queue, drop_expiry));
 }
 
 Result<BulkResult> retry_tasks(const Queue& queue, const TaskFilter& filter, bool drop_expiry,
                                const Progress& progress) {
-  auto listed = list_letters(queue, filter);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  LICTOR_TRY(auto listed, list_letters(queue, filter));
   // Only the newest letter of each task: the others would conflict with it.
   std::map<std::string, std::uint64_t> newest;
-  for (const TaskInfo& letter : listed->tasks) {
+  for (const TaskInfo& letter : listed.tasks) {
     std::uint64_t& index = newest[task_of_letter(letter)];
     index = std::max(index, letter.create_index);
   }
   std::vector<TaskInfo> chosen;
   std::vector<BulkResult::Refusal> left;
-  for (TaskInfo& letter : listed->tasks) {
+  for (TaskInfo& letter : listed.tasks) {
     const std::string task = task_of_letter(letter);
     if (letter.create_index == newest[task]) {
       chosen.push_back(std::move(letter));
@@ -176,9 +171,8 @@ Result<TaskInfo> purge_letter(const Queue& queue, const std::string& id) {
 
 Result<BulkResult> purge_letters(const Queue& queue, const TaskFilter& filter,
                                  const Progress& progress) {
-  auto listed = list_letters(queue, filter);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
-  return change_many(queue, std::move(listed->tasks), purge_plan(queue), progress);
+  LICTOR_TRY(auto listed, list_letters(queue, filter));
+  return change_many(queue, std::move(listed.tasks), purge_plan(queue), progress);
 }
 
 namespace {
@@ -196,9 +190,9 @@ Result<bool> change_control(
     const auto value = change(*control ? std::string_view{(*control)->value} : "");
     if (!value) return fail(value.error().code, key + ": " + value.error().message);
     if (!*value) return false;
-    const auto written = queue.store.replace(key, *control ? (*control)->modify_index : 0, **value);
-    if (!written) return tl::unexpected(written.error());
-    if (*written) return true;
+    LICTOR_TRY(const auto written,
+               queue.store.replace(key, *control ? (*control)->modify_index : 0, **value));
+    if (written) return true;
     return std::nullopt;
   });
 }

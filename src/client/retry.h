@@ -3,7 +3,6 @@
 // Trying again: while Consul does not answer, or while others change the same key.
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>

@@ -7,10 +7,10 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "client/task_id.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
-#include "wire/kv_reply.h"
 #include "wire/layout.h"
 #include "wire/txn.h"
 
@@ -150,18 +150,16 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
     const http::Response response = ask("GET", wire::kv_path(key) + "?consistent");
     if (replied(response, 404) && response.consul_index != 0) return std::nullopt;
     if (replied(response, 200)) {
-      auto entries = wire::read_kv_entries(response.body);
-      if (!entries) return tl::unexpected(std::move(entries.error()));
-      if (!entries->empty()) return std::move(entries->front());
+      LICTOR_TRY(auto entries, wire::read_kv_entries(response.body));
+      if (!entries.empty()) return std::move(entries.front());
     }
     // 301, 400: the key does not fit into a path. A transaction takes every key.
     if (!replied(response, 301) && !replied(response, 400)) {
       return tl::unexpected(read_error("read " + shown(key), response));
     }
   }
-  auto entries = get_all({key});
-  if (!entries) return tl::unexpected(std::move(entries.error()));
-  return std::move(entries->front());
+  LICTOR_TRY(auto entries, get_all({key}));
+  return std::move(entries.front());
 }
 
 Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<std::string> keys) {
@@ -209,10 +207,9 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
   std::vector<std::optional<wire::KvEntry>> all;
   for (std::size_t begin = 0; begin < keys.size(); begin += kMaxOperations) {
     const std::size_t end = std::min(keys.size(), begin + kMaxOperations);
-    auto chunk = get_chunk({keys.begin() + static_cast<std::ptrdiff_t>(begin),
-                            keys.begin() + static_cast<std::ptrdiff_t>(end)});
-    if (!chunk) return tl::unexpected(std::move(chunk.error()));
-    std::move(chunk->begin(), chunk->end(), std::back_inserter(all));
+    LICTOR_TRY(auto chunk, get_chunk({keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      keys.begin() + static_cast<std::ptrdiff_t>(end)}));
+    std::move(chunk.begin(), chunk.end(), std::back_inserter(all));
   }
   return all;
 }
@@ -223,9 +220,8 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
       ask("GET", wire::kv_path(prefix) + "?recurse&consistent", {}, kListTimeout);
   Listed listed;
   if (replied(response, 200)) {
-    auto entries = wire::read_kv_entries(std::move(response.body));
-    if (!entries) return tl::unexpected(std::move(entries.error()));
-    listed.entries = std::move(*entries);
+    LICTOR_TRY(auto entries, wire::read_kv_entries(std::move(response.body)));
+    listed.entries = std::move(entries);
   } else if (!replied(response, 404) || response.consul_index == 0) {
     return tl::unexpected(read_error(doing, response));
   }
@@ -257,9 +253,8 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
   const http::Response response = transport_.perform(std::move(request));
   Watched watched;
   if (replied(response, 200)) {
-    auto entries = wire::read_kv_entries(response.body);
-    if (!entries) return tl::unexpected(std::move(entries.error()));
-    if (!entries->empty()) watched.entry = std::move(entries->front());
+    LICTOR_TRY(auto entries, wire::read_kv_entries(response.body));
+    if (!entries.empty()) watched.entry = std::move(entries.front());
   } else if (!replied(response, 404) || response.consul_index == 0) {
     return tl::unexpected(read_error("follow " + shown(key), response));
   }

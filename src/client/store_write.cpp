@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "client/retry.h"
 #include "client/store.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
-#include "wire/record.h"
 #include "wire/txn.h"
 
 namespace lictor::client {
@@ -133,9 +133,8 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
         std::any_of(reply->errors.begin(), reply->errors.end(),
                     [&](const auto& error) { return error.index == records.size(); });
     // The records may have been removed since.
-    const auto written = find_written(records, all, unanswered, lost_at);
-    if (!written) return tl::unexpected(written.error());
-    if (*written) return Created{**written, {}, false};
+    LICTOR_TRY(const auto written, find_written(records, all, unanswered, lost_at));
+    if (written) return Created{*written, {}, false};
     if (!unmet) return create_from(response, boot_now(), records, condition);
     return Created{0, {}, true};
   }
@@ -150,10 +149,9 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
                                   std::vector<std::size_t>& left, Created& created) {
   const std::string doing = "write " + shown(records[left.front()].key);
   if (is_unknown(response)) {
-    const auto written = find_written(records, left, response, answered_at);
-    if (!written) return tl::unexpected(written.error());
-    if (*written) {
-      created.index = **written;
+    LICTOR_TRY(const auto written, find_written(records, left, response, answered_at));
+    if (written) {
+      created.index = *written;
       left.clear();
     }
     return {};

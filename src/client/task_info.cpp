@@ -1,7 +1,6 @@
 #include "client/task_info.h"
 
 #include <algorithm>
-#include <memory>
 #include <tuple>
 #include <utility>
 #include <variant>

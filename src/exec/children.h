@@ -3,29 +3,19 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/id.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "lictor/result.h"
 
 namespace lictor::exec {
-
-/// All of `text` as a number; nothing if it is none.
-template <class Number>
-[[nodiscard]] std::optional<Number> to_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// The environment variable that names a process's warden and attempt, also after the process has
 /// left the process group and the session of its attempt.

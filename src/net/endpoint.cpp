@@ -3,7 +3,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include "base/text.h"
@@ -38,11 +37,7 @@ bool is_bracketed_ipv6(std::string_view text) {
                      [](char c) { return is_host_char(c) || c == ':' || c == '%'; });
 }
 
-bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size() && port != 0;
-}
+bool is_port(std::string_view text) { return to_number<std::uint16_t>(text).value_or(0) != 0; }
 
 Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
   if (path.empty() || path.front() != '/') {

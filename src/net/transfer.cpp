@@ -1,7 +1,6 @@
 #include "net/transfer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/assert.h"
@@ -24,9 +23,7 @@ constexpr long kCaCacheS = 60;
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours{24};
 
 std::uint64_t parse_index(std::string_view text) {
-  std::uint64_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc{} && end == text.data() + text.size() ? index : 0;
+  return to_number<std::uint64_t>(text).value_or(0);
 }
 
 bool is_tls_failure(CURLcode code) {

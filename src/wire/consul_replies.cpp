@@ -1,7 +1,6 @@
 // Consul's replies as events.
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -369,10 +368,8 @@ core::CopiesListed decode(const Layout& layout, const core::ListCopies& effect,
     constexpr std::size_t kMostDigits = 9;  // of those that lictor makes
     if (!name.starts_with(prefix)) continue;
     name.remove_prefix(prefix.size());
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    const bool is_number = error == std::errc{} && end == name.data() + name.size();
-    if (is_number && name.size() <= kMostDigits) event.last = std::max(event.last, number);
+    const auto number = to_number<std::uint32_t>(name);
+    if (number && name.size() <= kMostDigits) event.last = std::max(event.last, *number);
   }
   event.ok = true;
   return event;

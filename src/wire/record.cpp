@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -57,12 +56,9 @@ Result<bool> read_taken(std::string_view text) {
 }
 
 Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
-  std::uint32_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count < least) {
-    return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
-  }
-  return count;
+  const auto count = to_number<std::uint32_t>(text);
+  if (count && *count >= least) return *count;
+  return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
 Result<Duration> read_duration(std::string_view text) {
@@ -282,19 +278,14 @@ std::string rewrite_at(const core::RecordPlaces& places, std::string_view object
 
 Result<WallTime> read_time(std::string_view json_text) {
   const std::string_view text = unquoted(json_text);
-  const char* end = text.data() + text.size();
-  std::int64_t whole = 0;
-  double decimal = 0;
-  if (const auto read = std::from_chars(text.data(), end, whole);
-      read.ec == std::errc{} && read.ptr == end && whole >= 0) {
-    if (whole < kFirstMilliseconds) return WallTime{std::chrono::seconds{whole}};
-    if (whole <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{whole}};
-  } else if (const auto other = std::from_chars(text.data(), end, decimal);
-             other.ec == std::errc{} && other.ptr == end && decimal >= 0 &&
-             decimal <= static_cast<double>(kLastMilliseconds)) {
+  if (const auto whole = to_number<std::int64_t>(text); whole && *whole >= 0) {
+    if (*whole < kFirstMilliseconds) return WallTime{std::chrono::seconds{*whole}};
+    if (*whole <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{*whole}};
+  } else if (const auto decimal = to_number<double>(text);
+             decimal && *decimal >= 0 && *decimal <= static_cast<double>(kLastMilliseconds)) {
     // To the millisecond: a double is exact to far less until the year 9999.
-    const double ms = decimal < static_cast<double>(kFirstMilliseconds) ? decimal * 1000 : decimal;
-    return WallTime{std::chrono::milliseconds{std::llround(ms)}};
+    const bool in_ms = *decimal >= static_cast<double>(kFirstMilliseconds);
+    return WallTime{std::chrono::milliseconds{std::llround(in_ms ? *decimal : *decimal * 1000)}};
   }
   if (json_text.starts_with('"')) {
     if (const auto time = parse_rfc3339(text)) return *time;

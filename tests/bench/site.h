@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_site.h"
+#include "cli/bench.h"
 #include "consul_agent.h"
 #include "kv.h"
 #include "process.h"

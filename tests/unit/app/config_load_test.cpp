@@ -174,7 +174,7 @@ TEST_CASE("a variable or flag that cannot be read is refused by its name") {
   CHECK(with_variable("LICTOR_NODE", "a b") ==
         "LICTOR_NODE: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"a b\"");
   CHECK(with_variable("LICTOR_ROOT", "jobs") ==
-        "LICTOR_ROOT: expected a KV prefix that ends in \"/\", got \"jobs\"");
+        R"(LICTOR_ROOT: "jobs": a prefix ends in "/"; write "jobs/")");
   CHECK(with_variable("LICTOR_ROOT", "/jobs/") ==
         "LICTOR_ROOT: \"/jobs/\": a KV key does not begin with \"/\"; leave it out");
   CHECK(with_variable("LICTOR_CONSUL_ADDRESSES", "127.0.0.1:8500,,")

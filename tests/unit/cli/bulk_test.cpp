@@ -33,11 +33,11 @@ TEST_CASE("what many are refused for alike is a line with their number, and twen
   const std::string told = scene.err();
   CHECK(
       told.starts_with("lictor: no Consul (5000 tasks)\n"
-                       "lictor: in doubt 0 (and so of 199 others)\n"
+                       "lictor: in doubt 0 (and the same of 199 others)\n"
                        "lictor: one alone\nlictor: 0\n"));
   CHECK(
       told.ends_with("lictor: 16\nlictor: 13 more\n"
-                     "lictor: with --json the document names each\n"));
+                     "lictor: --json names each of them\n"));
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 

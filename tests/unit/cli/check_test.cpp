@@ -8,7 +8,7 @@
 #include "base/host_name.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "harness.h"
 
 namespace lictor::cli {

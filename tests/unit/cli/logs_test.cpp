@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
-#include "cli/member_list.h"
+#include "cli/members.h"
 #include "exec/output_log.h"
 #include "harness.h"
 #include "temporary_folder.h"
@@ -104,14 +104,14 @@ TEST_CASE("where nothing is found, it is told what was tried, and what the queue
   };
   CHECK(contains(error_of(known(R"({"taskType":"T"})")), "was never started; \"lictor why 7\""));
   CHECK(contains(error_of(known(R"({"taskType":"T","taskAttempt":1})")),
-                 "it was not begun yet, it has printed nothing, its log was removed"));
+                 "the attempt has not begun, it has printed nothing, its log was removed"));
 
   // Dead, so it was begun.
   std::deque<http::Response> replies = nothing_known();
   replies[1] = reply(200, entry("lictor/q/dead/7", R"({"attempts":2,"node":"a"})"), 9);
   const std::string dead = error_of(std::move(replies));
   CHECK(contains(dead, "it has printed nothing, its log was removed"));
-  CHECK_FALSE(contains(dead, "not begun yet"));
+  CHECK_FALSE(contains(dead, "has not begun"));
 
   Scene other{nothing_known()};
   LogsOptions options = state.options();
@@ -133,9 +133,9 @@ TEST_CASE("where who ran it does not answer, that is told as the likeliest cause
     Scene scene{std::move(replies)};
     const std::string told = logs(scene.client, state.options()).error().message;
     CAPTURE(told);
-    CHECK(contains(told, "most likely it lies where it could not be asked for: b: "));
+    CHECK(contains(told, "it is probably where nobody could be asked: b: "));
     CHECK(contains(told, member ? "127.0.0.1:1" : "b: no member now"));
-    CHECK_FALSE(contains(told, "not begun yet"));
+    CHECK_FALSE(contains(told, "has not begun"));
   }
 }
 

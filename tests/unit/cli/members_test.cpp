@@ -1,8 +1,9 @@
+#include "cli/members.h"
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
-#include "cli/member_list.h"
 #include "harness.h"
 
 namespace lictor::cli::test {

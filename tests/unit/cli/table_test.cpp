@@ -1,6 +1,6 @@
-#include "cli/table.h"
-
 #include <doctest/doctest.h>
+
+#include "cli/console.h"
 
 namespace lictor::cli {
 namespace {

@@ -44,11 +44,9 @@ class AdminClient {
 /// fields are empty.
 struct Member {
   std::string node;  ///< from the key, if the value lacks it
-  std::string host;
-  std::string pid;
-  std::string version;
-  std::vector<std::string> admin;  ///< URLs of its admin face
-  std::string since;
+  std::string host{}, pid{}, version{};
+  std::vector<std::string> admin{};  ///< URLs of its admin face
+  std::string since{};
   bool leads = false;
   std::string config{};  ///< digest of its configuration
   std::string seen{};    ///< when it last wrote its entry, by its own clock; RFC 3339
@@ -56,9 +54,6 @@ struct Member {
 
 /// In the order of their keys. Errors: those of Store::list().
 [[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout);
-[[nodiscard]] inline Result<std::vector<Member>> read_members(const Client& client) {
-  return read_members(client.store, client.layout);
-}
 
 /// The member `node`. Nothing: there is none, or the token may not read it.
 [[nodiscard]] std::optional<Member> read_member(Store& store, const wire::Layout& layout,
@@ -96,8 +91,8 @@ struct LeaderFace {
 /// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
 [[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
                                              const std::string& id);
-/// Marks those of `tasks` that run although their records say that they wait: the producer rewrote
-/// them meanwhile, and the leader alone knows. Blocks, for kGlance at most and a few requests.
+/// Marks those of `tasks` that run although their records say that they wait: their producers rewrote
+/// them, and only the leader knows. Blocks for kGlance at most and a few requests.
 void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
 
 /// Whether a member's admin face answers. A dead daemon's stops long before its session ends.
@@ -115,10 +110,10 @@ inline constexpr std::chrono::milliseconds kGlance{1'000};
 
 /// A member writes its entry each 10s; one may be late or lost, and clocks differ.
 inline constexpr Duration kSilent = std::chrono::seconds{25};
-/// Why the member may be dead: its face does not answer, or it was not seen for kSilent. To follow
+/// Why the member may be dead: its face does not answer, or it was not seen for kSilent. Follows
 /// "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
-/// What to expect then.
+/// What happens then.
 inline constexpr std::string_view kIfDead =
     "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
     "died, within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is "

@@ -1,0 +1,96 @@
+#pragma once
+
+// What load_config() is made of.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/config.h"
+#include "app/config_reader.h"
+#include "lictor/result.h"
+
+namespace lictor::app {
+
+// config_override.cpp
+
+/// The words of "log.level" and "log.format".
+[[nodiscard]] const Choices<LogLevel>& log_levels();
+[[nodiscard]] const Choices<LogFormat>& log_formats();
+
+/// Applies variables, then flags to `config`; not --config, which load_config() reads itself.
+/// Errors: kInvalid, naming the variable or the flag.
+[[nodiscard]] Result<void> apply_overrides(const LoadRequest& request, Config& config);
+
+/// A line for each LICTOR_* variable that nothing reads, with the nearest one that something does.
+[[nodiscard]] std::vector<std::string> unknown_variables(const Environment& environment);
+
+// config_queue.cpp
+
+/// The KV paths of a queue by the names of their settings; those of prefixes end so.
+struct QueuePath {
+  std::string_view setting;
+  std::string wire::Layout::*path;
+
+  [[nodiscard]] bool is_prefix() const { return setting.ends_with("prefix"); }
+};
+inline constexpr std::array<QueuePath, 6> kQueuePaths{
+    {{"tasks_prefix", &wire::Layout::tasks_prefix},
+     {"dead_prefix", &wire::Layout::dead_prefix},
+     {"done_prefix", &wire::Layout::done_prefix},
+     {"members_prefix", &wire::Layout::members_prefix},
+     {"leader_key", &wire::Layout::leader_key},
+     {"control_key", &wire::Layout::control_key}}};
+
+/// The queue `name` with every default, its paths below `root`.
+[[nodiscard]] QueueConfig default_queue(const std::string& name, const std::string& root,
+                                        const std::string& node);
+
+/// Reads "queues". `place` is its place. What is not set is derived: paths from root and name,
+/// renew_interval from session_ttl, margin from lock_delay.
+[[nodiscard]] Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode,
+                                                           const std::string& root,
+                                                           const std::string& node);
+
+// config_executor.cpp
+
+/// The settings that a queue gives as defaults and an executor may give itself.
+[[nodiscard]] Settings policy_settings(core::TypePolicy& policy);
+
+/// What may run at most once is not tried again after a failure either, unless somebody said how
+/// often: `counts_attempts`. A record cannot ask for more.
+void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
+
+/// Reads "executors" into queue.executors and, starting each from `defaults`, into the policies of
+/// queue.options; `counts_attempts`: the queue says max_attempts. For the daemon, programs, folders
+/// and users must be there on this host.
+[[nodiscard]] Result<void> read_executors(const Place& place, Mode mode,
+                                          const core::TypePolicy& defaults, bool counts_attempts,
+                                          QueueConfig& queue);
+
+// config_check.cpp
+
+/// For scheduling delays, and for clocks that drift by up to 1% against each other, each by its own
+/// share: max(1s, 2% of lock_delay).
+[[nodiscard]] Duration margin_for(Duration lock_delay);
+
+/// Whether a queue's settings fit together: renewals into the session's TTL, the kill of all jobs
+/// and two tries of a proof into the lock-delay, the jobs into max_unacked. `place` is the queue's.
+/// Errors: kInvalid, naming the settings, their values and what to change.
+[[nodiscard]] Result<void> check_relations(const Place& place, const core::QueueOptions& options);
+
+/// Whether each KV path of the queues has a place of its own, and each queue a name of its own.
+/// `place` is that of "queues", in the order of `queues`.
+[[nodiscard]] Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues);
+
+/// A third of the shortest session_ttl, so that a daemon that hangs is replaced before its session
+/// would end; half of the shortest lease, where that is less.
+[[nodiscard]] Duration default_hang_timeout(const std::vector<QueueConfig>& queues);
+
+/// Whether a hang_timeout that is set and not 0 is less than each lease, at whose end the jobs of a
+/// daemon that hangs are ended anyway. `place` is that of the whole file.
+[[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
+                                              const std::vector<QueueConfig>& queues);
+
+}  // namespace lictor::app

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <termios.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/console.h"
+#include "lictor/result.h"
+
+namespace lictor::cli {
+
+/// The whole terminal, while it exists. The end, also by SIGTERM or SIGHUP, brings back what was
+/// shown before. Not thread safe.
+class Screen {
+ public:
+  enum class Key { kNone, kOther, kUp, kDown, kEscape, kQuit, kResized };
+  struct Input {
+    Key key = Key::kNone;
+    char character = 0;  ///< of kOther
+  };
+
+  /// Errors: kInvalid, standard input or output is no terminal.
+  [[nodiscard]] static Result<std::unique_ptr<Screen>> open();
+  ~Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  struct Size {
+    std::size_t rows = 24, columns = 80;
+  };
+  [[nodiscard]] Size size() const;
+
+  /// Shows these lines, cut to the screen; `last` stays at the bottom.
+  void draw(const Page& page, const Page& last);
+
+  /// Waits for a key, for `wait` at most. kQuit: q, Ctrl-C, a signal, or the terminal is gone.
+  [[nodiscard]] Input read(std::chrono::milliseconds wait);
+
+ private:
+  Screen() = default;
+
+  termios before_{};
+  UniqueFd signals_;
+  bool color_ = false;
+};
+
+}  // namespace lictor::cli

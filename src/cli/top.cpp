@@ -1,0 +1,302 @@
+// The queue on a full screen, by the admin face of a daemon of this host, else of the leader.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/host_name.h"
+#include "base/printable.h"
+#include "base/time_text.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/members.h"
+#include "cli/screen.h"
+#include "cli/table.h"
+#include "wire/json_text.h"
+#include "wire/layout.h"
+
+namespace lictor::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr auto kEvery = 1s;
+constexpr auto kFaceLimit = 2s;
+constexpr std::size_t kShownFailures = 8;
+
+std::string since_text(const std::string& time) {
+  const auto at = parse_rfc3339(time);
+  return at ? relative_time(*at, wall_now()) : std::string{};
+}
+
+// What is shown, and why it may be old.
+struct View {
+  json queue = json::object();
+  json running = json::object();
+  json dead = json::object();
+  std::string trouble;
+};
+
+class Top {
+ public:
+  Top(const Client& client, Screen& screen) : client_(client), screen_(screen) {}
+
+  void run() {
+    Instant next{};
+    for (;;) {
+      if (boot_now() >= next) {
+        refresh();
+        next = boot_now() + kEvery;
+      }
+      draw();
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - boot_now());
+      const Screen::Input input = screen_.read(std::max(left, 0ms));
+      if (input.key == Screen::Key::kQuit && question_.empty()) return;
+      if (input.key != Screen::Key::kNone && on_key(input)) next = {};
+    }
+  }
+
+ private:
+  // True: something was changed.
+  bool on_key(const Screen::Input& input) {
+    using Key = Screen::Key;
+    if (!question_.empty()) {
+      question_.clear();
+      if (input.character != 'y') return false;
+      const auto cancelled = client_.api.cancel(chosen_);
+      message_ = cancelled ? "cancelled " + chosen_ : cancelled.error().message;
+      return true;
+    }
+    message_.clear();
+    if (input.key == Key::kUp || input.key == Key::kDown) move(input.key == Key::kUp ? -1 : 1);
+    switch (input.character) {
+      case 'p':
+        return pause_or_resume();
+      case 'w':
+        ask_why();
+        return false;
+      case 'c':
+        if (!chosen_.empty() && is_running(chosen_)) {
+          question_ = "cancel " + chosen_ + "? Its job is stopped. y/n";
+        } else {
+          message_ = "choose a running task first";
+        }
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> ids() const {
+    std::vector<std::string> ids;
+    for (const json* page : {&view_.running, &view_.dead}) {
+      for (const json& task : page->value("tasks", json::array()))
+        ids.push_back(text_of(task, "id"));
+    }
+    return ids;
+  }
+  [[nodiscard]] bool is_running(const std::string& id) const {
+    const json tasks = view_.running.value("tasks", json::array());
+    return std::any_of(tasks.begin(), tasks.end(),
+                       [&](const json& task) { return text_of(task, "id") == id; });
+  }
+
+  void move(int by) {
+    const std::vector<std::string> all = ids();
+    if (all.empty()) return chosen_.clear();
+    const auto at = std::find(all.begin(), all.end(), chosen_);
+    const auto last = static_cast<std::ptrdiff_t>(all.size()) - 1;
+    const std::ptrdiff_t index = at == all.end() ? 0 : at - all.begin() + by;
+    chosen_ = all[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))];
+  }
+
+  bool pause_or_resume() {
+    const bool paused = view_.queue.contains("paused") && !view_.queue["paused"].is_null();
+    const auto done = paused ? client_.api.resume() : client_.api.pause();
+    message_ = !done ? done.error().message : paused ? "resumed" : "paused; p resumes";
+    return true;
+  }
+
+  void ask_why() {
+    if (chosen_.empty()) {
+      message_ = "choose a task first";
+      return;
+    }
+    for (const json& task : view_.dead.value("tasks", json::array())) {
+      if (text_of(task, "id") != chosen_) continue;
+      message_ = chosen_ + ": " + text_of(task, "reason") + ": " + text_of(task, "error");
+      return;
+    }
+    const auto why = get("/v1/tasks/" + wire::query_value(chosen_) +
+                         "/why?queue=" + wire::query_value(client_.queue));
+    message_ = why ? "" : why.error().message;
+    if (!why || !why->is_array()) return;
+    for (const json& reason : *why) {
+      message_ += (message_.empty() ? "" : "; ") + text_of(reason, "text");
+    }
+  }
+
+  // The face of a daemon of this host knows, or asks the leader.
+  Result<json> get(const std::string& target) {
+    if (!face_) {
+      const auto members = read_members(client_);
+      if (!members) return tl::unexpected(members.error());
+      std::string why_not = "no daemon has registered for queue \"" + client_.queue + '"';
+      const std::string host = host_name();
+      for (const bool here : {true, false}) {
+        for (const Member& member : *members) {
+          if (face_ || (here ? member.host != host : !member.leads)) continue;
+          const Reach reach = reach_of(member, host);
+          if (reach.addresses.empty()) {
+            why_not = member.node + ": " + reach.why_not;
+            continue;
+          }
+          auto face = AdminClient::open(reach.addresses, kFaceLimit, client_.admin_token);
+          if (face) face_.emplace(std::move(*face));
+        }
+      }
+      if (!face_) return fail(ErrorCode::kFailed, why_not);
+    }
+    const auto body = face_->get(target);
+    if (!body) {
+      face_.reset();  // another daemon may answer next time
+      return tl::unexpected(body.error());
+    }
+    auto answer = wire::parse_json(*body);
+    if (!answer) return fail(ErrorCode::kFailed, "the daemon answered no JSON");
+    return *std::move(answer);
+  }
+
+  void refresh() {
+    const std::string queue = "queue=" + wire::query_value(client_.queue);
+    const auto told = get("/v1/queues?" + queue);
+    view_.trouble = told ? "" : told.error().message;
+    if (!told) return;
+    const json queues = told->value("queues", json::array());
+    view_.queue = queues.empty() ? json::object() : queues[0];
+    const std::string rows = std::to_string(screen_.size().rows);
+    if (const auto page = get("/v1/tasks?state=running&limit=" + rows + '&' + queue)) {
+      view_.running = *page;
+    } else {
+      view_.trouble = page.error().message;
+    }
+    const std::string failures = std::to_string(kShownFailures);
+    if (const auto page = get("/v1/dead?limit=" + failures + '&' + queue)) view_.dead = *page;
+    if (chosen_.empty()) move(0);
+  }
+
+  void draw() {
+    Page page;
+    head(page);
+    const std::size_t rows = screen_.size().rows;
+    const std::size_t failures = view_.dead.value("tasks", json::array()).size();
+    // Head and foot take ten lines.
+    const std::size_t room = rows > failures + 12 ? rows - failures - 12 : 1;
+    page.add("\nRUNNING\n", Style::kBold);
+    add_tasks(page, view_.running, room, true);
+    page.add("\nNEWEST FAILURES\n", Style::kBold);
+    add_tasks(page, view_.dead, failures, false);
+    Page last;
+    if (!question_.empty()) {
+      last.add(question_, Style::kYellow);
+    } else if (!message_.empty()) {
+      last.add(printable(message_), Style::kBold);
+    } else if (!view_.trouble.empty()) {
+      last.add("not up to date: " + printable(view_.trouble), Style::kRed);
+    } else {
+      last.add("up, down choose  w why  c cancel  p pause or resume  q quit", Style::kDim);
+    }
+    screen_.draw(page, last);
+  }
+
+  void head(Page& page) const {
+    const json& queue = view_.queue;
+    page.add("queue " + client_.queue, Style::kBold);
+    const std::string leader = text_of(queue, "leader");
+    page.add(leader.empty()
+                 ? "   nobody leads"
+                 : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
+             leader.empty() ? Style::kRed : Style::kPlain);
+    page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
+             Style::kYellow);
+    std::string members = "members";
+    for (const json& member : queue.value("members", json::array())) {
+      members += "  " + text_of(member, "node");
+      if (!text_of(member, "doubt").empty()) members += " (silent)";
+    }
+    page.add(members + '\n');
+    const json counts = view_.running.value("counts", json::object());
+    std::string line = "tasks";
+    for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
+      line += std::string{"  "} + state + ' ' + std::to_string(counts.value(state, 0));
+    }
+    page.add(line + '\n');
+    const json status = queue.value("status", json{});
+    if (status.is_object() && status.contains("activity")) {
+      const json last = status["activity"].value("last_minute", json::object());
+      std::string rates = "last minute";
+      for (const char* what : {"started", "done", "failed", "dead"}) {
+        rates += std::string{"  "} + what + ' ' + std::to_string(last.value(what, 0));
+      }
+      const auto lease = std::chrono::milliseconds{status.value("lease_left_ms", std::int64_t{0})};
+      page.add(rates + "   lease left " +
+               format_duration(std::chrono::floor<std::chrono::seconds>(lease)) + '\n');
+    } else {
+      page.add(text_of(queue, "leader_silent") + '\n', Style::kDim);
+    }
+    for (const json& finding : queue.value("findings", json::array())) {
+      const bool error = text_of(finding, "severity") == "error";
+      page.add("! " + printable(text_of(finding, "what")), error ? Style::kRed : Style::kYellow);
+      page.add(" -> " + printable(text_of(finding, "remedy")) + '\n');
+    }
+  }
+
+  void add_tasks(Page& page, const json& list, std::size_t most, bool running) const {
+    Table table{
+        {"  ID", "TYPE", running ? "FOR" : "WHEN", "ATTEMPT", "NODE", running ? "" : "ERROR"}};
+    std::size_t shown = 0;
+    const json tasks = list.value("tasks", json::array());
+    for (const json& task : tasks) {
+      if (shown++ == most) break;
+      const std::string id = text_of(task, "id");
+      const Style style = id == chosen_ ? Style::kBold : Style::kPlain;
+      table.add_row({{(id == chosen_ ? "> " : "  ") + id, style},
+                     {text_of(task, "type"), style},
+                     {since_text(text_of(task, "since")), style},
+                     {text_of(task, "attempt"), style},
+                     {text_of(task, "node"), style},
+                     {running ? "" : text_of(task, "error"), style}});
+    }
+    if (tasks.empty()) {
+      page.add("  none\n", Style::kDim);
+    } else {
+      page.add(table.render(screen_.size().columns));
+      if (tasks.size() > most) page.add("  and " + std::to_string(tasks.size() - most) + " more\n");
+    }
+  }
+
+  const Client& client_;
+  Screen& screen_;
+  std::optional<AdminClient> face_;
+  View view_;
+  std::string chosen_;    // id
+  std::string message_;   // the answer to the last key
+  std::string question_;  // y does it
+};
+
+}  // namespace
+
+Result<int> top(const Client& client) {
+  auto screen = Screen::open();
+  if (!screen) return tl::unexpected(std::move(screen.error()));
+  Top{client, **screen}.run();
+  return kDone;
+}
+
+}  // namespace lictor::cli

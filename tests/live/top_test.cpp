@@ -1,0 +1,123 @@
+// "lictor top" and --watch in a terminal multiplexer, as a person sees them.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "process.h"
+#include "skip.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+// A terminal of 110 by 32 in which one command runs.
+class Terminal {
+ public:
+  Terminal(const World& world, const std::vector<std::string>& command)
+      : socket_(world.folder.file("tmux")) {
+    std::string line;
+    for (const std::string& word : command) line += "'" + word + "' ";
+    tmux({"-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", line});
+  }
+  ~Terminal() { tmux({"kill-server"}); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(const std::string& key) { tmux({"send-keys", key}); }
+  [[nodiscard]] std::string screen() { return tmux({"capture-pane", "-p"}).out; }
+  [[nodiscard]] bool shows(const std::string& text) {
+    const bool seen = eventually([&] { return screen().find(text) != std::string::npos; });
+    if (!seen) MESSAGE(screen());
+    return seen;
+  }
+  [[nodiscard]] bool ended() { return tmux({"has-session"}).exit_code != 0; }
+
+ private:
+  Output tmux(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"tmux", "-S", socket_});
+    return run(arguments, {{"TERM", "xterm"}});
+  }
+
+  const std::string socket_;
+};
+
+bool has_tmux() { return std::system("command -v tmux >/dev/null") == 0; }
+
+}  // namespace
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  DaemonSettings settings = world.settings("host-a");
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
+  CHECK(terminal.shows("host-a leads, elected"));
+  CHECK(terminal.shows("members  host-a"));
+  world.submit("long-job", 1000, {{"sleep", "600000"}});
+  CHECK(terminal.shows("> long-job"));
+  CHECK(terminal.shows("running 1"));
+  world.submit("behind", 2000);
+  CHECK(terminal.shows("waiting 1"));
+
+  terminal.type("w");
+  CHECK(terminal.shows("it is running, attempt 1"));
+  terminal.type("p");
+  CHECK(terminal.shows("PAUSED"));
+  terminal.type("p");
+  CHECK(terminal.shows("resumed"));
+
+  terminal.type("c");
+  CHECK(terminal.shows("cancel long-job? Its job is stopped. y/n"));
+  terminal.type("n");
+  CHECK(terminal.shows("q quit"));
+  CHECK(world.kv.get(world.task_key("long-job")));
+  terminal.type("c");
+  CHECK(terminal.shows("y/n"));
+  terminal.type("y");
+  CHECK(terminal.shows("cancelled long-job"));
+  CHECK(eventually([&] { return world.all_done(); }));
+
+  daemon.kill();
+  CHECK(terminal.shows("not up to date"));
+  daemon.start();
+  CHECK(terminal.shows("q quit"));
+  terminal.type("q");
+  CHECK(eventually([&] { return terminal.ended(); }));
+}
+
+TEST_CASE("top without a terminal says what to do instead") {
+  World world;
+  const Output told = run({LICTOR_COMMAND, "top", "--consul", world.consul.address()});
+  CHECK(told.exit_code == 2);
+  CHECK(told.out.find("lictor stats --json") != std::string::npos);
+}
+
+TEST_CASE("list and leader with --watch show each change") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  const auto daemon = world.daemon("host-a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  {
+    Terminal list{world, {LICTOR_COMMAND, "list", "--watch", "--config", daemon->config_file()}};
+    CHECK(list.shows("no tasks in queue"));
+    world.submit("seen", 1000, {{"sleep", "600000"}});
+    CHECK(list.shows("seen"));
+    list.type("C-c");
+    CHECK(eventually([&] { return list.ended(); }));
+  }
+  Terminal leader{world, {LICTOR_COMMAND, "leader", "--watch", "--config", daemon->config_file()}};
+  CHECK(leader.shows("host-a"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::live
