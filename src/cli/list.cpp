@@ -1,6 +1,7 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -21,22 +22,11 @@ namespace {
 using nlohmann::ordered_json;
 
 Style style_of(TaskState state) {
-  switch (state) {
-    case TaskState::kRunning:
-      return Style::kGreen;
-    case TaskState::kOrphan:
-      return Style::kYellow;
-    case TaskState::kWaiting:
-    case TaskState::kScheduled:
-    case TaskState::kDone:
-      return Style::kPlain;
-    case TaskState::kUnreadable:
-    case TaskState::kTooLarge:
-    case TaskState::kUnnameable:
-    case TaskState::kDead:
-      return Style::kRed;
-  }
-  return Style::kPlain;
+  if (state == TaskState::kRunning) return Style::kGreen;
+  if (state == TaskState::kOrphan) return Style::kYellow;
+  const bool usual =
+      state == TaskState::kWaiting || state == TaskState::kScheduled || state == TaskState::kDone;
+  return usual ? Style::kPlain : Style::kRed;
 }
 
 // When a scheduled task is due, since when one runs or is dead, else its taskTime.
@@ -67,32 +57,24 @@ Table table_of(const std::vector<TaskInfo>& views) {
   return table;
 }
 
-constexpr std::array<std::pair<std::string_view, TaskState>, 8> kStates{
-    {{"waiting", TaskState::kWaiting},
-     {"scheduled", TaskState::kScheduled},
-     {"running", TaskState::kRunning},
-     {"dead", TaskState::kDead},
-     {"done", TaskState::kDone},
-     {"unreadable", TaskState::kUnreadable},
-     {"too_large", TaskState::kTooLarge},
-     {"unnameable", TaskState::kUnnameable}}};
+constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskState::kRunning,
+                             TaskState::kDead,     TaskState::kDone,      TaskState::kUnreadable,
+                             TaskState::kTooLarge, TaskState::kUnnameable};
 
 }  // namespace
 
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::vector<std::string_view> names;
-  for (const auto& [name, state] : kStates) {
-    if (name == text) return state;
-    names.push_back(name);
+  for (const TaskState state : kStates) {
+    names.push_back(client::state_name(state));
+    if (names.back() == text) return state;
   }
-  std::string message =
-      "--state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
-      "unnameable, got \"" +
-      excerpt(text) + '"';
   const std::string meant = nearest(text, names);
-  if (!meant.empty()) message += "; did you mean " + meant + '?';
-  return fail(ErrorCode::kInvalid, std::move(message));
+  return fail(ErrorCode::kInvalid,
+              fmt::format("--state: expected {} or {}, got \"{}\"{}",
+                          fmt::join(names.begin(), names.end() - 1, ", "), names.back(),
+                          excerpt(text), meant.empty() ? "" : "; did you mean " + meant + '?'));
 }
 
 std::string pause_text(const PauseState& state) {
@@ -135,9 +117,9 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     client.console.print(table_of(tasks).render(client.console.width()));
     if (found == 0) {
       const bool all = !filter.state && filter.type.empty();
-      client.console.note(all ? "no tasks in queue \"" + client.queue + "\" (" +
-                                    client.layout.tasks_prefix + ")"
-                              : "no such tasks in queue \"" + client.queue + "\"");
+      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
+                                      client.queue,
+                                      all ? " (" + client.layout.tasks_prefix + ")" : ""));
       if (all) note_if_never_led(client);
     } else if (found > tasks.size()) {
       client.console.note(std::to_string(found - tasks.size()) + " more; --limit 0 shows all");
@@ -147,7 +129,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     }
   }
   for (const std::string& prefix : listed.hidden) {
-    client.console.complain("what the token may not read below " + prefix + " is not shown");
+    client.console.complain("keys below " + prefix + " that the token may not read are not shown");
   }
   return kDone;
 }

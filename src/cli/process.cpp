@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "net/patient_transport.h"
@@ -113,12 +115,11 @@ constexpr Duration kPatience = std::chrono::seconds{3};
 std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transport,
                                         const std::vector<std::string>& addresses,
                                         const Console& console) {
-  std::string where;
-  for (const std::string& address : addresses) where += (where.empty() ? "" : ", ") + address;
-  // From another thread than what else is printed: whole lines do not mind.
-  const std::string line = (console.err_terminal().is_terminal ? "\r\x1b[K" : "") +
-                           ("lictor: Consul at " + printable(where)) +
-                           " has not answered for 3 s; waiting on\n";
+  // Printed by another thread, so as one whole line.
+  const std::string line =
+      fmt::format("{}lictor: Consul at {} has not answered for 3 s; still waiting\n",
+                  console.err_terminal().is_terminal ? "\r\x1b[K" : "",
+                  printable(fmt::format("{}", fmt::join(addresses, ", "))));
   return std::make_unique<net::PatientTransport>(std::move(transport), kPatience,
                                                  [line] { std::fputs(line.c_str(), stderr); });
 }

@@ -41,7 +41,7 @@ std::string time_line(const std::optional<WallTime>& time, WallTime now) {
   return time ? format_rfc3339(*time) + " (" + relative_time(*time, now) + ")" : std::string{};
 }
 
-// What is nested without end is shown as it is: its indentation would be gigabytes.
+// A too deeply nested value is shown unchanged: its indentation would be gigabytes.
 std::string value_text(std::string_view text) {
   return wire::parse_json(text) ? indented_json(text) : std::string{text};
 }
@@ -76,7 +76,7 @@ Page sheet_of(const TaskInfo& view) {
   } else if (view.state == TaskState::kUnreadable) {
     state += ": a leader makes it a dead letter";
   } else if (view.state == TaskState::kTooLarge) {
-    state += ": never runs; write it smaller, or delete it";
+    state += ": never runs; write a smaller record, or delete it";
   }
   sheet.line("state", state, dead ? Style::kRed : Style::kPlain);
   sheet.line("order", time_line(view.time, now));
@@ -94,7 +94,6 @@ Page sheet_of(const TaskInfo& view) {
                           std::to_string(view.modify_index));
   sheet.line("size", byte_text(view.record.size()));
   if (!view.output_tail.empty()) sheet.block("The end of its output", view.output_tail);
-
   if (!view.result.empty()) sheet.block("Result", value_text(view.result));
 
   const bool ended = dead || done;
@@ -138,7 +137,7 @@ Result<int> print_tasks(const Client& client, const std::string& id,
   return kDone;
 }
 
-// For programs, that there is nothing is an answer too.
+// With --json nothing found is a document, too.
 Result<int> tell_none(const Client& client, const std::string& id, const Error& error) {
   if (client.json && error.code == ErrorCode::kNotFound) {
     static_cast<void>(print_tasks(client, id, {}));

@@ -28,15 +28,14 @@ ordered_json result_of(const TaskInfo& done) {
 Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {
   const TaskInfo& info = ending.task;
   if (ending.how == Ending::How::kTimedOut) {
-    if (client.json) {  // its id is not to be lost: it was written
+    if (client.json) {  // the task was written, so print its id
       ordered_json told = document(client, task);
       told["state"] = info.id.empty() ? ordered_json{} : client::state_name(info.state);
       client.console.print(json_document(told));
     }
     std::string text = "task " + task.id + " has not ended within --wait-timeout";
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
-    return fail(ErrorCode::kFailed,
-                text + "; it goes on: look with \"lictor show " + task.id + '"');
+    return fail(ErrorCode::kFailed, text + "; it goes on; see \"lictor show " + task.id + '"');
   }
   const bool dead = ending.how == Ending::How::kDead;
   const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
@@ -68,14 +67,14 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   return kFailed;
 }
 
-// Tells the task's states on the way, on a terminal.
+// Shows the task's states on a terminal while it waits.
 Result<Ending> follow(const Client& client, const Submitted& task,
                       const std::optional<Duration>& timeout) {
   WaitOptions options;
   options.timeout = timeout;
   options.index = task.index;
   options.trouble = [&](const Error& error) {
-    client.console.note("lictor: " + error.message + "; waiting for it");
+    client.console.note("lictor: " + error.message + "; waiting for Consul");
   };
   if (client.console.err_terminal().is_terminal) {
     options.changed = [&](const TaskInfo& info, bool led) {
@@ -100,29 +99,29 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   std::optional<LastWords> words;
   if (options.wait) {
     words.emplace("lictor: interrupted: " + name + " was not written\n");
-    // Told now, before anything is written, and not when the task has ended.
+    // Fail now, before anything is written, and not when the task has ended.
     const auto letter = client.store.get(client.layout.dead_key(key, 1));
     if (!letter && letter.error().code == ErrorCode::kPermissionDenied) {
       return fail(letter.error().code,
-                  "--wait could not tell how the task ends, so it was not written: " +
+                  "--wait could not see how the task ends, so it was not written: " +
                       letter.error().message);
     }
   }
-  words.emplace("lictor: interrupted: nobody knows whether " + name + " was written\n");
+  words.emplace("lictor: interrupted: unknown whether " + name + " was written\n");
   const auto submitted = client.api.submit_record(task.record);
   if (!submitted) {
     Error error = submitted.error();
     if (error.code == ErrorCode::kConflict) error.message += "; choose another --id";
     return tl::unexpected(std::move(error));
   }
-  // The id comes first: whoever is interrupted while waiting has it.
+  // Print the id first, in case the wait is interrupted.
   if (!client.json) {
     client.console.print_line(task.id);
   } else if (!options.wait) {
     client.console.print(json_document(document(client, task)));
   }
   if (auto flushed = client.console.flush(); !flushed) {
-    flushed.error().message += "; " + name + " was written all the same";
+    flushed.error().message += "; " + name + " was written";
     return tl::unexpected(std::move(flushed.error()));
   }
   words.reset();

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -75,17 +76,16 @@ class Submission {
       if (lines.number() == 0)
         return fail(ErrorCode::kInvalid, "--ndjson: cannot read " + name + ": " + why);
       return stopped({ErrorCode::kFailed,
-                      "cannot read on after line " + std::to_string(lines.number()) + ": " + why});
+                      fmt::format("cannot read on after line {}: {}", lines.number(), why)});
     }
     if (lines.stopped()) {
       return stopped(
-          {ErrorCode::kFailed, "interrupted after line " + std::to_string(lines.number())});
+          {ErrorCode::kFailed, fmt::format("interrupted after line {}", lines.number())});
     }
     tell(std::nullopt);
     hand_out();
     if (lost_output_) {
-      return fail(lost_output_->code,
-                  lost_output_->message + "; the tasks are written all the same");
+      return fail(lost_output_->code, lost_output_->message + "; the tasks are written");
     }
     return refused_ == 0 ? kDone : kFailed;
   }
@@ -106,7 +106,7 @@ class Submission {
   };
   using Runs = std::vector<Run>;
 
-  // Those who wait for what was read, up to this line, are not to wait for the next.
+  // The lines up to this one must not wait for the next line.
   void settle_all(std::size_t line) {
     writer_.finish();
     refuse_before(line + 1);
@@ -114,7 +114,7 @@ class Submission {
     hand_out();
   }
 
-  // Whoever ends this has the ids that it has printed, and whole.
+  // Whoever ends this process gets all printed ids, and whole lines.
   void hand_out() {
     if (auto arrived = client_.console.hand_out(); !arrived) lost_output_ = arrived.error();
   }
@@ -171,12 +171,12 @@ class Submission {
   }
 
   static std::string text_of(const Runs& runs) {
-    std::string text;
+    std::vector<std::string> texts;
     for (const auto& [first, last, ids] : runs) {
-      text += (text.empty() ? "" : ", ") + std::string{first == last ? "line " : "lines "} +
-              std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
+      texts.push_back(first == last ? fmt::format("line {}", first)
+                                    : fmt::format("lines {} to {}", first, last));
     }
-    return text;
+    return fmt::format("{}", fmt::join(texts, ", "));
   }
 
   static ordered_json json_of(const Runs& runs) {
@@ -187,7 +187,7 @@ class Submission {
     return list;
   }
 
-  // What is no task is told in its turn among the others.
+  // Reports bad lines in their place among the others.
   void refuse_before(std::size_t line) {
     while (!not_sent_.empty() && not_sent_.front().line < line) {
       refuse(not_sent_.front().line, not_sent_.front().why);
@@ -200,7 +200,7 @@ class Submission {
     if (refused_ <= kMaxShown) {
       client_.console.complain("line " + std::to_string(line) + ": " + why);
     } else if (refused_ == kMaxShown + 1) {
-      client_.console.complain("further lines are refused, and only counted from here on");
+      client_.console.complain("more lines are refused; from here on they are only counted");
     }
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
@@ -212,7 +212,7 @@ class Submission {
     next_progress_ = now + (terminal ? Duration{kProgressEvery} : Duration{kProgressLineEvery});
     const double seconds = std::chrono::duration<double>(now - started_).count();
     const auto rate = static_cast<std::size_t>(static_cast<double>(written_) / seconds);
-    const std::string line = counts() + ", " + std::to_string(rate) + "/s";
+    const std::string line = fmt::format("{}, {}/s", counts(), rate);
     if (terminal) {
       client_.console.progress(line);
     } else if (now - started_ >= kProgressLineEvery) {
@@ -222,7 +222,7 @@ class Submission {
 
   [[nodiscard]] std::string counts() const {
     std::string text = counted(written_, "task") + " written";
-    if (refused_ != 0) text += ", " + std::to_string(refused_) + " refused";
+    if (refused_ != 0) text += fmt::format(", {} refused", refused_);
     return text;
   }
 
@@ -243,19 +243,17 @@ class Submission {
     client_.console.note(counts());
   }
 
-  // Ends in the middle: says what is certain, so that the rest can be sent again.
+  // Ends before the last line: reports what is certain, so that the rest can be sent again.
   Result<int> stopped(Error error) {
-    const bool some_are_settled = written_ + refused_ != 0;
     std::string text;
-    if (!in_doubt_.empty())
-      text = text_of(in_doubt_) + ": nobody knows whether they were written; ";
+    if (!in_doubt_.empty()) text = text_of(in_doubt_) + ": unknown whether they were written; ";
     if (!not_written_.empty()) text += text_of(not_written_) + ": not written; ";
     const bool any = !text.empty();
     text += error.message;
-    if (any && some_are_settled) {
-      text += "; all others up to line " + std::to_string(last_settled_) + " are settled";
+    if (any && written_ + refused_ != 0) {
+      text += fmt::format("; all others up to line {} are settled", last_settled_);
     }
-    if (any) text += "; none after line " + std::to_string(last_settled_) + " was sent";
+    if (any) text += fmt::format("; none after line {} was sent", last_settled_);
     error.message = std::move(text);
     tell(error.message);
     return tl::unexpected(std::move(error));

@@ -16,7 +16,6 @@
 #include "cli/json_output.h"
 #include "cli/members.h"
 #include "cli/screen.h"
-#include "cli/table.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 

@@ -1,4 +1,4 @@
-// What the leader's admin face tells of the queue as it works: stats and events.
+// What the leader's admin face reports of the queue: stats and events.
 
 #include <thread>
 #include <utility>
@@ -32,7 +32,7 @@ Result<json> ask(const Client& client, const std::string& target, std::string* n
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
   auto answer = wire::parse_json(*body);
   if (!answer || !answer->is_object()) {
-    return fail(ErrorCode::kFailed, leader.node + " answered no JSON object");
+    return fail(ErrorCode::kFailed, leader.node + " answered something other than a JSON object");
   }
   return *std::move(answer);
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -29,9 +30,11 @@ bool expired(const TaskInfo& task, WallTime now) {
 
 // Comes before what it waits for.
 std::string orphan_text(const TaskInfo& task) {
-  return "its owner" + (task.node.empty() ? std::string{} : ", " + task.node + ",") +
-         " died or lost the lead; the next leader runs it again and counts a lost owner (" +
-         std::to_string(task.lost) + " so far); after max_losses it becomes a dead letter";
+  return fmt::format(
+      "its owner{} died or lost the lead; the next leader runs it again and counts a lost owner "
+      "({} "
+      "so far); after max_losses it becomes a dead letter",
+      task.node.empty() ? "" : ", " + task.node + ",", task.lost);
 }
 
 // Why the task does not run, as far as Consul knows.
@@ -44,13 +47,12 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
   if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
-    reasons.push_back("it becomes a dead letter as soon as somebody leads: " + task.error);
+    reasons.push_back("it becomes a dead letter once somebody leads: " + task.error);
   }
   if (task.state == TaskState::kScheduled) {
-    const char* what =
-        task.attempt == 0 ? "it is not due before " : "it waits out its backoff, until ";
-    reasons.push_back(what + format_rfc3339(*task.due) + " (" + relative_time(*task.due, now) +
-                      ")");
+    reasons.push_back(fmt::format(
+        "{} {} ({})", task.attempt == 0 ? "it is not due before" : "it waits for its backoff until",
+        format_rfc3339(*task.due), relative_time(*task.due, now)));
   }
   if (expired(task, now)) reasons.emplace_back("its expireAt has passed: it becomes a dead letter");
   if (const auto paused = client.api.paused(); paused && paused->paused) {
@@ -64,8 +66,8 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   return reasons;
 }
 
-// What the leader decides by is more than Consul holds. Nothing: `why_not` says why, and
-// `is_silent` that its daemon did not answer.
+// The leader knows more than Consul holds. Nothing: `why_not` says why, and `is_silent` that its
+// daemon did not answer.
 std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not,
                                bool& is_silent) {
   LeaderFace leader = leader_face(client);
@@ -75,7 +77,7 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
     is_silent = reasons.error().code == ErrorCode::kUnavailable;
     return std::nullopt;
   }
-  // A leader that has not heard of the task yet, or leads no more, says less than Consul does.
+  // A leader that doesn't know the task yet, or no longer leads, knows less than Consul.
   if (reasons->front().value("reason", json{}) == "unknown_task") return std::nullopt;
   return *std::move(reasons);
 }

@@ -3,6 +3,8 @@
 #include <deque>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/printable.h"
 #include "base/try.h"
 #include "client/retry.h"
@@ -14,9 +16,11 @@ constexpr int kTries = 20;  // a task changes only a few times in its life
 constexpr int kLostReplies = 3;
 
 Error in_doubt(const std::string& key, const Error& why) {
-  return {ErrorCode::kTimeout,
-          "cannot tell whether " + printable(key) +
-              " was changed, since the reply to that was lost; the last error: " + why.message};
+  return {
+      ErrorCode::kTimeout,
+      fmt::format("cannot tell whether {} was changed, since the reply was lost; the last error: "
+                  "{}",
+                  printable(key), why.message)};
 }
 
 // Nothing: applied; else the operation that was refused.

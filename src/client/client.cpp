@@ -1,7 +1,10 @@
 #include "client/client.h"
 
 #include <cstdlib>
+#include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -16,8 +19,9 @@ namespace {
 using client::NewRecord;
 
 Error exists(const client::Queue& queue, const std::string& id) {
-  return {ErrorCode::kConflict, "task " + printable(id) + " exists already in queue \"" +
-                                    queue.name + "\" and was left as it is"};
+  return {ErrorCode::kConflict,
+          fmt::format("task {} exists already in queue \"{}\" and was left as it is", printable(id),
+                      queue.name)};
 }
 
 Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
@@ -26,8 +30,9 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
     Error error = created.error();
     if (error.code == ErrorCode::kTimeout) {
       // Only the caller knows whether the task may run twice.
-      error.message += "; look with \"lictor show " + printable(task.id) + "\"; \"--id " +
-                       printable(task.id) + "\" submits it again, unless it exists";
+      error.message += fmt::format(
+          "; look with \"lictor show {0}\"; \"--id {0}\" submits it again, unless it exists",
+          printable(task.id));
     }
     return tl::unexpected(std::move(error));
   }
@@ -57,9 +62,9 @@ Result<net::Options> consul_options(const ClientOptions& options) {
 
 Result<void> check_path(const char* name, const std::string& path, bool is_prefix) {
   if (path.ends_with('/') == is_prefix && client::key_fault(path).empty()) return {};
-  return fail(ErrorCode::kInvalid, std::string{name} + ": expected a path" +
-                                       (is_prefix ? " that ends in \"/\"" : "") + ", got \"" +
-                                       printable(path) + '"');
+  return fail(ErrorCode::kInvalid,
+              fmt::format("{}: expected a path{}, got \"{}\"", name,
+                          is_prefix ? " that ends in \"/\"" : "", printable(path)));
 }
 
 Result<wire::Layout> layout_of(const ClientOptions& options) {
@@ -72,23 +77,18 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
                 "queue: expected a name, got \"" + printable(options.queue) + '"');
   }
   wire::Layout layout = wire::Layout::under(options.root, options.queue);
-  struct Place {
-    const char* name;
-    const std::string& given;
-    std::string& path;
-    bool prefix;
-  };
-  for (const Place& place :
-       {Place{"tasks_prefix", options.tasks_prefix, layout.tasks_prefix, true},
-        Place{"leader_key", options.leader_key, layout.leader_key, false},
-        Place{"dead_prefix", options.dead_prefix, layout.dead_prefix, true},
-        Place{"done_prefix", options.done_prefix, layout.done_prefix, true},
-        Place{"control_key", options.control_key, layout.control_key, false}}) {
-    if (place.given.empty()) continue;
-    if (auto checked = check_path(place.name, place.given, place.prefix); !checked) {
+  for (const auto& [name, given, path] :
+       {std::tuple{"tasks_prefix", &options.tasks_prefix, &layout.tasks_prefix},
+        {"leader_key", &options.leader_key, &layout.leader_key},
+        {"dead_prefix", &options.dead_prefix, &layout.dead_prefix},
+        {"done_prefix", &options.done_prefix, &layout.done_prefix},
+        {"control_key", &options.control_key, &layout.control_key}}) {
+    if (given->empty()) continue;
+    const bool is_prefix = std::string_view{name}.ends_with("prefix");
+    if (auto checked = check_path(name, *given, is_prefix); !checked) {
       return tl::unexpected(std::move(checked.error()));
     }
-    place.path = place.given;
+    *path = *given;
   }
   return layout;
 }

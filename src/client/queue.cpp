@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
@@ -24,6 +26,120 @@
 namespace lictor::client {
 namespace {
 
+bool wanted(const TaskInfo& task, const TaskFilter& filter) {
+  if (filter.state) {
+    const bool orphan = *filter.state == TaskState::kRunning && task.state == TaskState::kOrphan;
+    if (task.state != *filter.state && !orphan) return false;
+  }
+  if (!filter.type.empty() && task.type != filter.type) return false;
+  if (!filter.reason.empty() && task.reason != filter.reason) return false;
+  if (!filter.error.empty() && task.error != filter.error) return false;
+  return !filter.before || (task.since && *task.since < *filter.before);
+}
+
+// Sorts pointers: a TaskInfo is large, so move each once.
+std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
+  std::vector<TaskInfo*> order;
+  order.reserve(tasks.size());
+  for (TaskInfo& task : tasks) order.push_back(&task);
+  std::sort(order.begin(), order.end(),
+            [](const TaskInfo* a, const TaskInfo* b) { return listed_before(*a, *b); });
+  std::vector<TaskInfo> ordered;
+  ordered.reserve(tasks.size());
+  for (TaskInfo* task : order) ordered.push_back(std::move(*task));
+  return ordered;
+}
+
+using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
+
+// Adds the dead letters or the history. `required`: a missing right is an error.
+Result<void> gather_ended(const Queue& queue, const std::string& prefix, View view,
+                          const TaskFilter& filter, bool required, TaskList& gathered) {
+  auto listed = queue.store.list(prefix);
+  const bool denied = !listed && listed.error().code == ErrorCode::kPermissionDenied;
+  if (!listed && (!denied || required)) return tl::unexpected(std::move(listed.error()));
+  if (denied || listed->hidden) gathered.hidden.push_back(prefix);
+  if (denied) return {};
+  for (wire::KvEntry& entry : listed->entries) {
+    if (entry.key.ends_with('/')) continue;
+    TaskInfo task = view(queue.layout, std::move(entry));
+    if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
+  }
+  return {};
+}
+
+std::string no_task(const Queue& queue, const std::string& id) {
+  return fmt::format("no task {} in queue \"{}\"", printable(id), queue.name);
+}
+
+Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList& gathered) {
+  LICTOR_TRY(auto listed, queue.store.list(queue.layout.tasks_prefix));
+  const auto lock = queue.store.get(queue.layout.leader_key);
+  if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
+    return tl::unexpected(lock.error());
+  }
+  const Leader leader = leader_if_known(lock);
+  if (listed.hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
+  const UnnameableKeys unnameable{queue.store, listed.entries};
+  gathered.tasks.reserve(listed.entries.size());
+  for (wire::KvEntry& entry : listed.entries) {
+    if (!queue.layout.task_id(entry.key)) continue;  // a folder
+    TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
+    unnameable.mark(task);
+    if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
+  TaskList gathered;
+  Result<void> read;
+  const bool ended = filter.state == TaskState::kDead || filter.state == TaskState::kDone;
+  if (!ended) read = gather_tasks(queue, filter, gathered);
+  if (read && (!filter.state || filter.state == TaskState::kDead)) {
+    read = gather_ended(queue, queue.layout.dead_prefix, view_dead_letter, filter,
+                        filter.state.has_value(), gathered);
+  }
+  if (read && filter.state == TaskState::kDone) {
+    read = gather_ended(queue, queue.layout.done_prefix, view_done, filter, true, gathered);
+  }
+  if (!read) return tl::unexpected(std::move(read.error()));
+  gathered.tasks = in_listed_order(std::move(gathered.tasks));
+  return gathered;
+}
+
+Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& id) {
+  std::vector<TaskInfo> found;
+  LICTOR_TRY(auto task, queue.store.get(queue.layout.task_key(id)));
+  if (task) {
+    const auto lock = queue.store.get(queue.layout.leader_key);
+    found.push_back(view_task(queue.layout, *std::move(task), leader_if_known(lock), wall_now()));
+  }
+  auto letters = dead_letters_of(queue, id);
+  if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));
+  auto done = queue.store.get(queue.done_key(id));
+  if (done && *done) found.push_back(view_done(queue.layout, **std::move(done)));
+  if (!found.empty()) return found;
+
+  // Without all rights, "not found" cannot be known.
+  if (!letters) return tl::unexpected(std::move(letters.error()));
+  if (!done && done.error().code != ErrorCode::kPermissionDenied) {
+    return tl::unexpected(std::move(done.error()));
+  }
+  const std::string hint = unnameable_hint(queue.layout, id);
+  return fail(ErrorCode::kNotFound,
+              no_task(queue, id) + ", neither waiting nor dead" +
+                  (hint.empty()
+                       ? fmt::format(" (looked at {} and below {}); a finished task is "
+                                     "gone, unless the queue keeps a history",
+                                     printable(queue.layout.task_key(id)), queue.layout.dead_prefix)
+                       : "; " + hint));
+}
+
+namespace {
+
 // Errors: Consul does not answer.
 Result<Plan> removal_plan(const Queue& queue) {
   // Only needed to describe a claimed task, so other errors are ignored.
@@ -37,12 +153,12 @@ Result<Plan> removal_plan(const Queue& queue) {
 
 // The error for a task that neither waits nor runs.
 Error not_there(const Queue& queue, const std::string& id) {
-  const std::string what =
-      "no task " + printable(id) + " in queue \"" + queue.name + "\" waits or runs";
+  const std::string what = no_task(queue, id) + " waits or runs";
   const auto letters = dead_letters_of(queue, id);
   if (letters && !letters->empty()) {
-    return {ErrorCode::kNotFound, what + ": it is dead (" + printable(letters->back().reason) +
-                                      "); \"lictor dead purge\" deletes a dead letter"};
+    return {ErrorCode::kNotFound,
+            fmt::format("{}: it is dead ({}); \"lictor dead purge\" deletes a dead letter", what,
+                        printable(letters->back().reason))};
   }
   const auto done = queue.store.get(queue.done_key(id));
   if (done && *done) return {ErrorCode::kNotFound, what + ": it is done"};
@@ -96,15 +212,16 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
     }
     const std::string id = task_of_letter(letter);
     const std::string key = queue.layout.task_key(id);
-    planned.conflict = "task " + printable(id) + " exists in queue \"" + queue.name +
-                       "\", so its dead letter " + printable(letter.id) + " was left as it is";
+    planned.conflict =
+        fmt::format("task {} exists in queue \"{}\", so its dead letter {} was left as it is",
+                    printable(id), queue.name, printable(letter.id));
     planned.change = removal(letter.key, letter.modify_index);
     if (const std::size_t most = wire::record_limit(queue.layout, key); record->size() > most) {
-      return fail(ErrorCode::kTooLarge, "dead letter " + printable(letter.id) + ": its record of " +
-                                            std::to_string(record->size()) +
-                                            " bytes is too large to be claimed (at most " +
-                                            std::to_string(most) +
-                                            "); submit the task anew, smaller");
+      return fail(
+          ErrorCode::kTooLarge,
+          fmt::format("dead letter {}: its record of {} bytes is too large to be claimed (at "
+                      "most {}); submit a smaller task",
+                      printable(letter.id), record->size(), most));
     }
     planned.change.insert(planned.change.begin() + 1,
                           {Store::Op::Verb::kCas, key, 0, std::move(*record)});
@@ -116,8 +233,8 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
 Plan purge_plan(const Queue& queue) { return {view_letters_of(queue), plan_removal}; }
 
 Error no_letter(const Queue& queue, const std::string& id) {
-  return {ErrorCode::kNotFound, "no dead letter " + printable(id) + " in queue \"" + queue.name +
-                                    "\" (" + queue.layout.dead_prefix + ")"};
+  return {ErrorCode::kNotFound, fmt::format("no dead letter {} in queue \"{}\" ({})", printable(id),
+                                            queue.name, queue.layout.dead_prefix)};
 }
 
 Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {

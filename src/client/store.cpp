@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
@@ -29,16 +30,11 @@ bool contains(std::string_view text, std::string_view part) {
 
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
-// Empty: the address is unknown.
-std::string at(const http::Response& response) {
-  return response.endpoint.empty() ? std::string{} : " at " + response.endpoint;
-}
-
 Error no_right(std::string_view doing, const http::Response& response) {
-  return {ErrorCode::kPermissionDenied, "cannot " + std::string{doing} +
-                                            ": the token may not (Consul" + at(response) +
-                                            ": Permission denied); give it the right, or another "
-                                            "token by CONSUL_HTTP_TOKEN or --token-file"};
+  return {ErrorCode::kPermissionDenied,
+          fmt::format("cannot {}: the token may not (Consul{}{}: Permission denied); give it the "
+                      "right, or use another token by CONSUL_HTTP_TOKEN or --token-file",
+                      doing, response.endpoint.empty() ? "" : " at ", response.endpoint)};
 }
 
 // The body of a 200 as JSON.
@@ -99,38 +95,30 @@ Error store_error(std::string_view doing, const http::Response& response) {
   }
   if (response.delivery != Delivery::kReplied) return {ErrorCode::kTimeout, what + response.error};
 
-  const std::string answer = wire::describe(response);
-  switch (response.status) {
-    case 401:
-    case 403:
-      if (contains(response.body, "ACL not found")) {
-        return {ErrorCode::kPermissionDenied,
-                what + answer +
-                    ": Consul does not know the token; correct CONSUL_HTTP_TOKEN or "
-                    "the token file"};
-      }
-      return no_right(doing, response);
-    case 413:
-      return {ErrorCode::kTooLarge, what + answer};
-    case 429:
-      return {ErrorCode::kUnavailable, what + answer + "; too many requests, try again later"};
-    default:
-      break;
+  const int status = response.status;
+  const auto error = [&, answer = wire::describe(response)](ErrorCode code, const char* remedy) {
+    return Error{code, what + answer + remedy};
+  };
+  if (status == 401 || status == 403) {
+    if (!contains(response.body, "ACL not found")) return no_right(doing, response);
+    return error(ErrorCode::kPermissionDenied,
+                 ": Consul does not know the token; correct CONSUL_HTTP_TOKEN or the token file");
   }
+  if (status == 413) return error(ErrorCode::kTooLarge, "");
+  if (status == 429) return error(ErrorCode::kUnavailable, "; too many requests, try again later");
   if (contains(response.body, "No cluster leader")) {
-    return {ErrorCode::kUnavailable,
-            what + response.endpoint +
-                " has no cluster leader; an election takes seconds, so try again; if it stays so, "
-                "look at \"consul operator raft list-peers\""};
+    return {
+        ErrorCode::kUnavailable,
+        what + response.endpoint +
+            " has no cluster leader; an election takes seconds, so try again; if there is still "
+            "no leader then, look at \"consul operator raft list-peers\""};
   }
-  if (response.status >= 500) return {ErrorCode::kUnavailable, what + answer + "; try again"};
-  if (response.status == 400 && contains(response.body, "HTTPS server")) {
-    return {ErrorCode::kInvalid, what + answer + "; use https:// in the address"};
+  if (status >= 500) return error(ErrorCode::kUnavailable, "; try again");
+  if (status == 400 && contains(response.body, "HTTPS server")) {
+    return error(ErrorCode::kInvalid, "; use https:// in the address");
   }
-  if (response.status == 404 && response.consul_index == 0) {
-    return {ErrorCode::kUnavailable, what + answer};
-  }
-  return {ErrorCode::kFailed, what + answer};
+  if (status == 404 && response.consul_index == 0) return error(ErrorCode::kUnavailable, "");
+  return error(ErrorCode::kFailed, "");
 }
 
 http::Response Store::ask(std::string method, std::string target, std::string body,

@@ -35,7 +35,7 @@ for example in create-tablespace existing-layout; do
     -e "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|" "examples/$example/lictor.json" >"$dir/$example.json"
 done
 LICTOR_STATE_DIR=$dir/run start run.log "$lictor" run --config "$dir/create-tablespace.json"
-seen dev.log 'has given way to it'
+seen dev.log 'the printing worker has stopped'
 seen run.log 'leading'
 curl -fs -o /dev/null -X PUT "$kv/lictor/default/tasks/42" --data-binary @examples/create-tablespace/task.json
 "$lictor" submit CreateTableSpace --para instanceId=db8 --para initSize=64 --para maxSize=100 --para stepSize=8 --wait

@@ -82,7 +82,8 @@ TEST_CASE("a task is cancelled in whatever state it is, and a running one's job 
   says(waits, "cancelled task later, which was scheduled");
   const Output runs = lictor(world, {"cancel", "runs"});
   CHECK(runs.exit_code == 0);
-  says(runs, "which was running on " + daemon->node() + ", which stops its job when it sees this");
+  says(runs,
+       "which was running on " + daemon->node() + "; that daemon stops its job when it sees this");
   CHECK(eventually([&] { return !is_alive(job); }));
   CHECK(world.waiting() == 0);
   CHECK(world.dead() == 0);
@@ -658,7 +659,7 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   const Instant before = boot_now();
   const Output list = run(command_line(world, {"list"}, mute.address()));
   CHECK(boot_now() - before < std::chrono::seconds{30});  // 10 s, on a machine that is not loaded
-  says(list, "Consul at " + mute.address() + " has not answered for 3 s; waiting on");
+  says(list, "Consul at " + mute.address() + " has not answered for 3 s; still waiting");
   says(list, mute.address() + ": no whole reply");
   says(list, "nothing was changed");
   CHECK(list.exit_code == 4);
@@ -669,10 +670,10 @@ TEST_CASE("who does not wait to be told whether a task is written knows which on
   const MuteServer mute;
   const std::string log = world.folder.file("submit.log");
   Process submit{command_line(world, {"submit", "Record", "--id", "x"}, mute.address()), log};
-  REQUIRE(eventually([&] { return read_text(log).find("waiting on") != std::string::npos; }));
+  REQUIRE(eventually([&] { return read_text(log).find("still waiting") != std::string::npos; }));
   submit.signal(SIGINT);
   CHECK(submit.wait() == 128 + SIGINT);
-  CHECK(read_text(log).find("interrupted: nobody knows whether task x was written\n") !=
+  CHECK(read_text(log).find("interrupted: unknown whether task x was written\n") !=
         std::string::npos);
 }
 
@@ -771,7 +772,7 @@ TEST_CASE("of a leader that was killed leader, members and cancel say that it do
   const Output cancelled = lictor(world, {"cancel", "1"});
   CHECK(cancelled.exit_code == 0);
   says(cancelled, "cancelled task 1, which was running on ");
-  says(cancelled, daemon.node() + " is to stop what it runs of this, but its daemon does not ");
+  says(cancelled, daemon.node() + " has to stop the jobs of these tasks, but its daemon does not ");
 }
 
 TEST_SUITE_END();

@@ -279,7 +279,7 @@ TEST_CASE(
   CHECK(lines_with(*daemon, "withdrawn") == 0);
   CHECK(world.journal.runs().size() == 11);
   const Output check = lictor(world, {"check"});
-  says(check, "3 keys that are not UTF-8");
+  says(check, "3 keys not in UTF-8");
   says(check, "default/tasks/folder/");
   const auto named = json::parse(lictor(world, {"list", "--state", "unnameable", "--json"}).out);
   CHECK(named.at("found") == 3);

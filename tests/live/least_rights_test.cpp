@@ -252,8 +252,9 @@ TEST_CASE(
            consul.kv.has("lictor/default/members/" + daemon.node());
   }));
 
-  const Use leader{{"leader"},
-                   R"(hidden: its node and TTL take session_prefix "" { policy = "read" })"};
+  const Use leader{
+      {"leader"},
+      R"(hidden: its node and TTL need the rule session_prefix "" { policy = "read" })"};
   const Use submit{{"submit", "Record"}, "cannot write lictor/default/tasks/"};
   try_each(consul, world, "producer", {{R"(key_prefix "lictor/default/tasks/")", submit}});
   try_each(consul, world, "reader",

@@ -40,7 +40,7 @@ TEST_CASE("an unknown key is refused with the nearest known one") {
             .starts_with("lictor.json:2: queues[0].executors.A.retries: unknown key"));
 }
 
-TEST_CASE("what this version does not act on is refused, not ignored") {
+TEST_CASE("a setting that this version does not support is refused, not ignored") {
   check_all({{queue_text("\"partitions\": 4"),
               "queues[0].partitions: is not supported by this version; leave it out, or give each "
               "partition a queue of its own"},
@@ -58,7 +58,7 @@ TEST_CASE("what this version does not act on is refused, not ignored") {
             "lictor.json:2: ");
 }
 
-TEST_CASE("a wrong type is refused with what was expected and what came") {
+TEST_CASE("a wrong type is refused with the expected and the found type") {
   const std::string wanted =
       "expected a duration such as \"150ms\", \"10s\", \"5m\" or \"2h\", got ";
   check_all(
@@ -124,7 +124,7 @@ TEST_CASE("a wrong type is refused with what was expected and what came") {
             "lictor.json:1: ");
 }
 
-TEST_CASE("settings of Consul that cannot work are refused") {
+TEST_CASE("contradictory settings of Consul are refused") {
   CHECK(error_of("{\"consul\": {\n\"token\": \"a\",\n\"token_file\": \"/b\"}}") ==
         "lictor.json:3: consul: has token and token_file; remove one, best the token");
   CHECK(error_of("{\"consul\": {\n\"client_cert\": \"/b\"}}") ==
@@ -179,7 +179,7 @@ TEST_CASE("keys and prefixes that Consul or a listing would misread are refused"
         "lictor.json:1: root: \"lictor\": a prefix ends in \"/\"; write \"lictor/\"");
 }
 
-TEST_CASE("a queue without anything to run is refused") {
+TEST_CASE("a queue without executors is refused for the daemon") {
   CHECK(error_of("{\n}") ==
         "lictor.json:1: says nothing to run; add for instance \"queues\": [{\"executors\": {\"*\": "
         "{\"exec\": [\"/opt/jobs/any\"]}}}]");
@@ -190,7 +190,7 @@ TEST_CASE("a queue without anything to run is refused") {
   CHECK(error_of("{\"queues\": [\n{\n\"executors\": {}}]}") == "lictor.json:3: " + none);
 }
 
-TEST_CASE("an executor is one of the known kinds, and has only its settings") {
+TEST_CASE("an executor has exactly one kind, and only that kind's settings") {
   check_all({{executor_text("{}"),
               ": says nothing to run; expected \"exec\", \"http\", \"noop\", \"cpp\" or "
               "\"plugin\", such as {\"exec\": "
@@ -212,7 +212,7 @@ TEST_CASE("an executor is one of the known kinds, and has only its settings") {
         "for the rest");
 }
 
-TEST_CASE("a program that could not be started is found at load") {
+TEST_CASE("loading refuses a program that cannot be started") {
   const auto exec = [](const std::string& rest) {
     return executor_text("{\"exec\": " + rest + "}");
   };

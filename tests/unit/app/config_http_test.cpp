@@ -39,7 +39,7 @@ TEST_CASE("an http executor is a URL, or an object with one") {
   CHECK(http.ca_file == "/etc/passwd");
 }
 
-TEST_CASE("what an http executor cannot be is refused, without a word of its secrets") {
+TEST_CASE("a bad http executor is refused without quoting its secrets") {
   const std::string url = "\"url\": \"http://h/\"";
   CHECK(http_error("7") ==
         ": expected a URL, or an object such as {\"url\": \"http://127.0.0.1:9000/notify\"}, got "
@@ -75,7 +75,7 @@ TEST_CASE("what an http executor cannot be is refused, without a word of its sec
         "remove it");
 }
 
-TEST_CASE("a plug-in is a file, or an object with one, and is looked at by the daemon alone") {
+TEST_CASE("a plug-in is a file, or an object with a file, and only the daemon checks the file") {
   CHECK(executor_of<PluginConfig>(R"({"plugin": "/no/such.so"})", Mode::kClient).file ==
         "/no/such.so");
   const auto plugin = executor_of<PluginConfig>(

@@ -40,7 +40,7 @@ const char* const kSmall = R"({"queues": [{"executors": {"*": {"noop": {}}}}]})"
 
 TEST_SUITE_BEGIN("app");
 
-TEST_CASE("the file is the flag's, else the variable's, else the default") {
+TEST_CASE("the flag names the file, else the variable, else the default") {
   const Folder folder;
   LoadRequest request;
   request.default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})");
@@ -77,7 +77,7 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
             "with --config");
 }
 
-TEST_CASE("a file that was asked for must be there and readable") {
+TEST_CASE("a named file must exist and be readable") {
   const Folder folder;
   LoadRequest request;
   request.mode = Mode::kClient;
@@ -117,7 +117,7 @@ TEST_CASE("errors in a file are named by its path as given") {
         folder / "x.json" + ":2: nodes: unknown key; did you mean \"node\"?");
 }
 
-TEST_CASE("variables override the file, flags override both") {
+TEST_CASE("variables override the file, and flags override both") {
   LoadRequest request;
   request.environment = {
       {"LICTOR_NODE", "n2"},           {"LICTOR_ROOT", "r2/"},
@@ -159,7 +159,7 @@ TEST_CASE("variables override the file, flags override both") {
   CHECK(config->log.level == LogLevel::kWarn);
 }
 
-TEST_CASE("a variable or flag that cannot be read is refused by its name") {
+TEST_CASE("an error in a variable or flag names it") {
   const auto with_variable = [](const std::string& name, const std::string& value) {
     LoadRequest request;
     request.environment[name] = value;
@@ -187,7 +187,7 @@ TEST_CASE("a variable or flag that cannot be read is refused by its name") {
       "--log-level: expected one of \"trace\", \"debug\", \"info\", \"warn\", \"error\", got \"\"");
 }
 
-TEST_CASE("a variable of ours that nothing reads is warned of; a job's are not") {
+TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not") {
   LoadRequest request;
   request.environment = {{"LICTOR_LOGLEVEL", "debug"},
                          {"LICTOR_TASK_ID", "1"},
@@ -205,7 +205,7 @@ TEST_CASE("a variable of ours that nothing reads is warned of; a job's are not")
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
 }
 
-TEST_CASE("root's daemon takes no file that others could change, nor from such a folder") {
+TEST_CASE("a root daemon refuses a file, or a folder on its path, that others could change") {
   if (!is_root()) return;
   const Folder folder;
   const std::string file = folder.write("lictor.json", kSmall, 0644);
@@ -248,7 +248,7 @@ TEST_CASE("root's daemon takes no file that others could change, nor from such a
   CHECK_FALSE(refused(deep).empty());
 }
 
-TEST_CASE("root's daemon takes no plug-in from a folder that others may write") {
+TEST_CASE("a root daemon refuses a plug-in in a folder that others may write to") {
   if (!is_root()) return;
   const Folder folder;
   const std::string below = folder / "below";
@@ -269,7 +269,7 @@ TEST_CASE("root's daemon takes no plug-in from a folder that others may write") 
                        below));
 }
 
-TEST_CASE("root's daemon takes no configuration that a hostile link or FIFO on the way chooses") {
+TEST_CASE("a root daemon refuses a configuration that is reached by a hostile link or FIFO") {
   if (!is_root()) return;
   const Folder folder;
   const std::string safe = folder.write("lictor.json", kSmall, 0644);
@@ -288,7 +288,7 @@ TEST_CASE("root's daemon takes no configuration that a hostile link or FIFO on t
   }
 }
 
-TEST_CASE("root's daemon starts no program that others could change") {
+TEST_CASE("a root daemon refuses a program that others could change") {
   if (!is_root()) return;
   const Folder folder;
   const std::string below = folder / "below";
@@ -327,7 +327,7 @@ TEST_CASE("root's daemon starts no program that others could change") {
   CHECK(refused(program, R"(, "user": "nobody")").empty());
 }
 
-TEST_CASE("files with secrets that others can read, or write as root's, are warned of") {
+TEST_CASE("a file with secrets that others can read or write gives a warning") {
   const Folder folder;
   LoadRequest request;
   request.flags.config = folder / "lictor.json";
@@ -354,7 +354,7 @@ TEST_CASE("files with secrets that others can read, or write as root's, are warn
                                  "the token to consul.token_file, or chmod o-r it"});
 }
 
-TEST_CASE("the environment is read as it is") {
+TEST_CASE("the environment is read unchanged") {
   const std::array<const char*, 5> variables{"A=1", "B=x=y", "C=", "broken", nullptr};
   const Environment environment = read_environment(variables.data());
   CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}, {"C", ""}});

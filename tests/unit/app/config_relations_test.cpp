@@ -49,7 +49,7 @@ TEST_CASE("the kill of all jobs and two tries of a proof must fit into the lock-
             "to prove it; set lock_delay to 15s or more, or lower kill_grace");
 }
 
-TEST_CASE("what a relation's error proposes is accepted") {
+TEST_CASE("the change that a relation's error proposes is accepted") {
   for (const char* fixed :
        {"\"lock_delay\": \"15s\"", "\"lock_delay\": \"12s\", \"request_timeout\": \"2s\"",
         "\"lock_delay\": \"14s\", \"kill_grace\": \"4s\"",
@@ -117,7 +117,7 @@ TEST_CASE("hang_timeout is a third of the shortest session_ttl, and less than ea
         std::string::npos);
 }
 
-TEST_CASE("what runs at once must fit into max_unacked") {
+TEST_CASE("concurrency and prefetch must fit into max_unacked") {
   CHECK(
       error_of(queue_text("\"concurrency\": 4,\n\"max_unacked\": 5, \"prefetch\": 2")) ==
       "lictor.json:3: queues[0]: max_unacked 5 is less than concurrency 4 and prefetch 2 together, "
@@ -132,7 +132,7 @@ TEST_CASE("a backoff's max is not below its initial, wherever they come from") {
         "10m or more");
 }
 
-TEST_CASE("no two paths share a place") {
+TEST_CASE("no two paths overlap") {
   CHECK(error_of(queue_text("\"tasks_prefix\": \"oracleTask/\",\n\"leader_key\": "
                             "\"oracleTask/leader\"")) ==
         "lictor.json:3: queues[0]: leader_key \"oracleTask/leader\" lies under tasks_prefix "

@@ -115,7 +115,7 @@ TEST_CASE("the defaults are those of the design, and hold together") {
   CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 }
 
-TEST_CASE("what is not set follows from what is") {
+TEST_CASE("unset settings are derived from the others") {
   const Config config = parsed(queue_text(
       R"("name": "q", "session_ttl": "30s", "lock_delay": "1m", "concurrency": 4000,
          "prefetch": 100)"));
@@ -132,7 +132,7 @@ TEST_CASE("what is not set follows from what is") {
   CHECK(moved.queues[0].layout.control_key == "jobs/x/q/control");
 }
 
-TEST_CASE("every setting of a queue reaches its place") {
+TEST_CASE("every setting of a queue is read") {
   const Config config = parsed(R"({"queues": [{
       "name": "q", "tasks_prefix": "a/tasks/", "dead_prefix": "a/dead/", "done_prefix": "a/done/",
       "members_prefix": "a/members/", "leader_key": "a/leader", "control_key": "a/control",
@@ -183,7 +183,7 @@ TEST_CASE("every setting of a queue reaches its place") {
   CHECK_FALSE(queue.options.any_type);
 }
 
-TEST_CASE("every setting of Consul, log and admin reaches its place") {
+TEST_CASE("every setting of Consul, log and admin is read") {
   const Config config = parsed(R"({
     "log": {"level": "trace", "format": "journal"},
     "consul": {"addresses": ["unix:///run/consul.sock", "https://[::1]:8501", "consul:8500"],
@@ -209,7 +209,7 @@ TEST_CASE("every setting of Consul, log and admin reaches its place") {
 }
 
 TEST_CASE(
-    "the admin face listens on the loopback unless told otherwise, and a choice is a choice") {
+    "the admin face listens on the loopback by default, and a chosen address is marked as chosen") {
   const Config silent = parsed("{}", Mode::kClient);
   CHECK(silent.admin.listen == std::vector<std::string>{"127.0.0.1:8642"});
   CHECK(silent.admin.listen_is_default);
@@ -232,7 +232,7 @@ TEST_CASE("how much output is kept is a setting") {
   CHECK(chosen.logs.max_bytes == 64ULL << 20U);
 }
 
-TEST_CASE("every setting of exec reaches its place") {
+TEST_CASE("every setting of exec is read") {
   const Config config = parsed(executor_text(
       R"({"exec": ["/bin/sh", "-c", "echo \"$X\"\n", ""], "cwd": "/", "output_limit": "64KiB",
           "env": {"X": "two\nlines", "_y": ""},
@@ -257,7 +257,7 @@ TEST_CASE("every setting of exec reaches its place") {
   CHECK_FALSE(plain.limits.cpu_time);
 }
 
-TEST_CASE("a user is looked up at load, and it takes root or capabilities to switch to one") {
+TEST_CASE("a user is looked up at load, and another user needs root or capabilities") {
   const passwd* nobody = ::getpwnam("nobody");
   if (nobody == nullptr) return;
   const uid_t uid = nobody->pw_uid;

@@ -65,7 +65,7 @@ void run_on_small_stack(const std::function<void()>& function) {
 
 TEST_SUITE_BEGIN("app");
 
-TEST_CASE("parameters that are nested without end are kept from an executor") {
+TEST_CASE("too deeply nested parameters never reach an executor") {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const std::string record = R"({"taskPara": )" + deep + "}";
   const Run run{[](const Context& context) { static_cast<void>(context.task()); }, record};
@@ -114,7 +114,7 @@ TEST_CASE("parameters as deep as an executor may get take little of its stack") 
   }
 }
 
-TEST_CASE("a result that is nested without end fails the attempt, whoever made it") {
+TEST_CASE("a too deeply nested result fails the attempt, from any executor") {
   const Run run{[](const Context&) {
     json result;
     for (int i = 0; i < 100'000; ++i) {
@@ -128,7 +128,7 @@ TEST_CASE("a result that is nested without end fails the attempt, whoever made i
   CHECK(run.exit.error == "result: expected at most 512 levels of arrays and objects, got more");
 }
 
-TEST_CASE("the task is one, whichever of a job's threads asks first") {
+TEST_CASE("all threads of a job get the same task") {
   const Run run{[](const Context& context) {
     std::vector<const Task*> seen(4);
     std::vector<std::jthread> threads;
@@ -168,7 +168,7 @@ TEST_CASE("an executor gets its task, and its answer is the exit") {
   CHECK_FALSE(soon.exit.retry_after);
 }
 
-TEST_CASE("writes and result of an attempt that is done are handed over as a program's are") {
+TEST_CASE("writes and result of a finished attempt have the form of a program's") {
   const auto writer = [](JobResult result) {
     return [result](const Context& context) {
       context.put("app/x", "text");

@@ -100,7 +100,7 @@ TEST_CASE("a key written twice is refused with both lines") {
   CHECK(parse_json_tree(R"({"a": {"b": 1}, "b": {"b": 2}})", "x.json"));
 }
 
-TEST_CASE("nonsense that is deep, long or torn is refused and does no harm") {
+TEST_CASE("deep, long or truncated nonsense is refused without harm") {
   const auto deep = parse_json_tree(std::string(1'000'000, '['), "x.json");
   REQUIRE_FALSE(deep);
   CHECK(deep.error().message.ends_with("nested more than 32 levels deep"));

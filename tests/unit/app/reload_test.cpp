@@ -20,7 +20,7 @@ void ask(runtime::Loop& loop, Reloader& reloader) {
 
 TEST_SUITE_BEGIN("app");
 
-TEST_CASE("a reload loads on a thread of its own and is applied on the loop's") {
+TEST_CASE("a reload loads on its own thread and is applied on the loop's thread") {
   const auto loop = *runtime::Loop::create();
   std::thread::id loaded_on;
   std::thread::id applied_on;
@@ -63,7 +63,7 @@ TEST_CASE("requests during a reload lead to one more, after it; the loop goes on
   CHECK(order == "12idle");
 }
 
-TEST_CASE("what is loaded after the loop's end is dropped") {
+TEST_CASE("a configuration loaded after the loop's end is dropped") {
   const auto loop = *runtime::Loop::create();
   std::promise<void> readable;
   bool applied = false;

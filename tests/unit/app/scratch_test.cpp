@@ -21,7 +21,9 @@ mode_t mode_of(const std::string& path) {
 
 TEST_SUITE_BEGIN("app");
 
-TEST_CASE("what jobs of an earlier daemon left is removed, and only other users make a way in") {
+TEST_CASE(
+    "files of an earlier daemon's jobs are removed, and only jobs of other users open state_dir to "
+    "others") {
   const unit::TemporaryFolder folder;
   const std::string& dir = folder.path();
   Config config = default_config();

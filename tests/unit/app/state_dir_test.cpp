@@ -22,7 +22,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_SUITE_BEGIN("app");
 
-TEST_CASE("a state_dir that others may write to is told, with what to do") {
+TEST_CASE("the warning about a state_dir that others may write to says what to do") {
   const unit::TemporaryFolder folder;
   const auto exposure = [&](mode_t mode) {
     REQUIRE(chmod(folder.path().c_str(), mode) == 0);
@@ -40,7 +40,7 @@ TEST_CASE("a state_dir that others may write to is told, with what to do") {
   CHECK(exposure(0750).empty());
 }
 
-TEST_CASE("a state_dir of another user is told by that user's name") {
+TEST_CASE("the owner of another user's state_dir is named") {
   const unit::TemporaryFolder folder;
   CHECK(state_dir_owner(folder.path()).empty());
   CHECK(state_dir_owner(folder / "none").empty());

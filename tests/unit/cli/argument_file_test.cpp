@@ -11,7 +11,7 @@
 namespace lictor::cli {
 namespace {
 
-TEST_CASE("an argument is its own text, or with @ a file's, all of it") {
+TEST_CASE("an argument is its own text or, with @, the whole file") {
   CHECK(read_argument("--para-json", "{}").value() == "{}");
   std::string name = std::filesystem::temp_directory_path() / "lictor-argument-XXXXXX";
   const int fd = mkstemp(name.data());
@@ -24,7 +24,7 @@ TEST_CASE("an argument is its own text, or with @ a file's, all of it") {
   CHECK(read.value() == text + "\n");
 }
 
-TEST_CASE("a file that is none is refused by flag and name") {
+TEST_CASE("the error for a missing file names the flag and the file") {
   for (const std::string name : {"/", "/nonexistent"}) {
     const auto read = read_argument("--para-json", "@" + name);
     REQUIRE_FALSE(read);

@@ -18,7 +18,7 @@ void refuse(BulkResult& result, const std::string& message,
   result.refused.push_back({"id", {code, message}});
 }
 
-TEST_CASE("what many are refused for alike is a line with their number, and twenty lines do") {
+TEST_CASE("refusals with the same message share a line with their number, at most twenty lines") {
   BulkResult result;
   refuse(result, "one alone");
   for (int i = 0; i < 300; ++i) refuse(result, "no Consul");
@@ -41,7 +41,7 @@ TEST_CASE("what many are refused for alike is a line with their number, and twen
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 
-TEST_CASE("that Consul went is the exit code, whatever else was refused before") {
+TEST_CASE("an unreachable Consul decides the exit code over other refusals") {
   BulkResult result;
   result.refused.push_back({"id", {ErrorCode::kConflict, "expired"}});
   test::Scene scene{{}};
@@ -50,7 +50,7 @@ TEST_CASE("that Consul went is the exit code, whatever else was refused before")
   CHECK(tell_bulk(scene.client, result, "retried", {}) == kUnreachable);
 }
 
-TEST_CASE("programs are told of each what is not known of it") {
+TEST_CASE("the JSON says for each refusal whether the result is in doubt") {
   BulkResult result;
   refuse(result, "expired", ErrorCode::kInvalid);
   refuse(result, "no reply", ErrorCode::kTimeout);
@@ -64,7 +64,7 @@ TEST_CASE("programs are told of each what is not known of it") {
   CHECK_FALSE(refused[2].at("in_doubt"));
 }
 
-TEST_CASE("where Consul went, the ids after that are named as not tried") {
+TEST_CASE("ids after Consul stopped answering are named as not tried") {
   const auto change = [](const std::string& id) -> Result<TaskInfo> {
     if (id == "a") return TaskInfo{};
     REQUIRE(id == "b");
@@ -79,7 +79,7 @@ TEST_CASE("where Consul went, the ids after that are named as not tried") {
   CHECK(result.refused[2].error.message == "not tried: no answer came for b");
 }
 
-TEST_CASE("nothing refused is nothing told of") {
+TEST_CASE("without refusals nothing is printed to standard error") {
   test::Scene scene{{}};
   CHECK(tell_bulk(scene.client, {}, "cancelled", {}) == kDone);
   CHECK(scene.err().empty());

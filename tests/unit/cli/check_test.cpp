@@ -50,7 +50,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
-TEST_CASE("a token that may do nothing is told so, and nothing else is asked") {
+TEST_CASE("a token without rights is reported, and nothing else is asked") {
   FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(409, kAllDenied),
@@ -93,7 +93,7 @@ std::string text_of(const CheckOptions::Queue& checked, bool serves,
   return report.page().text(false);
 }
 
-TEST_CASE("a leader whose daemon does not answer is told before its session ends") {
+TEST_CASE("a silent leader is reported before its session ends") {
   // Nobody listens on port 1.
   const std::string text = text_of(
       queue(), false,
@@ -104,7 +104,7 @@ TEST_CASE("a leader whose daemon does not answer is told before its session ends
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
 }
 
-TEST_CASE("where nobody leads it is told who is up, and of switches that nothing acts on") {
+TEST_CASE("without a leader, check names the members that are up, and switches without effect") {
   const auto member = [](const std::string& seen) {
     return std::pair<std::string, std::string>{
         "/v1/kv/lictor/q/members/",
@@ -121,7 +121,7 @@ TEST_CASE("where nobody leads it is told who is up, and of switches that nothing
   CHECK(contains(long_ago, "nobody leads: no tasks are run"));
 }
 
-TEST_CASE("tasks that nothing runs, due or not, are told by their types") {
+TEST_CASE("tasks without an executor are reported by type, due or not") {
   const std::string odd =
       test::entry("lictor/q/tasks/1", R"({"taskType":"Odd","executeAt":"2999-01-01T00:00:00Z"})");
   const std::string usual = test::entry("lictor/q/tasks/2", R"({"taskType":"T"})");

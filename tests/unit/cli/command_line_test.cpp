@@ -29,7 +29,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("flags that say where may stand before the command and after it") {
+TEST_CASE("global flags may stand before the command or after it") {
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"--queue", "q", "--json", "--consul=h:1", "list"},
            {"list", "--queue", "q", "--json", "--consul", "h:1"}}) {
@@ -41,7 +41,7 @@ TEST_CASE("flags that say where may stand before the command and after it") {
   }
 }
 
-TEST_CASE("submit takes its parameters as they are") {
+TEST_CASE("submit takes its parameters unchanged") {
   const auto invocation = accept({"submit", "T", "--para", "a=1", "--para", "b=-2", "--id", "-x",
                                   "--max-attempts", "5", "--wait", "--wait-timeout", "90s"});
   const auto& submit = std::get<cli::SubmitOptions>(invocation.command);
@@ -53,7 +53,7 @@ TEST_CASE("submit takes its parameters as they are") {
   CHECK(submit.wait_timeout == std::chrono::seconds{90});
 }
 
-TEST_CASE("logs takes which attempt, and of which member") {
+TEST_CASE("logs takes an attempt and a member") {
   const auto invocation = accept({"logs", "a/b", "-f", "--attempt", "2", "--node", "n"});
   const auto& logs = std::get<cli::LogsOptions>(invocation.command);
   CHECK(logs.id == "a/b");
@@ -62,7 +62,7 @@ TEST_CASE("logs takes which attempt, and of which member") {
   CHECK(logs.node == "n");
 }
 
-TEST_CASE("--ndjson needs no type and goes with no flag of a single task") {
+TEST_CASE("--ndjson needs no type and excludes the flags of a single task") {
   const auto invocation = accept({"submit", "--ndjson", "-"});
   const auto& many = std::get<cli::SubmitManyOptions>(invocation.command);
   CHECK(many.file == "-");
@@ -73,7 +73,7 @@ TEST_CASE("--ndjson needs no type and goes with no flag of a single task") {
   CHECK(contains(refuse({"submit", "--ndjson", "-", "--id", "4"}), "excludes"));
 }
 
-TEST_CASE("a command on many takes ids or --all, and only --all is narrowed down") {
+TEST_CASE("a command on many tasks takes ids or --all, and only --all takes filters") {
   const auto cancel = accept({"cancel", "a", "b"});
   CHECK(std::get<cli::CancelOptions>(cancel.command).ids == std::vector<std::string>{"a", "b"});
   const auto retry = accept({"retry", "--all", "--type", "T", "--reason", "expired"});
@@ -86,7 +86,7 @@ TEST_CASE("a command on many takes ids or --all, and only --all is narrowed down
   CHECK(contains(refuse({"retry", "a", "--type", "T"}), "requires --all"));
 }
 
-TEST_CASE("dead has commands of its own") {
+TEST_CASE("dead has subcommands") {
   const auto purge = accept({"--queue", "q", "dead", "purge", "--all", "--older-than", "24h"});
   CHECK(purge.queue == "q");
   CHECK(std::get<cli::DeadPurgeOptions>(purge.command).older_than == std::chrono::hours{24});
@@ -98,7 +98,7 @@ TEST_CASE("dead has commands of its own") {
   CHECK(contains(refuse({"dead", "list", "--older-than", "long"}), "expected a duration"));
 }
 
-TEST_CASE("bad usage is one line that names the way out") {
+TEST_CASE("bad usage is one line that names the help") {
   CHECK(refuse({"sbmit"}) ==
         "lictor: no command \"sbmit\"; did you mean submit?; see \"lictor --help\"\n");
   CHECK(refuse({"wait", "--help"}) == "lictor: no command \"wait\"; see \"lictor --help\"\n");

@@ -21,7 +21,7 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-TEST_CASE("a full disk is told, once") {
+TEST_CASE("a full disk is reported once") {
   const File full{std::fopen("/dev/full", "w")};
   const File err{std::tmpfile()};
   REQUIRE(full);
@@ -34,7 +34,7 @@ TEST_CASE("a full disk is told, once") {
   CHECK(console.flush());
 }
 
-TEST_CASE("progress is for terminals, and leaves nothing behind") {
+TEST_CASE("progress is printed on terminals only, and is erased") {
   const File out{std::tmpfile()};
   const File plain{std::tmpfile()};
   Console quiet{out.get(), plain.get(), {}, {}};

@@ -26,7 +26,7 @@ TEST_CASE("each kind of error has the exit code of the contract") {
   CHECK(exit_code(ErrorCode::kFailed) == 1);
 }
 
-TEST_CASE("what Consul cannot serve now is 4, whatever the reason") {
+TEST_CASE("a temporary failure of Consul is exit code 4, for any reason") {
   CHECK(code_of(undelivered(http::Delivery::kNotSent)) == 4);
   CHECK(code_of(undelivered(http::Delivery::kLost)) == 4);
   CHECK(code_of(reply(500, "No cluster leader")) == 4);
@@ -35,14 +35,14 @@ TEST_CASE("what Consul cannot serve now is 4, whatever the reason") {
   CHECK(code_of(reply(404, "")) == 4);  // no index: not Consul
 }
 
-TEST_CASE("what Consul refuses is 5 for rights, 1 else") {
+TEST_CASE("a refusal by Consul is exit code 5 for missing rights, else 1") {
   CHECK(code_of(reply(403, "Permission denied")) == 5);
   CHECK(code_of(reply(403, "ACL not found")) == 5);
   CHECK(code_of(reply(413, "Request body too large")) == 1);
   CHECK(code_of(reply(400, "Missing key name")) == 1);
 }
 
-TEST_CASE("an error names the way out") {
+TEST_CASE("an error says what to do") {
   const auto message = [](const http::Response& response) {
     return client::store_error("read x", response).message;
   };

@@ -340,7 +340,7 @@ void run(const Command& command, ModelConsul& consul, bool json_output, Terminal
 
 }  // namespace
 
-TEST_CASE("no command lets what others wrote act on a terminal or pass for a line of ours") {
+TEST_CASE("no command prints hostile text that acts on a terminal or looks like a line of lictor") {
   const unit::TemporaryFolder folder;
   ModelConsul* consul = nullptr;
   const std::vector<Command> all = commands(folder.path(), consul);
@@ -362,7 +362,7 @@ TEST_CASE("no command lets what others wrote act on a terminal or pass for a lin
   }
 }
 
-TEST_CASE("nor what Consul, or who answers in its place, says of a request") {
+TEST_CASE("hostile replies in place of Consul's are printed safely") {
   const unit::TemporaryFolder folder;
   ModelConsul* consul = nullptr;
   const std::vector<Command> all = commands(folder.path(), consul);
@@ -389,7 +389,7 @@ TEST_CASE("nor what Consul, or who answers in its place, says of a request") {
   }
 }
 
-TEST_CASE("what check says before it asks a queue is shown safely too") {
+TEST_CASE("check prints hostile text safely before it asks a queue") {
   for (const bool as_json : {false, true}) {
     test::Scene scene{{}, as_json};
     CheckOptions options;

@@ -40,7 +40,7 @@ std::deque<http::Response> nowhere() {
           test::reply(404, "", 9), test::reply(404, "", 9)};
 }
 
-TEST_CASE("that there is nothing is a document too, and an error beside it") {
+TEST_CASE("an empty result is a document, with an error beside it") {
   using Ask = Result<int> (*)(const Client&);
   const std::vector<std::pair<Ask, const char*>> commands{
       {[](const Client& client) { return show(client, "x"); }, "tasks"},
@@ -61,7 +61,7 @@ TEST_CASE("that there is nothing is a document too, and an error beside it") {
   }
 }
 
-TEST_CASE("that nobody leads is a document also for whoever wants to hand over") {
+TEST_CASE("a missing leader is a document for --step-down, too") {
   test::Scene scene{{test::reply(404, "", 9)}, true};
   LeaderOptions options;
   options.step_down = true;
@@ -69,7 +69,7 @@ TEST_CASE("that nobody leads is a document also for whoever wants to hand over")
   CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
 }
 
-TEST_CASE("where Consul does not answer there is no document, and of many ids one is tried") {
+TEST_CASE("without an answer of Consul there is no document, and only the first id is tried") {
   const auto lost = test::undelivered(http::Delivery::kLost);
   test::Scene shown{{lost}, true};
   REQUIRE_FALSE(show(shown.client, "x"));

@@ -35,7 +35,7 @@ json listed(ModelConsul& consul, const std::string& state) {
 
 }  // namespace
 
-TEST_CASE("list, show and why agree that a task which was rewritten while it runs is running") {
+TEST_CASE("list, show and why report a task that was rewritten while it runs as running") {
   std::atomic<int> asked = 0;
   const Face face{[&](const httpd::Request& request) {
     ++asked;
@@ -68,7 +68,7 @@ TEST_CASE("list, show and why agree that a task which was rewritten while it run
   CHECK(asked_why.out() == "task 7: it is running, attempt 1\n");
 }
 
-TEST_CASE("that the leader does not answer is the first thing that leader and why say") {
+TEST_CASE("leader and why first say that the leader does not answer") {
   ModelConsul consul;
   fill(consul, "http://127.0.0.1:1");
   Stage asked{consul};

@@ -35,7 +35,7 @@ struct Pipe {
   }
 };
 
-TEST_CASE("lines bear the numbers that an editor shows") {
+TEST_CASE("line numbers are those of an editor") {
   Pipe pipe;
   pipe.say("\xef\xbb\xbf{1}\n\n  \n{2}\r\n{3}");
   pipe.end();
@@ -50,7 +50,7 @@ TEST_CASE("lines bear the numbers that an editor shows") {
   CHECK(lines.error() == 0);
 }
 
-TEST_CASE("a line may be longer than what is read at once") {
+TEST_CASE("a line may be longer than one read") {
   const std::string path = "line_reader_test";
   const std::string longer(200'000, 'x');
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -67,7 +67,7 @@ TEST_CASE("a line may be longer than what is read at once") {
   close(file);
 }
 
-TEST_CASE("where nothing comes for a while that is told, once for each time") {
+TEST_CASE("a pause of the input calls on_pause once") {
   Pipe pipe;
   int pauses = 0;
   LineReader lines{pipe.ends[0], [&] {
@@ -88,7 +88,7 @@ TEST_CASE("where nothing comes for a while that is told, once for each time") {
   CHECK(pauses == 3);
 }
 
-TEST_CASE("a line does not wait while others keep coming, each before long") {
+TEST_CASE("on_pause comes in time although lines keep coming") {
   using namespace std::chrono_literals;
   Pipe pipe;
   std::atomic<int> pauses = 0;
@@ -109,7 +109,7 @@ TEST_CASE("a line does not wait while others keep coming, each before long") {
   CHECK(pauses >= 3);
 }
 
-TEST_CASE("whoever wants no more lines does not wait for them") {
+TEST_CASE("a false from on_pause ends the input at once") {
   Pipe pipe;
   LineReader lines{pipe.ends[0], [] { return false; }};
   pipe.say("{1}\n{2");
@@ -118,7 +118,7 @@ TEST_CASE("whoever wants no more lines does not wait for them") {
   CHECK(lines.error() == 0);
 }
 
-TEST_CASE("who is asked to stop reads no further, and gives out what was whole") {
+TEST_CASE("stop_fd ends the input after the whole lines that were read") {
   Pipe pipe;
   Pipe stop;
   LineReader lines{pipe.ends[0], {}, stop.ends[0]};
@@ -133,7 +133,7 @@ TEST_CASE("who is asked to stop reads no further, and gives out what was whole")
   CHECK(lines.error() == 0);
 }
 
-TEST_CASE("the end comes before what asks to stop after it") {
+TEST_CASE("the end of the input counts before a later stop") {
   Pipe pipe;
   Pipe stop;
   LineReader lines{pipe.ends[0], {}, stop.ends[0]};
@@ -146,7 +146,7 @@ TEST_CASE("the end comes before what asks to stop after it") {
   CHECK_FALSE(lines.stopped());
 }
 
-TEST_CASE("what cannot be read is no end") {
+TEST_CASE("a read error is no end of input") {
   const int folder = open(".", O_RDONLY | O_CLOEXEC);
   LineReader lines{folder};
   CHECK_FALSE(lines.next());

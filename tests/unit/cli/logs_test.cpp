@@ -62,7 +62,7 @@ TEST_CASE(
   CHECK(older.out() == "first\n");
 }
 
-TEST_CASE("of who printed nothing it is said so, beside the output") {
+TEST_CASE("an attempt without output is reported on standard error") {
   const State state;
   state.write(2, 20, "");
   Scene scene{nothing_known()};
@@ -71,7 +71,7 @@ TEST_CASE("of who printed nothing it is said so, beside the output") {
   CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
 }
 
-TEST_CASE("with --json it is told which logs there are") {
+TEST_CASE("--json lists the logs") {
   const State state;
   state.write(1, 10, "first\n");
   Scene scene{nothing_known(), true};
@@ -84,7 +84,7 @@ TEST_CASE("with --json it is told which logs there are") {
   CHECK(told["logs"][0]["size"] == 6);
 }
 
-TEST_CASE("where nothing is found, it is told what was tried, and what the queue knows of it") {
+TEST_CASE("without a log the error names what was tried, and the state of the task") {
   const State state;
   const auto error_of = [&](std::deque<http::Response> replies) {
     Scene scene{std::move(replies)};
@@ -119,7 +119,7 @@ TEST_CASE("where nothing is found, it is told what was tried, and what the queue
   CHECK(contains(logs(other.client, options).error().message, "b: no member now"));
 }
 
-TEST_CASE("where who ran it does not answer, that is told as the likeliest cause") {
+TEST_CASE("the error names a silent member that ran the task as the probable cause") {
   const State state;
   const std::string record = R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
                              R"("taskClaim":{"node":"b","session":"s1","nonce":"n"}})";

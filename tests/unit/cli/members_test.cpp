@@ -27,7 +27,7 @@ Member with_admin(std::vector<std::string> admin) {
 
 }  // namespace
 
-TEST_CASE("members are shown with who leads") {
+TEST_CASE("members marks the leader") {
   Scene scene{{reply(200, listed("a", kValue), 9), reply(404, "", 9),
                reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s2"), 9)},
               true};
@@ -61,7 +61,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("of a leader whose admin face refuses it is said so") {
+TEST_CASE("leader reports a leader whose admin face refuses") {
   const std::string value =
       R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
@@ -80,7 +80,7 @@ TEST_CASE("of a leader whose admin face refuses it is said so") {
   }
 }
 
-TEST_CASE("since when it leads is told apart from when its daemon started") {
+TEST_CASE("leader shows the start of the lead and the start of the daemon") {
   const std::string value = R"({"node":"a","started":"2026-11-20T00:00:00Z")";
   const auto told = [](const std::string& stored, bool as_json) {
     Scene scene{{reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9), reply(404, "", 9),
@@ -99,8 +99,7 @@ TEST_CASE("since when it leads is told apart from when its daemon started") {
   CHECK_FALSE(contains(told(value + "}", false), "leads     "));
 }
 
-TEST_CASE(
-    "an entry of another version is shown as far as it can be, one that nobody holds is not") {
+TEST_CASE("an entry of another version is shown in part, an entry without a session is not") {
   Scene odd{{reply(200, listed("b", "[1]"), 9), reply(404, "", 9), reply(404, "", 9)}};
   CHECK(members(odd.client) == 0);
   CHECK(contains(odd.out(), "NODE"));
@@ -112,7 +111,7 @@ TEST_CASE(
   CHECK(contains(unheld.err(), "no members in queue \"q\""));
 }
 
-TEST_CASE("that there are no members is not said of a queue that somebody leads") {
+TEST_CASE("with a leader, an empty list of members is explained") {
   const auto leader = reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9);
   Scene led{{reply(404, "", 9), reply(404, "", 9), leader, leader}};
   CHECK(members(led.client) == 0);
@@ -130,7 +129,7 @@ TEST_CASE("that there are no members is not said of a queue that somebody leads"
   CHECK(asked.consul.all_asked());
 }
 
-TEST_CASE("what may not be read is no empty list") {
+TEST_CASE("a missing right is no empty list") {
   Scene scene{{reply(404, "", 9), reply(403, "Permission denied")}};
   const auto code = members(scene.client);
   REQUIRE_FALSE(code);
@@ -138,7 +137,7 @@ TEST_CASE("what may not be read is no empty list") {
 }
 
 TEST_CASE(
-    "a face on the loopback is asked on its own host alone, and elsewhere the setting is named") {
+    "a face on the loopback is asked only on its own host, and elsewhere the setting is named") {
   const std::vector<std::string> both{"http://127.0.0.1:1", "unix:///run/l.sock", "http://[::1]:1",
                                       "http://host-a:2"};
   CHECK(reach_of(with_admin(both), "host-a").addresses == both);

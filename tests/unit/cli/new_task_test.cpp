@@ -39,7 +39,7 @@ TEST_CASE("a task without flags is due now, in the order of milliseconds") {
         R"("taskPara":{}})");
 }
 
-TEST_CASE("each --para is a string, whatever it looks like") {
+TEST_CASE("each --para is a string, also if it looks like a number") {
   TaskText text = text_of("N");
   text.paras = {"size=8000", "empty=", "eq=a=b", "quote=\"\n"};
   CHECK(record_of(text).ends_with(
@@ -56,7 +56,7 @@ TEST_CASE("--para-json is kept to the digit, and --para adds to it") {
   CHECK(record_of(text).ends_with(R"("taskPara":[1,2]})"));
 }
 
-TEST_CASE("times come out as RFC 3339, whatever form they had") {
+TEST_CASE("times of every form are written as RFC 3339") {
   TaskText text = text_of("N");
   text.in = "90s";
   CHECK(record_of(text).ends_with(R"("executeAt":"2026-11-21T02:34:00.949Z"})"));
@@ -67,7 +67,7 @@ TEST_CASE("times come out as RFC 3339, whatever form they had") {
   CHECK(record_of(text).ends_with(R"("executeAt":"2015-10-23T11:31:27.000Z"})"));
 }
 
-TEST_CASE("what the other flags say is in the record") {
+TEST_CASE("the other flags are written into the record") {
   TaskText text = text_of("N");
   text.task_time = "1445599887";
   text.serial_key = "db7";
@@ -78,7 +78,7 @@ TEST_CASE("what the other flags say is in the record") {
   CHECK(record.ends_with(R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})"));
 }
 
-TEST_CASE("what cannot be meant is refused, naming the flag") {
+TEST_CASE("a bad value is refused with the name of its flag") {
   const auto starts = [](const std::string& text, const char* flag) {
     CAPTURE(text);
     CHECK(text.starts_with(std::string{flag} + ": "));

@@ -36,7 +36,7 @@ TEST_CASE("the id is printed, and nothing else") {
   CHECK(scene.err().empty());
 }
 
-TEST_CASE("a task that exists is a failure, and left alone") {
+TEST_CASE("an existing task is a failure, and is left unchanged") {
   Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
   const auto code = submit(scene.client, options_of());
   REQUIRE_FALSE(code);
@@ -44,7 +44,7 @@ TEST_CASE("a task that exists is a failure, and left alone") {
   CHECK(scene.out().empty());
 }
 
-TEST_CASE("a task that dies is told with its reason and the end of its output") {
+TEST_CASE("a dead task is reported with its reason and the end of its output") {
   Scene scene{{reply(404, "", 5), reply(200, result("lictor/q/tasks/42", "{}", 9)),
                reply(404, "", 10),  // nobody leads
                reply(404, "", 20),
@@ -62,7 +62,7 @@ TEST_CASE("a task that dies is told with its reason and the end of its output") 
         "the end of its output:\nno\\x1b[1m space\n");
 }
 
-TEST_CASE("whoever could not see the end is told before anything is written") {
+TEST_CASE("a token that cannot see the end is refused before anything is written") {
   Scene scene{{reply(403, "Permission denied")}};
   const auto code = submit(scene.client, options_of(true));
   REQUIRE_FALSE(code);
@@ -70,7 +70,7 @@ TEST_CASE("whoever could not see the end is told before anything is written") {
   CHECK(contains(code.error().message, "not written"));
 }
 
-TEST_CASE("of many lines, those that are refused are told in their order, for whatever reason") {
+TEST_CASE("refused lines are reported in their order") {
   const std::string path = "submit_test.ndjson";
   std::ofstream{path} << R"({"taskId":"a","taskType":"T"})"
                       << "\n"
@@ -95,7 +95,7 @@ TEST_CASE("of many lines, those that are refused are told in their order, for wh
                                          "lictor: line 5", "1 task written, 4 refused"});
 }
 
-TEST_CASE("an error that ends it says which lines are not written, in JSON too") {
+TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
   const std::string path = "submit_stopped_test.ndjson";
   {
     std::ofstream lines{path};
@@ -121,7 +121,7 @@ TEST_CASE("an error that ends it says which lines are not written, in JSON too")
   CHECK(said["error"] == message);
 }
 
-TEST_CASE("many that are all dealt with end without an error") {
+TEST_CASE("a submission whose lines are all settled ends without an error") {
   const std::string path = "submit_all_test.ndjson";
   std::ofstream{path} << R"({"taskId":"a","taskType":"T"})";
   Scene scene{{reply(200, result("lictor/q/tasks/a", "{}"))}, true};

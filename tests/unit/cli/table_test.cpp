@@ -26,7 +26,7 @@ TEST_CASE("on a terminal the last column is cut to the width") {
         "a\\x1b[1m\n");
 }
 
-TEST_CASE("where that is not enough the first column is cut too, in its middle") {
+TEST_CASE("if that is not enough, the first column is cut in its middle") {
   Table table{{"ID", "STATE", "ERROR"}};
   table.add_row({{"a-long-id-of-one-task-0001"}, {"dead"}, {"a long error that goes on"}});
   table.add_row({{"b"}, {"dead"}, {""}});
@@ -42,7 +42,7 @@ TEST_CASE("where that is not enough the first column is cut too, in its middle")
         "ID                          ERROR\na-long-id-of-one-task-0001  failed\n");
 }
 
-TEST_CASE("colour is for terminals that want it, and does not move columns") {
+TEST_CASE("colour is printed on terminals that want it, and does not move columns") {
   Table table{{"STATE", "ID"}};
   table.add_row({{"dead", Style::kRed}, {"42"}});
   CHECK(table.render(80).text(true) ==
@@ -50,7 +50,7 @@ TEST_CASE("colour is for terminals that want it, and does not move columns") {
   CHECK(table.render(80).text(false) == "STATE  ID\ndead   42\n");
 }
 
-TEST_CASE("a table without rows is nothing") { CHECK(Table{{"ID"}}.render(0).empty()); }
+TEST_CASE("a table without rows prints nothing") { CHECK(Table{{"ID"}}.render(0).empty()); }
 
 }  // namespace
 }  // namespace lictor::cli

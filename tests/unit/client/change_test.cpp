@@ -47,7 +47,7 @@ std::vector<TaskInfo> tasks(std::size_t count) {
   return all;
 }
 
-TEST_CASE("what changed meanwhile is read and tried again") {
+TEST_CASE("a task that changed meanwhile is read and changed again") {
   Scene scene{{reply(200, task_entry(7)),
                reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
                reply(200, task_entry(8)), reply(200, kApplied)}};
@@ -57,7 +57,7 @@ TEST_CASE("what changed meanwhile is read and tried again") {
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing") {
+TEST_CASE("after a lost reply, a missing key means that the change was applied") {
   Scene landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(404, "", 9)}};
   CHECK(landed.change());
   Scene not_landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
@@ -84,12 +84,14 @@ TEST_CASE("a lost reply is resolved by reading: what is gone then was our doing"
   CHECK(never_there.change().error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("a missing right is told, and nothing is tried again") {
+TEST_CASE("a missing right is reported without another try") {
   Scene scene{{reply(200, task_entry(7)), reply(409, txn_error(1, "Permission denied"))}};
   CHECK(scene.change().error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE("many go in transactions of 64 operations, and one that is gone does not keep the rest") {
+TEST_CASE(
+    "many changes go in transactions of 64 operations, and a missing task does not stop the "
+    "others") {
   Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
                reply(200, kApplied),                                                  // the others
                reply(404, "", 9),                                                     // task 1
@@ -103,14 +105,14 @@ TEST_CASE("many go in transactions of 64 operations, and one that is gone does n
   CHECK_FALSE(contains(scene.consul.asked[1].body, "tasks/32\""));
 }
 
-TEST_CASE("where Consul does not answer, the rest is not tried") {
+TEST_CASE("when Consul stops answering, the rest is not tried") {
   Scene scene{{undelivered(Delivery::kNotSent)}};
   const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
   CHECK(result.tasks.empty());
   CHECK(result.refused.size() == 100);
 }
 
-TEST_CASE("what was on its way when Consul went is said to be in doubt, the rest is not") {
+TEST_CASE("changes under way when Consul stops answering are in doubt, the others are not") {
   Scene scene{{undelivered(Delivery::kLost), undelivered(Delivery::kNotSent, "no connection")}};
   const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
   CHECK(result.tasks.empty());
@@ -128,7 +130,7 @@ TEST_CASE("what was on its way when Consul went is said to be in doubt, the rest
   CHECK(doubtful == 32);
 }
 
-TEST_CASE("of what was refused or not tried nobody doubts that it was not done") {
+TEST_CASE("a refused or untried change is never in doubt") {
   const auto stale = [] {
     return reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7"));
   };
@@ -152,7 +154,7 @@ TEST_CASE("of what was refused or not tried nobody doubts that it was not done")
   }
 }
 
-TEST_CASE("an error keeps back what was not sent, and all is accounted for") {
+TEST_CASE("after an error nothing more is sent, and each task has a result") {
   Scene scene{{reply(200, kApplied), reply(409, txn_error(1, "Permission denied"))}};
   std::size_t told = 0;
   const BulkResult result =

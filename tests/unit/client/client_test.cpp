@@ -25,7 +25,7 @@ lictor::Client client_of(test::FakeConsul& consul) {
       std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
 }
 
-TEST_CASE("a task is written under its id, and an id that is taken is a conflict") {
+TEST_CASE("a task is written under its id, and an existing id is a conflict") {
   test::FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9)),
                            reply(409, txn_error(0, "failed to set key, index is stale"))}};
   auto client = client_of(consul);
@@ -37,7 +37,7 @@ TEST_CASE("a task is written under its id, and an id that is taken is a conflict
   CHECK(client.submit(task).error().code == ErrorCode::kConflict);
 }
 
-TEST_CASE("what cannot be a task is refused before anything is sent") {
+TEST_CASE("a bad task is refused before anything is sent") {
   test::FakeConsul consul{{}};
   auto client = client_of(consul);
   CHECK(client.submit({.type = ""}).error().code == ErrorCode::kInvalid);
@@ -64,7 +64,7 @@ TEST_CASE("what cannot be a task is refused before anything is sent") {
   CHECK(consul.asked.empty());
 }
 
-TEST_CASE("no task has an empty id, and the folder's is none") {
+TEST_CASE("an empty id and a folder's id are refused") {
   test::FakeConsul consul{{}};
   auto client = client_of(consul);
   for (const char* id : {"", "a/"}) {
@@ -76,7 +76,7 @@ TEST_CASE("no task has an empty id, and the folder's is none") {
   }
 }
 
-TEST_CASE("a time-out that is shorter than what a record can say is not none") {
+TEST_CASE("a time-out below a microsecond is rounded up, since zero means none") {
   test::FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9))}};
   auto client = client_of(consul);
   REQUIRE(client.submit({.type = "T", .id = "42", .timeout = 1ns}));
@@ -105,7 +105,7 @@ TEST_CASE("of many tasks each has its own outcome") {
   CHECK(consul.all_asked());
 }
 
-TEST_CASE("options that cannot be meant are refused, each by its name") {
+TEST_CASE("bad options are refused by name") {
   const auto error_of = [](const ClientOptions& options) {
     const auto client = lictor::Client::open(options);
     REQUIRE_FALSE(client);

@@ -49,7 +49,7 @@ TEST_CASE("only a pause or a resume corrects an unreadable control key") {
   CHECK(said(R"({"other":1})", step_down).second.find("step_down") != std::string::npos);
 }
 
-TEST_CASE("pausing and resuming say who did it, and keep the other switches") {
+TEST_CASE("pause and resume record who did it, and keep the other switches") {
   const std::string paused = with_pause(R"({"n":1.50})", "me@h", kAt, "moving \"db\"");
   CHECK(paused == R"({"n":1.50,"paused":{"by":"me@h","at":"2026-11-21T02:32:30.949Z",)"
                   R"("reason":"moving \"db\""}})");

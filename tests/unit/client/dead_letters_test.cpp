@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr WallTime kNow{1'795'228'350'949ms};
 
-TEST_CASE("what is tried again is the record as its producer wrote it") {
+TEST_CASE("retry writes the record as its producer wrote it") {
   const auto record = retried_record(
       R"({"record":{"taskType":"T","taskTaken":"false","n":1.50,"taskAttempt":3},"reason":"failed"})",
       kNow, false);
@@ -17,7 +17,7 @@ TEST_CASE("what is tried again is the record as its producer wrote it") {
   CHECK(*record == R"({"taskType":"T","taskTaken":"false","n":1.50})");
 }
 
-TEST_CASE("what could not be read cannot be tried again") {
+TEST_CASE("an unreadable record cannot be retried") {
   for (const char* letter : {R"({"raw":"not json"})", R"({"raw_base64":"AP8="})", "nonsense", "{}",
                              R"({"record":"text"})"}) {
     CAPTURE(letter);
@@ -27,7 +27,7 @@ TEST_CASE("what could not be read cannot be tried again") {
   }
 }
 
-TEST_CASE("an expireAt that has passed is refused, or taken out") {
+TEST_CASE("a past expireAt is refused, or removed on request") {
   const auto letter = [](const std::string& expiry) {
     return R"({"record":{"taskType":"T","expireAt":)" + expiry + "}}";
   };
@@ -39,7 +39,8 @@ TEST_CASE("an expireAt that has passed is refused, or taken out") {
         R"({"taskType":"T","expireAt":"2026-11-22T02:00:00Z"})");
 }
 
-TEST_CASE("a copy's number is no part of the task's id, unless the record says so") {
+TEST_CASE(
+    "the number of a dead letter's copy is no part of the task's id, unless the record says so") {
   const auto task_of = [](const std::string& id, const std::string& record) {
     TaskInfo letter;
     letter.id = id;

@@ -48,7 +48,7 @@ TEST_CASE("only a consistent read proves that a key is gone") {
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("a dead letter from before the task is not its own") {
+TEST_CASE("an older dead letter of the same id does not count") {
   Scene before{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), reply(409, kNoLetters),
                 reply(404, "", 20)}};
   CHECK(before.follow()->how == Ending::How::kGone);
@@ -59,7 +59,7 @@ TEST_CASE("a dead letter from before the task is not its own") {
   CHECK(ending->task.error == "exit 3");
 }
 
-TEST_CASE("a new task under the same id means that ours has ended") {
+TEST_CASE("a new task under the same id means that the old one has ended") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
@@ -78,7 +78,7 @@ TEST_CASE("waiting ends with its timeout, and at once when a right is missing") 
 }
 
 TEST_CASE(
-    "when the time is over, what is at work is told as running, and whose it was as an orphan") {
+    "at the time-out a claimed task is reported as running, or as an orphan without its leader") {
   const auto seen = [](const std::string& leader_session) {
     const std::string claimed =
         R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
@@ -96,7 +96,7 @@ TEST_CASE(
   CHECK(seen("another") == TaskState::kOrphan);
 }
 
-TEST_CASE("a record in the history brings the result, unless it is of an earlier task") {
+TEST_CASE("the history gives the result, unless its record is older than the task") {
   const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
   Scene scene{{reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters),
                reply(200, entry("lictor/q/done/42", done, 15))}};
@@ -109,7 +109,7 @@ TEST_CASE("a record in the history brings the result, unless it is of an earlier
   CHECK(older.follow()->how == Ending::How::kGone);
 }
 
-TEST_CASE("a task that never existed is not found, and the latest of its traces counts") {
+TEST_CASE("an unknown task is not found, and the latest trace of a known one counts") {
   Scene nothing{
       {reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
   CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);

@@ -64,7 +64,7 @@ class Held : public net::Transport {
   std::mutex mutex_;
 };
 
-TEST_CASE("the next request leaves when an answer has come, and not more than so many together") {
+TEST_CASE("a request is sent when an answer has come, with a limit on requests under way") {
   Held network;
   Pipeline pipeline{network, 2};
   for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
@@ -83,7 +83,7 @@ TEST_CASE("the next request leaves when an answer has come, and not more than so
   CHECK(network.sent == "abcd");
 }
 
-TEST_CASE("two do not leave together") {
+TEST_CASE("two dependent requests are not sent at the same moment") {
   Held network;
   Pipeline pipeline{network, 2, [](const auto&) { return false; }};
   pipeline.add(request("a"));
@@ -108,7 +108,7 @@ TEST_CASE("two do not leave together") {
   CHECK(network.last_sent - begin >= 60ms * 7 / 8 / 3);
 }
 
-TEST_CASE("what follows nothing leaves at once") {
+TEST_CASE("independent requests are sent at once") {
   Held network;
   Pipeline pipeline{network, 3};
   pipeline.add(request("a"));
@@ -122,7 +122,7 @@ TEST_CASE("what follows nothing leaves at once") {
   while (!network.waiting.empty()) network.answer(0);
 }
 
-TEST_CASE("answers that come within the call that sends do no harm") {
+TEST_CASE("answers within the sending call are handled") {
   Held network;
   network.at_once = true;
   Pipeline pipeline{network, 2};
@@ -132,7 +132,7 @@ TEST_CASE("answers that come within the call that sends do no harm") {
   CHECK(pipeline.next().response.body == "b");
 }
 
-TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
+TEST_CASE("a failure holds up later requests until it was returned") {
   Held network;
   Pipeline pipeline{network, 2};
   for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
@@ -150,7 +150,7 @@ TEST_CASE("what went wrong holds up the rest until it is the rest's turn") {
 
 bool is_early(const http::Response& response) { return response.status == 409; }
 
-TEST_CASE("what came before what it follows is sent again, in its place") {
+TEST_CASE("an early request is sent again, in its place") {
   Held network;
   Pipeline pipeline{network, 2, is_early};
   for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
@@ -166,7 +166,7 @@ TEST_CASE("what came before what it follows is sent again, in its place") {
   CHECK(network.sent == "abbc");
 }
 
-TEST_CASE("what follows one that is sent again goes again, too") {
+TEST_CASE("a request that depends on a repeated one is repeated, too") {
   Held network;
   Pipeline pipeline{network, 3, is_early};
   for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
@@ -179,7 +179,7 @@ TEST_CASE("what follows one that is sent again goes again, too") {
   CHECK(std::count(network.sent.begin(), network.sent.end(), 'a') == 1);
 }
 
-TEST_CASE("what was sent when all before it were answered cannot have come early") {
+TEST_CASE("a request that was sent after all earlier answers cannot be early") {
   Held network;
   Pipeline pipeline{network, 2, is_early};
   for (const char* target : {"a", "b"}) pipeline.add(request(target));
@@ -192,7 +192,7 @@ TEST_CASE("what was sent when all before it were answered cannot have come early
   CHECK(pipeline.next().response.status == 409);
 }
 
-TEST_CASE("what came early is sent again also when another one went wrong") {
+TEST_CASE("an early request is sent again also after another failure") {
   Held network;
   Pipeline pipeline{network, 2, is_early};
   for (const char* target : {"a", "b"}) pipeline.add(request(target));
@@ -208,7 +208,7 @@ TEST_CASE("what came early is sent again also when another one went wrong") {
   CHECK(network.sent == "abb");
 }
 
-TEST_CASE("what was not sent can be dropped, and is not sent again") {
+TEST_CASE("unsent requests can be dropped, and early ones are not sent again") {
   Held network;
   Pipeline pipeline{network, 3, is_early};
   for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
@@ -223,7 +223,7 @@ TEST_CASE("what was not sent can be dropped, and is not sent again") {
   CHECK(network.sent == "abc");
 }
 
-TEST_CASE("what was not sent can be dropped") {
+TEST_CASE("unsent requests can be dropped") {
   Held network;
   Pipeline pipeline{network, 1};
   for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));

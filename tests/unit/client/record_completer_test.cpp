@@ -30,13 +30,13 @@ struct Lines {
   }
 };
 
-TEST_CASE("what a line says is kept as it was written") {
+TEST_CASE("the members of a line are kept as written") {
   const std::string line =
       R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x": 1.50,"x":2})";
   CHECK(Lines{}.take(line).record == line);
 }
 
-TEST_CASE("what is put in or taken out leaves JSON, whatever space is around the rest") {
+TEST_CASE("added and removed members leave valid JSON, with any white space") {
   Lines lines;
   const auto completed = [&](const std::string& line) {
     NewRecord task = lines.take(line);
@@ -72,14 +72,14 @@ TEST_CASE("id, time and type are added where they are missing or null") {
   CHECK(other.id > task.id);
 }
 
-TEST_CASE("what only lictor may say is taken out") {
+TEST_CASE("members that only lictor may set are removed") {
   const NewRecord task = Lines{}.take(
       R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"true","taskAttempt":3,)"
       R"("taskClaim":{"node":"n"},"taskError":"e","taskLost":1,"taskRetryAt":"soon"})");
   CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
 }
 
-TEST_CASE("where a task goes in the order, and whether its time was made") {
+TEST_CASE("a completed record knows its place in the order, and whether its time was generated") {
   Lines lines;
   const NewRecord made = lines.take(R"({"taskId":"a"})");
   CHECK(made.place == kNow);
@@ -96,7 +96,7 @@ TEST_CASE("where a task goes in the order, and whether its time was made") {
   CHECK_FALSE(timed.made_time->is_place);
 }
 
-TEST_CASE("a time that was made is changed in its place") {
+TEST_CASE("a generated time is replaced in place") {
   Lines lines;
   NewRecord task = lines.take(R"({"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
   task.restamp(kNow + 1ms);
@@ -114,7 +114,7 @@ TEST_CASE("a time that was made is changed in its place") {
   CHECK(record->record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
 }
 
-TEST_CASE("a line that is no task says what was expected and what came") {
+TEST_CASE("the error for a bad line names the expected and the found value") {
   Lines lines;
   CHECK(lines.refuse("not json").starts_with("expected a JSON object, got what is not JSON"));
   CHECK(lines.refuse("[1]") == "expected a JSON object, got [1]");

@@ -238,7 +238,7 @@ struct Scene {
   }
 };
 
-TEST_CASE("only a refusal for want of the record before says that a transaction came early") {
+TEST_CASE("only a missing earlier record means that a transaction came early") {
   CHECK(Store::came_early(reply(409, txn_error(63, "key doesn't exist"))));
   CHECK_FALSE(Store::came_early(reply(409, txn_error(0, "failed to set key, index is stale"))));
   CHECK_FALSE(Store::came_early(reply(409, "doesn't exist")));
@@ -246,7 +246,7 @@ TEST_CASE("only a refusal for want of the record before says that a transaction 
   CHECK_FALSE(Store::came_early(undelivered(Delivery::kLost)));
 }
 
-TEST_CASE("many records go in transactions of Consul's size, and are settled in their order") {
+TEST_CASE("many records go in transactions of Consul's size and are settled in order") {
   Scene scene;
   scene.write(1'000);
   scene.check_order(1'000);
@@ -255,7 +255,7 @@ TEST_CASE("many records go in transactions of Consul's size, and are settled in 
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("a transaction that comes before the one that it follows is refused, and goes again") {
+TEST_CASE("a transaction that overtakes the one before it is refused and sent again") {
   Scene scene;
   scene.consul.hold_back(key(0), 1);  // another is there before it
   scene.write(300);
@@ -264,7 +264,7 @@ TEST_CASE("a transaction that comes before the one that it follows is refused, a
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("in any order nothing waits for what is before it, and all is settled in its order") {
+TEST_CASE("with any order no transaction waits for another, and all are settled in order") {
   Scene scene{SubmitOrder::kAny};
   scene.consul.hold_back(key(0), 3);
   scene.write(1'000);
@@ -275,7 +275,7 @@ TEST_CASE("in any order nothing waits for what is before it, and all is settled 
   scene.check_settled(1'000);
 }
 
-TEST_CASE("in any order, too, what exists is told, and an error stops what was not sent") {
+TEST_CASE("with any order existing tasks are reported, and an error stops unsent transactions") {
   Scene scene{SubmitOrder::kAny};
   scene.consul.written = {key(70)};
   scene.consul.refuse(key(126), reply(409, txn_error(0, "Permission denied")));
@@ -289,7 +289,7 @@ TEST_CASE("in any order, too, what exists is told, and an error stops what was n
   CHECK(std::count(scene.consul.written.begin(), scene.consul.written.end(), key(126)) == 0);
 }
 
-TEST_CASE("in a queue at rest nobody sees an order, and none is kept") {
+TEST_CASE("in a queue at rest transactions go in any order") {
   Scene scene;
   SUBCASE("that nobody has ever led") { scene.consul.keys.clear(); }
   SUBCASE("that nobody leads") { scene.consul.keys["q/leader"].session.clear(); }
@@ -304,7 +304,7 @@ TEST_CASE("in a queue at rest nobody sees an order, and none is kept") {
   scene.check_settled(1'000);
 }
 
-TEST_CASE("the order is kept where somebody leads, or nobody can tell") {
+TEST_CASE("the order is kept while somebody leads, or if that is unknown") {
   Scene scene;
   SUBCASE("a leader") {}
   SUBCASE("a key that may not be read") { scene.consul.may_read = false; }
@@ -321,7 +321,7 @@ TEST_CASE("the order is kept where somebody leads, or nobody can tell") {
   scene.check_settled(300);
 }
 
-TEST_CASE("from when a queue is no longer at rest, the order is kept") {
+TEST_CASE("the order is kept once a queue is no longer at rest") {
   Scene scene;
   SUBCASE("somebody leads it") {
     scene.consul.keys.clear();
@@ -359,7 +359,9 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
   return ids;
 }
 
-TEST_CASE("tasks without a time start in the order of the calls, in whatever order they came") {
+TEST_CASE(
+    "tasks without a time start in the order of the calls, whatever the order of the "
+    "transactions") {
   Scene scene;
   scene.consul.keys.clear();  // nobody leads
   scene.consul.hold_back_first(5);
@@ -394,7 +396,7 @@ TEST_CASE("tasks without a time start in the order of the calls, in whatever ord
   }
 }
 
-TEST_CASE("times that do not grow leave it to the order in which tasks are written") {
+TEST_CASE("tasks whose times do not grow are written in order") {
   Scene scene;
   scene.consul.keys.clear();  // nobody leads
   std::function<WallTime(std::size_t)> place;
@@ -417,7 +419,7 @@ TEST_CASE("times that do not grow leave it to the order in which tasks are writt
   scene.check_settled(1'000);
 }
 
-TEST_CASE("in a queue at rest what was lost is written all the same") {
+TEST_CASE("in a queue at rest a lost transaction is written again") {
   SubmitOrder order = SubmitOrder::kAsGiven;
   SUBCASE("in order") {}
   SUBCASE("in any order") { order = SubmitOrder::kAny; }
@@ -434,7 +436,7 @@ TEST_CASE("in a queue at rest what was lost is written all the same") {
   scene.check_settled(1'000);
 }
 
-TEST_CASE("in any order it goes on so when the queue is no longer at rest") {
+TEST_CASE("with any order a queue that is no longer at rest changes nothing") {
   Scene scene{SubmitOrder::kAny};
   scene.consul.keys.clear();
   scene.consul.change(10, "q/leader", {"host-a", "session", 20});
@@ -457,7 +459,7 @@ TEST_CASE("a single transaction asks nothing of the queue") {
   CHECK(scene.consul.sent == 1);
 }
 
-TEST_CASE("a record that fills a transaction goes in its place all the same") {
+TEST_CASE("a record that fills a transaction keeps its place") {
   Scene scene;
   scene.consul.slow_down(key(0));
   for (std::size_t i = 0; i < 3; ++i) scene.writer.add(task(i));
@@ -480,7 +482,7 @@ TEST_CASE("after an error nothing that comes later is written") {
   CHECK_FALSE(scene.settled[1].created);
 }
 
-TEST_CASE("what Consul did not take goes again, and what follows it too") {
+TEST_CASE("a transaction that Consul did not take is sent again, and those after it") {
   Scene scene;
   scene.consul.refuse(key(63), undelivered(Delivery::kNotSent));
   scene.write(400);
@@ -488,7 +490,7 @@ TEST_CASE("what Consul did not take goes again, and what follows it too") {
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("what exists already is left as it is, and keeps back nothing") {
+TEST_CASE("an existing task is left unchanged and holds up no other") {
   Scene scene;
   scene.consul.written = {key(0), key(62), key(70)};
   scene.write(200);
@@ -501,7 +503,7 @@ TEST_CASE("what exists already is left as it is, and keeps back nothing") {
   CHECK(existing == std::vector<std::size_t>{0, 62, 70});
 }
 
-TEST_CASE("tasks without a time start in their order, whatever transaction they are in") {
+TEST_CASE("tasks without a time start in order across transactions") {
   OneTransactionAtATime consul;
   consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client{
@@ -532,7 +534,7 @@ TEST_CASE("tasks may be submitted in any order") {
   CHECK(consul.written.front() != "lictor/q/tasks/0");
 }
 
-TEST_CASE("where Consul refuses, each task of many is told so") {
+TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
   consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client{

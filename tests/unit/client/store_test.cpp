@@ -22,7 +22,7 @@ using test::result;
 using test::txn_error;
 using test::undelivered;
 
-TEST_CASE("a task is created by cas with index 0, and its index told") {
+TEST_CASE("a task is created by cas with index 0, and its index is returned") {
   FakeConsul consul{{reply(200, result("t/42", "{}", 9))}};
   const auto created = Store{consul}.create({{"t/42", "{}"}});
   REQUIRE(created);
@@ -31,7 +31,7 @@ TEST_CASE("a task is created by cas with index 0, and its index told") {
   CHECK(consul.asked[0].body == R"([{"KV":{"Verb":"cas","Key":"t/42","Value":"e30="}}])");
 }
 
-TEST_CASE("of many, those that exist are left out and the rest is written") {
+TEST_CASE("existing records are left out and the others are written") {
   FakeConsul consul{
       {reply(409, R"({"Results":null,"Errors":[)"
                   R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
@@ -56,7 +56,7 @@ TEST_CASE("a lost reply is resolved by reading back, also when the task is claim
   CHECK(contains(consul.asked[1].target, "consistent"));
 }
 
-TEST_CASE("what was lost with others is looked for once more after them, and then no more") {
+TEST_CASE("several lost transactions share one time limit for reading back") {
   using namespace std::chrono_literals;
   const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
   const http::Response lost = undelivered(Delivery::kLost);
@@ -86,8 +86,7 @@ TEST_CASE("what was lost with others is looked for once more after them, and the
   CHECK(no_tries == 0);
 }
 
-TEST_CASE(
-    "while nobody takes records away, what is not there after a lost reply is written again") {
+TEST_CASE("while the queue is at rest, a missing record after a lost reply is written again") {
   const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
   const Store::Condition rest{"leader", 5};
   const http::Response lost = undelivered(Delivery::kLost);
@@ -125,7 +124,7 @@ TEST_CASE(
   CHECK(contains(consul.asked[0].body, "check-index"));
 }
 
-TEST_CASE("what is not there after a lost reply may be done already, once somebody leads") {
+TEST_CASE("with a leader, a missing record after a lost reply is in doubt") {
   using namespace std::chrono_literals;
   FakeConsul consul{{reply(409, txn_error(1, "current modify index 6")),
                      reply(409, txn_error(0, "key doesn't exist"))}};
@@ -135,7 +134,7 @@ TEST_CASE("what is not there after a lost reply may be done already, once somebo
   CHECK(created.error().code == ErrorCode::kTimeout);
 }
 
-TEST_CASE("after a lost reply another task of this id means that ours was not written") {
+TEST_CASE("after a lost reply, another task of the same id means that ours was not written") {
   FakeConsul consul{{reply(500, "rpc error making call: EOF"),
                      reply(200, result("t/42", R"({"taskType":"Other"})")),
                      reply(409, txn_error(0, "failed to set key, index is stale"))}};
@@ -144,13 +143,13 @@ TEST_CASE("after a lost reply another task of this id means that ours was not wr
   CHECK(created->existing == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("what was not sent was not written") {
+TEST_CASE("a request that was not sent changed nothing") {
   FakeConsul consul{{undelivered(Delivery::kNotSent)}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
   CHECK(consul.asked.size() == 1);
 }
 
-TEST_CASE("a right that is missing within a transaction is told as such") {
+TEST_CASE("a missing right within a transaction is reported as such") {
   FakeConsul consul{{reply(409, txn_error(0, "Permission denied"))}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
 }
@@ -170,7 +169,7 @@ TEST_CASE("a key that a path cannot name is read by a transaction") {
   CHECK(contains(consul.asked[0].target, "/v1/txn"));
 }
 
-TEST_CASE("of many keys those that are missing are told, and the others read") {
+TEST_CASE("of many keys the missing ones are reported and the others are read") {
   FakeConsul consul{
       {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
   const auto entries = Store{consul}.get_all({"a", "b"});
@@ -179,12 +178,12 @@ TEST_CASE("of many keys those that are missing are told, and the others read") {
   CHECK((*entries)[1]->value == "2");
 }
 
-TEST_CASE("a key that is left out of the answer may not be read") {
+TEST_CASE("a key that the answer leaves out is a missing right") {
   FakeConsul consul{{reply(200, R"({"Results":[],"Errors":null})")}};
   CHECK(Store{consul}.get_all({"a"}).error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE("an empty listing is told from one that may not be read") {
+TEST_CASE("an empty listing differs from one that may not be read") {
   FakeConsul empty{{reply(404, "", 5), reply(404, "", 5)}};
   const auto listed = Store{empty}.list("t/");
   REQUIRE(listed);
@@ -200,7 +199,7 @@ TEST_CASE("an empty listing is told from one that may not be read") {
 
 // A server that starts again leads before it has read the whole of its log, and answers what is not
 // to be consistent from what it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
-TEST_CASE("a listing is consistent, so that what acts on all acts on all") {
+TEST_CASE("a listing is consistent") {
   FakeConsul consul{{reply(404, "", 5), reply(404, "", 5)}};
   REQUIRE(Store{consul}.list("t/"));
   REQUIRE(consul.asked.size() == 2);
@@ -217,7 +216,7 @@ TEST_CASE("a listing may take long, but its first byte no longer than another re
   CHECK(consul.asked[2].timeout == kStoreTimeout);
 }
 
-TEST_CASE("a read that is not answered is said to have changed nothing, also one that is a PUT") {
+TEST_CASE("the error of a lost read says that nothing was changed, also for a PUT") {
   FakeConsul consul{{undelivered(Delivery::kLost, "GET /v1/kv/t/: http://consul: reset"),
                      undelivered(Delivery::kLost, "PUT /v1/txn: http://consul: reset")}};
   Store store{consul};
@@ -239,7 +238,7 @@ TEST_CASE("an index that goes backwards is not waited on") {
   CHECK(consul.asked[1].long_poll);
 }
 
-TEST_CASE("rights to write are found out by what is refused of a transaction that cannot be") {
+TEST_CASE("rights to write are read from the refusals of an impossible transaction") {
   FakeConsul consul{{reply(409, txn_error(3, "Permission denied"))}};
   const auto may = Store{consul}.writable({"a", "b"});
   REQUIRE(may);

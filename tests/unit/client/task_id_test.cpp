@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("ids of one millisecond are in the order in which they were made") {
+TEST_CASE("ids of one millisecond are in the order of creation") {
   TaskIds ids{1};
   const WallTime now{1'795'228'350'949ms};
   std::string last;
@@ -21,13 +21,13 @@ TEST_CASE("ids of one millisecond are in the order in which they were made") {
   CHECK(ids.next(now + 1ms) > last);
 }
 
-TEST_CASE("a clock that steps back does not take the ids with it") {
+TEST_CASE("ids grow also when the clock steps back") {
   TaskIds ids{1};
   const std::string first = ids.next(WallTime{1'795'228'350'949ms});
   CHECK(ids.next(WallTime{1'000'000ms}) > first);
 }
 
-TEST_CASE("an id is milliseconds in hexadecimal digits and chance") {
+TEST_CASE("an id is milliseconds in hexadecimal digits and random bits") {
   const std::string id = TaskIds{1}.next(WallTime{1'795'228'350'949ms});
   CHECK(id.size() == 29);
   CHECK(id.starts_with("01a1fbf2b9e5-"));

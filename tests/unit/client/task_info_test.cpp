@@ -104,7 +104,7 @@ TEST_CASE("a record that does not fit into a transaction is too large, readable 
   CHECK(view_of(std::string(280'000, '\xff')).state == TaskState::kUnreadable);
 }
 
-TEST_CASE("a dead letter tells its task, reason and time") {
+TEST_CASE("a dead letter has its task, reason and time") {
   const TaskInfo view = letter_of(
       R"({"record":{"taskType":"T","serialKey":"k"},"reason":"failed","error":"exit 3",)"
       R"("attempts":3,"lost":1,"output_tail":"bye","at":"2026-11-21T01:00:00.000Z","node":"h"})",
@@ -122,12 +122,12 @@ TEST_CASE("a dead letter tells its task, reason and time") {
   CHECK(view.since.has_value());
 }
 
-TEST_CASE("an entry among the dead letters that is none is still shown") {
+TEST_CASE("another value among the dead letters is shown, too") {
   CHECK(letter_of("junk").error == "this is not a dead letter of lictor");
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
 
-TEST_CASE("the list has running tasks, then those to start in their order, then dead ones") {
+TEST_CASE("the list has running tasks, then waiting tasks in order, then dead ones") {
   std::vector<TaskInfo> views{
       letter_of("{}", "dead"),
       view_of("junk", "s1", "bad"),

@@ -64,7 +64,7 @@ TEST_CASE("a key that is listed but cannot be read is unnameable") {
   CHECK(state_of(reply(403, "Permission denied"), kBad) == TaskState::kWaiting);
 }
 
-TEST_CASE("cancelling all tasks refuses unnameable ones without a try") {
+TEST_CASE("cancel --all refuses unnameable tasks without a try") {
   for (const bool waiting : {true, false}) {
     Scene scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
     TaskFilter filter;
