@@ -178,7 +178,7 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
     return json_response(201, {{"id", sent->id}, {"index", sent->index}});
   });
   changes.add("/v1/tasks/*/cancel", "cancel", [](Queue queue, Id id, Body, Id) {
-    return told(queue.client.cancel(id), "task", client::whole_task_json);
+    return told(queue.client.cancel(id), "task", client::task_json);
   });
   changes.add("/v1/dead/retry", "retry many",
               [](Queue queue, Id, Body body, Id) -> Result<ordered_json> {
@@ -205,7 +205,7 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
                 return told(queue.client.retry(id, *drop_expiry), "task", client::task_json);
               });
   changes.add("/v1/dead/*/purge", "purge", [](Queue queue, Id id, Body, Id) {
-    return told(queue.client.purge(id), "task", client::whole_task_json);
+    return told(queue.client.purge(id), "task", client::task_json);
   });
   changes.add("/v1/pause", "pause", [](Queue queue, Id, Body body, Id by) -> Result<ordered_json> {
     const auto reason = text_of(body, "reason");

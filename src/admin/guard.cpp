@@ -8,14 +8,6 @@
 namespace lictor::admin {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result{text};
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 // Takes the same time wherever the texts differ, so that a token cannot be guessed byte by byte.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
@@ -29,7 +21,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 bool has_token(const Request& request, std::string_view token) {
   constexpr std::string_view kBearer = "bearer ";
   const std::string given = request.header("authorization").value_or("");
-  return lower(given.substr(0, kBearer.size())) == kBearer &&
+  return lowered(given.substr(0, kBearer.size())) == kBearer &&
          same_secret(given.substr(kBearer.size()), token);
 }
 
@@ -43,12 +35,12 @@ Response token_wanted() {
 }  // namespace
 
 bool Guard::is_ours(std::string_view host, const Request& request) const {
-  std::string name = lower(httpd::host_part(host));
+  std::string name = lowered(httpd::host_part(host));
   if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
   return name == "localhost" || httpd::is_loopback(name) ||
-         (!request.local_address.empty() && name == lower(request.local_address)) ||
+         (!request.local_address.empty() && name == lowered(request.local_address)) ||
          std::any_of(options_.hosts.begin(), options_.hosts.end(),
-                     [&](const std::string& ours) { return name == lower(ours); });
+                     [&](const std::string& ours) { return name == lowered(ours); });
 }
 
 std::optional<Response> Guard::refuse(const Request& request) const {
@@ -60,8 +52,8 @@ std::optional<Response> Guard::refuse(const Request& request) const {
                                    "name, its node name or its address");
   }
   if (const auto origin = request.header("origin")) {
-    const std::string from = lower(*origin);
-    const std::string to = lower(host.value_or(""));
+    const std::string from = lowered(*origin);
+    const std::string to = lowered(host.value_or(""));
     if (to.empty() || (from != "http://" + to && from != "https://" + to)) {
       return error_response(
           403, "a page of another origin (" + excerpt(*origin) + ") may not ask this daemon");

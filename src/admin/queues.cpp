@@ -110,6 +110,21 @@ void find_in_queue(const json& status, const PauseState& paused, Findings& findi
   }
 }
 
+// Whether the members that are read here have the types that they should have.
+bool is_status(const json& status) {
+  for (const auto& [name, value] : status.items()) {
+    const bool fits = name.ends_with("_ms")    ? value.is_number_integer()
+                      : name == "cannot_start" ? value.is_string()
+                      : name == "states"       ? value.is_object()
+                      : name == "activity"     ? value.is_object()
+                                               : true;
+    if (!fits) return false;
+  }
+  const json states = status.value("states", json::object());
+  return std::all_of(states.begin(), states.end(),
+                     [](const json& count) { return count.is_number_unsigned(); });
+}
+
 ordered_json peer_json(const Peer& peer) {
   return {{"node", peer.node},
           {"host", text_or_null(peer.host)},
@@ -215,12 +230,14 @@ class Queues {
       told["leader_silent"] = answer.error().message;
       return nullptr;
     }
-    const auto parsed = ordered_json::parse(*answer, nullptr, false);
-    if (!parsed.is_object() || !parsed.contains("queues") || !parsed["queues"].is_array() ||
-        parsed["queues"].empty()) {
-      return nullptr;
+    // Whoever may write members' entries could have named another program's address.
+    const auto parsed = wire::parse_json(*answer);
+    const json queues = parsed && parsed->is_object() ? parsed->value("queues", json{}) : json{};
+    if (queues.is_array() && !queues.empty() && queues[0].is_object() && is_status(queues[0])) {
+      return queues[0];
     }
-    return parsed["queues"][0];
+    told["leader_silent"] = "the leader gave an answer that this version does not know";
+    return nullptr;
   }
 
   Backend& backend_;

@@ -4,6 +4,7 @@
 
 #include "admin/routes.h"
 #include "base/time_text.h"
+#include "wire/layout.h"
 
 namespace lictor::admin {
 namespace {
@@ -59,9 +60,18 @@ Response status_response(Backend& backend) {
 Response why_response(Backend& backend, const Call& call) {
   const std::string queue = call.request.parameter("queue").value_or("default");
   Response response;
-  if (auto why = backend.why(queue, std::string{call.wildcard})) {
+  const std::string id{call.wildcard};
+  if (auto why = backend.why(queue, id)) {
     response.body = *why + "\n";
-  } else if (auto asked = backend.ask_member(queue, {}, call.request.target); asked) {
+    return response;
+  }
+  // While the lead changes, two daemons may each take the other for the leader: ask only once.
+  const bool relayed = call.request.parameter("relayed").has_value();
+  auto asked = relayed ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")
+                       : backend.ask_member(queue, {},
+                                            "/v1/tasks/" + wire::query_value(id) +
+                                                "/why?relayed=1&queue=" + wire::query_value(queue));
+  if (asked) {
     response.body = *std::move(asked);
   } else {
     return error_response(

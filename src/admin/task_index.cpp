@@ -53,9 +53,10 @@ bool TaskIndex::wants_check() {
   return true;
 }
 
-void TaskIndex::drop_unused() {
+bool TaskIndex::drop_unused() {
   const std::lock_guard lock{mutex_};
   if (boot_now() - used_at_ >= 50s) newest_.reset();
+  return newest_ == nullptr;
 }
 
 }  // namespace lictor::admin

@@ -38,8 +38,8 @@ class TaskIndex {
 
   /// Whether drop_unused() is to be called after kCheckAfter: true once in ten seconds.
   [[nodiscard]] bool wants_check();
-  /// Forgets the listing if nobody has asked for it for 50 s.
-  void drop_unused();
+  /// Forgets the listing if nobody has asked for it for 50 s. Whether there is none now.
+  bool drop_unused();
   static constexpr std::chrono::milliseconds kCheckAfter{61'000};
 
  private:

@@ -71,14 +71,6 @@ std::optional<Place> read_cursor(const std::string& text) {
   return place;
 }
 
-std::string lower(std::string_view text) {
-  std::string result{text};
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 struct Question {
   Kind kind = Kind::kLive;
   std::string state, type, reason, error, text;  // empty: all
@@ -92,10 +84,10 @@ bool fits(const TaskInfo& task, const Question& question) {
   if (!question.reason.empty() && task.reason != question.reason) return false;
   if (!question.error.empty() && task.error != question.error) return false;
   if (question.text.empty()) return true;
-  return lower(task.id).find(question.text) != std::string::npos ||
-         lower(task.type).find(question.text) != std::string::npos ||
-         lower(task.serial_key).find(question.text) != std::string::npos ||
-         lower(task.error).find(question.text) != std::string::npos;
+  return lowered(task.id).find(question.text) != std::string::npos ||
+         lowered(task.type).find(question.text) != std::string::npos ||
+         lowered(task.serial_key).find(question.text) != std::string::npos ||
+         lowered(task.error).find(question.text) != std::string::npos;
 }
 
 ordered_json row_of(const TaskInfo& task) {
@@ -199,12 +191,11 @@ Result<Question> read_question(const Request& request, Kind kind) {
   question.type = request.parameter("type").value_or("");
   question.reason = request.parameter("reason").value_or("");
   question.error = request.parameter("error").value_or("");
-  question.text = lower(request.parameter("text").value_or(""));
+  question.text = lowered(request.parameter("text").value_or(""));
   if (const auto limit = request.parameter("limit")) {
-    const char* end = limit->data() + limit->size();
-    const auto read = std::from_chars(limit->data(), end, question.limit);
-    if (read.ec != std::errc{} || read.ptr != end || question.limit == 0 ||
-        question.limit > kMostPage) {
+    const auto number = to_number<std::size_t>(*limit);
+    question.limit = number.value_or(0);
+    if (question.limit == 0 || question.limit > kMostPage) {
       return bad("limit: expected 1 to " + std::to_string(kMostPage) + ", got \"" +
                  excerpt(*limit) + '"');
     }
@@ -238,7 +229,11 @@ class Lists {
     const auto listing = index.get(newer.value_or(WallTime::min()));
     if (!listing) return response_of(listing.error());
     if (index.wants_check()) {
-      call.exchange->later(TaskIndex::kCheckAfter, [self, &index] { index.drop_unused(); });
+      call.exchange->later(TaskIndex::kCheckAfter, [self, &index] {
+        if (!index.drop_unused()) return;
+        const std::lock_guard lock{self->mutex_};
+        self->pages_.clear();
+      });
     }
     return page(**listing, *question, queue->queue.name, call.request.target);
   }
@@ -273,7 +268,11 @@ Response show(const StoredQueues& queues, const Call& call) {
   const auto found = client::show_task(queue->queue, id);
   if (!found) return response_of(found.error());
   ordered_json tasks = ordered_json::array();
-  for (const TaskInfo& task : *found) tasks.push_back(client::whole_task_json(task));
+  for (const TaskInfo& task : *found) {
+    tasks.push_back(client::whole_task_json(task));
+    // Parsed and printed again, a long number would change.
+    if (is_utf8(task.record)) tasks.back()["text"] = task.record;
+  }
   return json_response(200,
                        {{"queue", queue->queue.name}, {"id", id}, {"tasks", std::move(tasks)}});
 }

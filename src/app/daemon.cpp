@@ -414,8 +414,8 @@ class Daemon {
   Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 
-// The queues as clients see them, for the admin face. Each has a transport of its own, so that a long
-// listing does not delay a claim.
+// The queues as clients see them, for the admin face. The transport is not the daemon's, so that a
+// long listing does not delay a claim.
 class ClientSide {
  public:
   static Result<std::unique_ptr<ClientSide>> open(const Config& config) {

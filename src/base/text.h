@@ -27,6 +27,9 @@ template <class Number>
   return value;
 }
 
+/// `text` with its ASCII letters in lower case.
+[[nodiscard]] std::string lowered(std::string_view text);
+
 /// Whether the two differ in nothing but the case of ASCII letters: names of HTTP headers.
 [[nodiscard]] bool equal_but_for_case(std::string_view a, std::string_view b);
 

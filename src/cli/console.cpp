@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 
 #include "base/errno_text.h"
 #include "base/printable.h"
@@ -60,6 +61,10 @@ Console Console::standard() {
 
 void Page::add(std::string_view text, Style style) {
   parts_.emplace_back(printable(text, true), style);
+}
+
+void Page::add(Page other) {
+  std::move(other.parts_.begin(), other.parts_.end(), std::back_inserter(parts_));
 }
 
 std::string Page::text(bool color) const {

@@ -28,6 +28,7 @@ struct Terminal {
 class Page {
  public:
   void add(std::string_view text, Style style = Style::kPlain);
+  void add(Page other);
   [[nodiscard]] bool empty() const { return parts_.empty(); }
   /// With the escapes of the styles, if `color`.
   [[nodiscard]] std::string text(bool color) const;

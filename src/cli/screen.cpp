@@ -24,7 +24,7 @@ void write_all(std::string_view text) {
   }
 }
 
-// The lines of a page. An escape takes no column.
+// The first `width` columns of a line. An escape takes none.
 std::string cut(std::string_view line, std::size_t width) {
   std::string kept;
   std::size_t column = 0;

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/members.h"
+#include "cli/process.h"
 #include "cli/screen.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
@@ -144,7 +145,7 @@ class Top {
   // The face of a daemon of this host knows, or asks the leader.
   Result<json> get(const std::string& target) {
     if (!face_) {
-      const auto members = read_members(client_);
+      const auto members = read_members(client_.store, client_.layout);
       if (!members) return tl::unexpected(members.error());
       std::string why_not = "no daemon has registered for queue \"" + client_.queue + '"';
       const std::string host = host_name();

@@ -39,7 +39,7 @@ class Membership : public Task {
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
 
-  /// Another value, written at once.
+  /// Another value, written now, or with the next renewal where requests are under way.
   void set_value(std::string value);
 
   /// Destroys the session, and with it the keys; waits for the answer, at most a second.

@@ -79,7 +79,7 @@ describe("one daemon", () => {
   });
 
   it("undoes the cancelling of a task that waits", async () => {
-    await world.put("tasks/undo", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z", taskPara: { keep: "me" } });
+    await world.put("tasks/undo", '{"taskType": "Quick", "executeAt": "2999-01-01T00:00:00Z", "taskPara": {"keep": "me", "long": 12345678901234567890123}}');
     const page = await open(daemon, "#/default/task/undo");
     await shows(page, "it is not due until");
     await button(page, "Cancel").click();
@@ -88,6 +88,8 @@ describe("one daemon", () => {
     await button(page, "Undo").click();
     await eventually(() => world.exists("tasks/undo"), "the task is back");
     await shows(page, '"keep": "me"');
+    const answer = await fetch(`${world.consulUrl}/v1/kv/lictor/default/tasks/undo?raw`);
+    assert.match(await answer.text(), /12345678901234567890123/, "a number that no double holds is kept");
     await page.context().close();
   });
 

@@ -1,6 +1,6 @@
 // The daemon's HTTP interface (/v1/openapi.json): requests, the token, the stream of events.
 
-import { ask } from "./dom.js";
+import { ask, clock } from "./dom.js";
 
 const kTokenKey = "lictor.token";
 const kTimeout = 15000;
@@ -60,6 +60,9 @@ async function send(method, path, { body, signal, quiet } = {}) {
       if (signal?.aborted) throw error;
       throw new ApiError(0, "the daemon does not answer");
     }
+    const date = Date.parse(response.headers.get("Date")); // in whole seconds
+    if (Math.abs(date - Date.now()) > 2000) clock.ahead = date - Date.now();
+    else clock.ahead = 0;
     if (response.status === 401 && !quiet && (await askToken(used))) continue;
     if (response.ok) return response;
     const text = await response.text();

@@ -4,7 +4,7 @@
 //   a daemon that does not answer: what is shown stays, with a note of how old it is
 
 import { follow, get } from "./api.js";
-import { fill, h, relative } from "./dom.js";
+import { clock, fill, h, relative } from "./dom.js";
 import * as overview from "./overview.js";
 import { submit } from "./submit.js";
 import { task } from "./task.js";
@@ -85,14 +85,14 @@ async function draw() {
     viewSignal: signal,
     newerThan,
     refresh: () => {
-      newerThan = new Date().toISOString();
+      newerThan = new Date(Date.now() + clock.ahead).toISOString();
       schedule(0);
     },
   });
   try {
     const asOf = await drawing;
     if (place === where) {
-      answeredAt = asOf ? new Date(asOf).getTime() : Date.now();
+      answeredAt = asOf ? Date.parse(asOf) - clock.ahead : Date.now();
       main.querySelector(":scope > .failed")?.remove();
       main.dataset.ready = place.view;
     }
@@ -139,7 +139,7 @@ function soon() {
 function age() {
   const old = answeredAt !== null && Date.now() - answeredAt > kOld && !document.hidden && !kViews[where.view].still;
   stale.hidden = !old;
-  if (old) stale.textContent = `What you see is from ${relative(new Date(answeredAt).toISOString())}: ${live.dataset.state === "lost" ? "the daemon does not answer" : "no newer answer has come"}. Trying on.`;
+  if (old) stale.textContent = `What you see is from ${relative(answeredAt, Date.now())}: ${live.dataset.state === "lost" ? "the daemon does not answer" : "no newer answer has come"}. Trying on.`;
 }
 
 function watch() {
@@ -184,8 +184,7 @@ document.addEventListener("visibilitychange", () => !document.hidden && soon());
 setInterval(age, 1000);
 
 document.getElementById("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
-  const theme = dark ? "light" : "dark";
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = theme;
   try {
     localStorage.setItem("lictor.theme", theme);
@@ -241,7 +240,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 try {
-  const told = await get("/v1/queues", { names: 1 });
+  const told = await get("/v1/queues");
   queues = told.queues.map((queue) => queue.name);
   document.getElementById("foot").textContent = `${told.node} · lictor ${told.version}`;
 } catch {

@@ -55,8 +55,12 @@ export function duration(ms) {
   return parts.join(" ");
 }
 
+/** How far the daemon's clock is ahead of this one, in ms. */
+export const clock = { ahead: 0 };
+const daemonNow = () => Date.now() + clock.ahead;
+
 /** "3 min ago", "in 2 h", "now". */
-export function relative(time, now = Date.now()) {
+export function relative(time, now = daemonNow()) {
   const ms = new Date(time).getTime() - now;
   if (Number.isNaN(ms)) return "";
   if (Math.abs(ms) < 1500) return "now";

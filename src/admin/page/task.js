@@ -108,10 +108,12 @@ class Output {
 
 let output = null;
 
-/** Puts a cancelled task back, with the id that it had. */
+/** Puts a cancelled task back: its record to the byte, with the id that it had. */
 async function undoCancel(queue, task) {
-  const text = typeof task.value === "object" ? JSON.stringify({ ...task.value, taskId: task.value.taskId ?? task.id }) : null;
-  if (!text) return;
+  const begin = task.text.indexOf("{") + 1;
+  const named = task.value.taskId !== undefined;
+  const comma = Object.keys(task.value).length ? "," : "";
+  const text = named ? task.text : `{"taskId":${JSON.stringify(task.id)}${comma}${task.text.slice(begin)}`;
   try {
     await post("/v1/tasks", { queue }, text);
     toast(`Task ${task.id} is back.`);
@@ -123,8 +125,8 @@ async function undoCancel(queue, task) {
 function actions(task, { queue, base, refresh }) {
   const act = async (path, done) => {
     try {
-      const answer = await post(path, { queue }, {});
-      toast(done.text, { ...done, run: () => done.run(answer) });
+      await post(path, { queue }, {});
+      toast(done.text, done);
       if (done.leave) location.hash = done.leave;
     } catch (error) {
       toast(error.message, { kind: "error" });
@@ -172,7 +174,7 @@ function actions(task, { queue, base, refresh }) {
           if (!sure) return;
           act(`/v1/tasks/${idPath(task.id)}/cancel`, {
             text: `Task ${task.id} is cancelled.`,
-            ...(running ? {} : { action: "Undo", run: ({ task: gone }) => undoCancel(queue, gone) }),
+            ...(!running && task.text && typeof task.value === "object" ? { action: "Undo", run: () => undoCancel(queue, task) } : {}),
           });
         },
       },

@@ -207,17 +207,15 @@ TEST_CASE("pages follow each other without a gap, also when the last task shown 
   }
   CHECK(seen == all);
   const std::string after = scene.read("/v1/tasks?queue=q&limit=4")["next"];
-  scene.consul.remove("lictor/q/tasks/task-13");
-  Scene fresh;  // an index of its own
+  Scene without;  // the last task of that page
   for (const std::string& id : all) {
-    if (id == "task-13") continue;
-    fresh.task(id, R"({"taskType":"T","taskTime":)" +
-                       std::to_string((std::stoi(id.substr(5)) - 10) / 3) + "}");
+    const int number = std::stoi(id.substr(5)) - 10;
+    if (number != 3) {
+      without.task(id, R"({"taskType":"T","taskTime":)" + std::to_string(number / 3) + "}");
+    }
   }
-  // The cursor names the place, not the key's presence.
-  CHECK(
-      fresh.read("/v1/tasks?queue=q&limit=1&cursor=" + wire::query_value(after))["tasks"].size() ==
-      1);
+  const json next = without.read("/v1/tasks?queue=q&limit=2&cursor=" + wire::query_value(after));
+  CHECK(ids_of(next) == std::vector<std::string>{"task-14", "task-15"});
 }
 
 TEST_CASE("dead letters are grouped by what they failed of, the newest first in the list") {
@@ -271,7 +269,8 @@ TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
   CHECK(scene.post("/v1/tasks?queue=q", "no json").status == 400);
   const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
   CHECK(cancelled.status == 200);
-  CHECK(json::parse(cancelled.body)["task"]["value"]["taskPara"] == json{{"n", 1}});
+  // Over the loopback a change takes no token, so its answer must not tell what the task holds.
+  CHECK(cancelled.body.find("taskPara") == std::string::npos);
   CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
 }
 
@@ -349,6 +348,11 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["status"]["running"] == 4);
   CHECK(scene.backend.asked == " /v1/queues?relayed=1&queue=q");
+  scene.backend.member_answers = R"({"queues":[{"name":"q","oldest_due_ms":"x"}]})";
+  queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["leader_silent"] == "the leader gave an answer that this version does not know");
+  scene.backend.member_answers = std::string(100'000, '[');
+  CHECK(scene.read("/v1/queues")["queues"][0]["status"].is_null());
   // Asked by another member it asks nobody.
   scene.backend.asked.clear();
   CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());
