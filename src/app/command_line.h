@@ -29,10 +29,11 @@ struct VersionCommand {};
 
 using Command =
     std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
-                 ShowCommand, WhyCommand, cli::EventsOptions, StatsCommand, TopCommand, cli::LogsOptions,
-                 cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions, cli::DeadShowOptions,
-                 cli::DeadPurgeOptions, cli::PauseOptions, cli::ResumeOptions, cli::LeaderOptions,
-                 MembersCommand, CheckCommand, cli::BenchOptions, VersionCommand, DevCommand>;
+                 ShowCommand, WhyCommand, cli::EventsOptions, StatsCommand, TopCommand,
+                 cli::LogsOptions, cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions,
+                 cli::DeadShowOptions, cli::DeadPurgeOptions, cli::PauseOptions, cli::ResumeOptions,
+                 cli::LeaderOptions, MembersCommand, CheckCommand, cli::BenchOptions,
+                 VersionCommand, DevCommand>;
 
 /// What was asked for.
 struct Invocation {

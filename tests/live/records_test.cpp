@@ -82,7 +82,7 @@ TEST_CASE("fifty bad records among fifty good ones become dead letters, and the 
                                      R"({"taskType": ""})",
                                      R"({"taskType": "Record", "taskTime": "soon"})",
                                      R"({"taskType": "Record", "taskTime": -1})",
-                                     R"({"taskType": "Record", "taskTime": 1.5})",
+                                     R"({"taskType": "Record", "taskTime": "1.5.5"})",
                                      R"({"taskType": "Record", "taskTime": {}})",
                                      R"({"taskType": "Record", "taskTaken": "maybe"})",
                                      R"({"taskType": "Record", "taskTaken": 1})",

@@ -52,6 +52,10 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
 
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});
+  REQUIRE(eventually([&] {
+    const std::string log = daemon->log();
+    return log.find("configuration reloaded") != log.rfind("configuration reloaded");
+  }));
   world.submit("third", 1002);
   REQUIRE(eventually([&] { return daemon->logged("no executor for this type"); }));
   world.kv.remove(world.task_key("second"));
