@@ -28,6 +28,7 @@ using nlohmann::json;
 
 constexpr auto kEvery = 1s;
 constexpr auto kFaceLimit = 2s;
+constexpr auto kMessageStays = 10s;
 constexpr std::size_t kShownFailures = 8;
 
 std::string since_text(const std::string& time) {
@@ -66,6 +67,7 @@ class Top {
   // True: something was changed.
   bool on_key(const Screen::Input& input) {
     using Key = Screen::Key;
+    typed_at_ = boot_now();
     if (!question_.empty()) {
       question_.clear();
       if (input.character != 'y') return false;
@@ -205,10 +207,10 @@ class Top {
     Page last;
     if (!question_.empty()) {
       last.add(question_, Style::kYellow);
-    } else if (!message_.empty()) {
-      last.add(printable(message_), Style::kBold);
     } else if (!view_.trouble.empty()) {
       last.add("not up to date: " + printable(view_.trouble), Style::kRed);
+    } else if (!message_.empty() && boot_now() < typed_at_ + kMessageStays) {
+      last.add(printable(message_), Style::kBold);
     } else {
       last.add("up, down choose  w why  c cancel  p pause or resume  q quit", Style::kDim);
     }
@@ -230,7 +232,7 @@ class Top {
       members += "  " + text_of(member, "node");
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }
-    page.add(members + '\n');
+    page.add(printable(members) + '\n');
     const json counts = view_.running.value("counts", json::object());
     std::string line = "tasks";
     for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
@@ -285,8 +287,9 @@ class Top {
   Screen& screen_;
   std::optional<AdminClient> face_;
   View view_;
-  std::string chosen_;    // id
-  std::string message_;   // the answer to the last key
+  std::string chosen_;   // id
+  std::string message_;  // the answer to the last key
+  Instant typed_at_{};
   std::string question_;  // y does it
 };
 

@@ -60,7 +60,7 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   LictorDaemon daemon{settings};
   REQUIRE(eventually([&] { return world.leads(daemon); }));
   Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
-  CHECK(terminal.shows("host-a leads, elected"));
+  CHECK(terminal.shows(daemon.node() + " leads, elected"));
   CHECK(terminal.shows("members  host-a"));
   world.submit("long-job", 1000, {{"sleep", "600000"}});
   CHECK(terminal.shows("> long-job"));
