@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/host_name.h"
 #include "runtime/log.h"
 
@@ -44,8 +43,8 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
 Result<void> AdminFace::serve(admin::Backend& backend, const admin::LogStore& logs,
                               const admin::Metrics& metrics, admin::Events& events) {
   if (listeners_.empty()) return {};
-  router_ = std::make_unique<admin::Router>(
-      admin::Guard{{hosts_, [this] { return token_.current(boot_now()); }}});
+  router_ =
+      std::make_unique<admin::Router>(admin::Guard{{hosts_, [this] { return token_.current(); }}});
   admin::add_status_routes(*router_, backend);
   admin::add_log_routes(*router_, logs);
   admin::add_metrics_route(*router_, backend, metrics);
