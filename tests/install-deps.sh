@@ -17,7 +17,7 @@ packages=(g++ cmake ninja-build pkg-config ca-certificates
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3 python3-consul clang clang-format libclang-rt-dev systemd prometheus)
+    packages+=(doctest-dev curl sqlite3 git iproute2 openssl python3 python3-consul clang clang-format clang-tidy libclang-rt-dev systemd prometheus)
     ;;
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
   *) say "expected \"build\" or \"test\", got \"${1-}\"; see --help"; exit 2 ;;

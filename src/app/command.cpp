@@ -125,7 +125,7 @@ std::string names_of(const Config& config) {
 // The queue that was named, else the only one, else "default".
 Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
   if (config.file.empty() && queue) {  // no file lists the queues
-    if (queue->empty() || client::key_fault(*queue) != "" ||
+    if (queue->empty() || !client::key_fault(*queue).empty() ||
         queue->find('/') != std::string::npos) {
       return fail(ErrorCode::kInvalid,
                   "--queue: expected a name, got \"" + printable(*queue) + '"');

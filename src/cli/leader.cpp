@@ -81,7 +81,7 @@ void tell(const Client& client, const Lock& lock) {
     client.console.print_line(text + value);
   };
   const auto since = [&](const char* name, const std::string& label) {
-    const std::string text = lock.text(name);
+    std::string text = lock.text(name);
     const auto time = parse_rfc3339(text);
     if (text.empty()) return text;
     return label + text + (time ? " (" + relative_time(*time, wall_now()) + ")" : std::string{});

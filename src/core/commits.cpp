@@ -73,8 +73,7 @@ std::string Commits::too_large(const std::string& key, std::size_t bytes) const 
 
 void Commits::add(Instant now, Write write) {
   if (copies_.contains(key_of(*write.op)) && std::holds_alternative<BuryOp>(*write.op)) {
-    apart_.push_back({});  // its name is taken, as a rule
-    apart_.back().push_back(std::move(write));
+    apart_.emplace_back().push_back(std::move(write));  // its name is taken, as a rule
     return;
   }
   const Cost cost = options_.costs->cost(*write.op);

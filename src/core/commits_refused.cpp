@@ -212,8 +212,7 @@ void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
   // The refused name exists. A token that may not list names finds a free number by doubling.
   next.copy = reply.last >= next.copy ? reply.last + 1 : next.copy * 2;
   write.op = std::make_shared<const Op>(std::move(next));
-  apart_.push_back({});
-  apart_.back().push_back(std::move(write));
+  apart_.emplace_back().push_back(std::move(write));
   number(out);
 }
 

@@ -45,7 +45,9 @@ const char* text_of(StopReason reason) {
 }
 
 // In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key.
-bool is_unnameable(std::string_view key) { return key.find("\xef\xbf\xbd") != key.npos; }
+bool is_unnameable(std::string_view key) {
+  return key.find("\xef\xbf\xbd") != std::string_view::npos;
+}
 
 void remember_not_started(TaskEntry& entry, const std::string& nonce) {
   auto& nonces = entry.note().not_started;
