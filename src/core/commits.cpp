@@ -171,7 +171,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
     case Outcome::kUnknown:
       out.emplace_back(
           Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
-      retry_after_ = now + kRetry;
+      retry_after_ = now + kRetryPause;
       for (Write& write : batch.writes) {
         if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
@@ -211,7 +211,7 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   if (reply.request != read_) return result;
   read_ = {};
   if (!reply.ok) {
-    retry_after_ = now + kRetry;
+    retry_after_ = now + kRetryPause;
     return result;
   }
   for (const StoredRecord& stored : reply.records) {

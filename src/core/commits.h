@@ -98,8 +98,6 @@ class Commits {
   [[nodiscard]] Instant next_deadline() const;
 
  private:
-  static constexpr Duration kRetry = 500ms;  // after trouble
-
   struct Batch {
     std::vector<Write> writes;
     std::size_t bytes = 0;

@@ -32,8 +32,6 @@ constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
 // The next names come sooner when anything was deleted since the last.
 constexpr Duration kDoubt = 250ms;
-constexpr Duration kRetry = 500ms;
-constexpr Duration kDeniedRetry = 5s;
 
 Duration busy_pause(Duration cost) {
   const Duration pause = std::max(cost * kBusyPause, std::min(cost * kLongBusyPause, kLongEnough));
@@ -102,7 +100,7 @@ void Listing::stop(Effects& out) {
 Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects& out) {
   part_ = {};
   if (!reply.ok) {
-    part_at_ = now + kRetry;
+    part_at_ = now + kRetryPause;
     tell_trouble(reply, out);
     return Use::kNone;
   }
@@ -148,7 +146,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   watch_ = {};
   emitted = watch_emitted_;
   if (!reply.ok) {
-    begin_anew(now + (reply.denied ? kDeniedRetry : kRetry));
+    begin_anew(now + (reply.denied ? kRefusedPause : kRetryPause));
     if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
     tell_trouble(reply, out);
     return Use::kNone;
@@ -240,7 +238,7 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
   std::vector<std::string> asked = std::exchange(fetching_, {});
   if (!reply.ok) {
     wanted_.insert(asked.begin(), asked.end());
-    fetch_at_ = now + kRetry;
+    fetch_at_ = now + kRetryPause;
     return false;
   }
   std::set<std::string_view> read;

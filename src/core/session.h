@@ -19,7 +19,6 @@
 #include "core/event.h"
 #include "core/options.h"
 #include "core/requests.h"
-#include "core/store_trouble.h"
 
 namespace lictor::core {
 

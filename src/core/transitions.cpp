@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/assert.h"
-#include "core/task_writes.h"
+#include "core/write.h"
 
 namespace lictor::core {
 namespace {
@@ -14,8 +14,6 @@ namespace {
 using S = TaskState;
 using Verdict = Commits::Verdict;
 
-// A task whose claim was refused is tried again then; meanwhile it holds up no other.
-constexpr Duration kRefusedRetry = 5s;
 // A job that is killed at the end of kill_grace has ended by then, and the news of it is here.
 constexpr Duration kEndsWithin = 1s;
 // Of types that nobody runs: more than anybody would look up in a log.
@@ -326,7 +324,7 @@ void Transitions::on_clock_set(Instant now) {
     if (entry.state != S::kRetrying && entry.state != S::kRefused) return;
     table_.adjust(entry, [&](TaskEntry& e) {
       const WallTime due = due_at(now, *e.task);
-      const WallTime again = std::min(e.due, clock_.at(now + kRefusedRetry));
+      const WallTime again = std::min(e.due, clock_.at(now + kRefusedPause));
       e.due = e.state == S::kRefused ? std::max(due, again) : due;
     });
   });
@@ -405,7 +403,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
     remember_not_started(entry, settled.write.claim->nonce);
     if (policy_of(*entry.task) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
-      e.due = std::max(clock_.at(now + kRefusedRetry), e.due);
+      e.due = std::max(clock_.at(now + kRefusedPause), e.due);
       e.notes->text = settled.error;
     });
     return;

@@ -1,6 +1,7 @@
 #pragma once
 
-// One thing that a queue wants written of a task.
+// What a queue wants written of a task, built from what the core knows. Nothing here decides what
+// becomes of it.
 
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,8 @@
 #include <utility>
 
 #include "core/effect.h"
+#include "core/event.h"
+#include "core/task.h"
 
 namespace lictor::core {
 
@@ -32,5 +35,42 @@ struct Write {
 [[nodiscard]] const std::string& key_of(const Op& op);
 /// The ModifyIndex that its key must still have; 0: it must not be there.
 [[nodiscard]] std::uint64_t expected_index(const Op& op);
+
+/// The record with `stamp` in place of the one it has: a claim, a retry, a task given back. `under`
+/// is the claim that the record carries by then.
+[[nodiscard]] inline Write rewrite_of(Purpose purpose, const Task& task, Stamp stamp,
+                                      SharedOptional<Claim> under) {
+  return {purpose,
+          RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags,
+                    task.places},
+          std::move(under)};
+}
+
+/// The task as a dead letter, with its stamp.
+[[nodiscard]] inline BuryOp dead_letter(const Task& task, std::string reason, std::string error,
+                                        WallTime at) {
+  BuryOp op;
+  op.key = task.key;
+  op.index = task.modify_index;
+  op.record = task.record;
+  op.stamp = task.stamp;
+  op.reason = std::move(reason);
+  op.error = std::move(error);
+  op.at = at;
+  return op;
+}
+
+/// A record that is no task as a dead letter.
+[[nodiscard]] inline BuryOp dead_letter(const BadRecord& record, WallTime at) {
+  BuryOp op;
+  op.key = record.key;
+  op.index = record.modify_index;
+  op.record = record.record;
+  op.readable = false;
+  op.reason = "unreadable";
+  op.error = record.error;
+  op.at = at;
+  return op;
+}
 
 }  // namespace lictor::core
