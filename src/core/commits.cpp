@@ -73,7 +73,7 @@ std::string Commits::too_large(const std::string& key, std::size_t bytes) const 
 
 void Commits::add(Instant now, Write write) {
   if (copies_.contains(key_of(*write.op)) && std::holds_alternative<BuryOp>(*write.op)) {
-    apart_.emplace_back().push_back(std::move(write));  // its name is taken, as a rule
+    apart_.emplace_back().push_back(std::move(write));  // its name is usually taken
     return;
   }
   const Cost cost = options_.costs->cost(*write.op);

@@ -44,7 +44,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
                             Result& result) {
   enum class Fate { kAgain, kDoubtful, kAside, kRefused, kApart, kUnnumbered };
   std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
-  std::map<std::size_t, std::string> errors;  // of what is refused
+  std::map<std::size_t, std::string> errors;  // by the refused operation
   for (const Committed::Failure& failure : reply.failures) {
     const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
     switch (failure.why) {

@@ -69,7 +69,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     if (!step_down_) step_down_ = "";
     return std::nullopt;
   }
-  // Nonsense pauses: somebody wanted something, most likely that.
+  // An unreadable control key pauses the queue: that is the safe reading of a mistyped switch.
   if (reply.unreadable && reply.by != paused_by_) {
     out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, 0, 0, reply.error, {}});
     paused_ = true;

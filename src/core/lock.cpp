@@ -77,7 +77,7 @@ void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
     read_at_ = std::min(read_at_, restore_from_);
     return;
   }
-  restore_from_ = now + kRetryPause;  // a stranger who writes again and again is not kept pace with
+  restore_from_ = now + kRetryPause;  // not faster than a client that keeps overwriting it
   lock_free_at_ = 0;
   lock_held_at_ = held_at;
   request_lock(now, out);
@@ -157,7 +157,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       watch_after(now + kRefusedPause);
       break;
     case Answer::kUnknown:
-      // The lock may be ours by now; the watch tells.
+      // The lock may be ours by now; the watch shows it.
       trouble_.tell("acquiring the lock", reply.error, out);
       watch_after(now + kRetryPause);
       break;

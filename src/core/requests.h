@@ -1,6 +1,6 @@
 #pragma once
 
-// What whoever asks the store needs: numbers of requests, pauses, one fact an outage.
+// For requests to the store: their ids, pauses between tries, one fact for each outage.
 
 #include <cstdint>
 #include <string>

@@ -84,7 +84,7 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   if (reply.request != create_) return Change::kNone;
   create_ = {};
   if (reply.outcome != Outcome::kApplied) {
-    // Unknown: a session may have been made that nobody knows; its TTL ends it.
+    // Unknown: Consul may have created a session whose id we don't have; its TTL ends it.
     if (closing_) return give_up(out);
     trouble_.tell("creating a session", reply.error, out);
     retry_at_ = now + (reply.outcome == Outcome::kRejected ? kRefusedPause : kRetryPause);

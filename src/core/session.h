@@ -41,7 +41,7 @@ class Session {
   void check(Instant now, Effects& out);
   /// It is gone: opens another.
   void replace(Effects& out);
-  /// From `until` on nobody waits for its end any more.
+  /// close() waits for Consul's answer until then at most.
   void close_until(Instant until) { close_until_ = until; }
   Change close(Effects& out);
 

@@ -14,9 +14,9 @@ namespace {
 using S = TaskState;
 using Verdict = Commits::Verdict;
 
-// A job that is killed at the end of kill_grace has ended by then, and the news of it is here.
+// After kill_grace ends, a killed job's exit is reported within this time.
 constexpr Duration kEndsWithin = 1s;
-// Of types that nobody runs: more than anybody would look up in a log.
+// Types without an executor that are reported; beyond it, some are reported twice.
 constexpr std::size_t kMostTypesTold = 1000;
 // Claims that may land yet although they were given up: a write that is so late is not.
 constexpr std::size_t kMostNotStarted = 100;
@@ -145,7 +145,7 @@ void Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
     if (is_unnameable(key)) ignore(table_.obtain(key), S::kUnnameable, index, {}, out);
     return;
   }
-  // It was read after our claim was applied. Whatever else is missing the next listing tells.
+  // This read came after our claim was applied. The next listing reports all other missing keys.
   if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, {}, out);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// What a queue wants written of a task, built from what the core knows. Nothing here decides what
-// becomes of it.
+// The writes of a task to the store, built from the core's data. Nothing here decides.
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,7 @@ struct Write {
   SharedOptional<Claim> claim;  // that the task carries by then
 };
 
-/// Nothing depends on these: what is doubtful about them is let go, or done again.
+/// Nothing depends on these: one with an unknown outcome is dropped or repeated.
 [[nodiscard]] inline bool is_minor(Purpose purpose) {
   return purpose == Purpose::kMark || purpose == Purpose::kPrune;
 }
