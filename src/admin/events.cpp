@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "runtime/fact_log.h"
 
 namespace lictor::admin {
 namespace {
@@ -27,85 +28,6 @@ constexpr auto kBatchEvery = 100ms;
 constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
-
-const char* name_of(core::Fact::Kind kind) {
-  using Kind = core::Fact::Kind;
-  switch (kind) {
-    case Kind::kCampaigning:
-      return "following";
-    case Kind::kLeading:
-      return "leading";
-    case Kind::kLeaseLost:
-      return "lock_lost";
-    case Kind::kLeaseExpired:
-      return "lease_expired";
-    case Kind::kLeaseRegained:
-      return "lease_regained";
-    case Kind::kLeaderRestored:
-      return "leader_key_restored";
-    case Kind::kSteppingDown:
-      return "stepping_down";
-    case Kind::kSteppedDown:
-      return "stepped_down";
-    case Kind::kStopped:
-      return "stopped";
-    case Kind::kSessionCreated:
-      return "session_created";
-    case Kind::kSessionLost:
-      return "session_lost";
-    case Kind::kLockDelay:
-      return "lock_delay";
-    case Kind::kClaimed:
-      return "claimed";
-    case Kind::kStarted:
-      return "started";
-    case Kind::kDone:
-      return "done";
-    case Kind::kFailed:
-      return "failed";
-    case Kind::kNotStarted:
-      return "not_started";
-    case Kind::kDead:
-      return "dead";
-    case Kind::kGivenBack:
-      return "given_back";
-    case Kind::kLost:
-      return "owner_lost";
-    case Kind::kWithdrawn:
-      return "withdrawn";
-    case Kind::kChanged:
-      return "rewritten";
-    case Kind::kTooLarge:
-      return "too_large";
-    case Kind::kDenied:
-      return "denied";
-    case Kind::kStoreTrouble:
-      return "consul_trouble";
-    case Kind::kPaused:
-      return "paused";
-    case Kind::kControlUnreadable:
-      return "control_unreadable";
-    case Kind::kResumed:
-      return "resumed";
-    case Kind::kNoExecutor:
-      return "no_executor";
-    case Kind::kResultLeftOut:
-      return "result_left_out";
-    case Kind::kUnnameable:
-      return "unnameable";
-    case Kind::kInFolder:
-      return "in_folder";
-    case Kind::kUnwritten:
-      return "unwritten";
-    case Kind::kDoneLate:
-      return "done_late";
-    case Kind::kResultVoid:
-      return "result_void";
-    case Kind::kGoesOn:
-      return "goes_on";
-  }
-  return "";
-}
 
 std::string text_of(const char* event, const std::string& id, const ordered_json& data) {
   return "id: " + id + "\nevent: " + event +
@@ -136,7 +58,7 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   Event& event = *told;
   event.at = wall_now();
   event.queue = queue;
-  event.name = name_of(fact.kind);
+  event.name = runtime::words_of(fact.kind).event;
   event.task = excerpt(fact.key, kMaxTextBytes);
   if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
   if (!fact.task || fact.text != fact.task->type) event.text = excerpt(fact.text, kMaxTextBytes);

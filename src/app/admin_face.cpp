@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/host_name.h"
 #include "runtime/log.h"
 
@@ -41,7 +40,7 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   return face;
 }
 
-std::string AdminFace::token() { return token_.current(boot_now()); }
+std::string AdminFace::token() { return token_.current(); }
 
 Result<void> AdminFace::serve(const Sources& from) {
   if (listeners_.empty()) return {};

@@ -128,7 +128,7 @@ std::string names_of(const Config& config) {
 // The queue that was named, else the only one, else "default".
 Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
   if (config.file.empty() && queue) {  // no file lists the queues
-    if (queue->empty() || client::key_fault(*queue) != "" ||
+    if (queue->empty() || !client::key_fault(*queue).empty() ||
         queue->find('/') != std::string::npos) {
       return fail(ErrorCode::kInvalid,
                   "--queue: expected a name, got \"" + printable(*queue) + '"');
@@ -276,7 +276,7 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   net::TokenSource token;
   static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
   return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
-                            token.current(boot_now())},
+                            token.current()},
                 completed(options, config));
 }
 

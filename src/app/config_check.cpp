@@ -7,7 +7,7 @@
 #include "app/config_parts.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "core/retry_pauses.h"
+#include "core/requests.h"
 
 namespace lictor::app {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // The pause of core/lock.cpp between a failed proof and the next try.
-constexpr Duration kProofRetryPause = core::kRetry;
+constexpr Duration kProofRetryPause = core::kRetryPause;
 
 // A turn of the loop takes milliseconds; with a long list and a slow disk, tenths of a second.
 constexpr Duration kLeastHangTimeout = 1s;

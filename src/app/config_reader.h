@@ -94,7 +94,7 @@ template <class T>
   return into(target, [=](const Place& place) { return whole_of(place, min, max); });
 }
 template <class T>
-[[nodiscard]] Reader duration(T& target, Duration min, Duration max, std::string why = {}) {
+[[nodiscard]] Reader duration(T& target, Duration min, Duration max, const std::string& why = {}) {
   return into(target, [=](const Place& place) { return duration_of(place, min, max, why); });
 }
 /// Bytes: a whole number, or text such as "64KiB", "10MiB", "1GiB".

@@ -179,7 +179,8 @@ Result<runtime::Runners> make_runners(const Config& config, const QueueConfig& q
   const Common common{config, queue, slot, host, registry, active_logs};
   runtime::Runners runners;
   for (const auto& [type, executor] : queue.executors) {
-    auto runner = std::visit([&](const auto& e) { return make(common, type, e); }, executor);
+    auto runner =
+        std::visit([&, &type = type](const auto& e) { return make(common, type, e); }, executor);
     if (!runner) return tl::unexpected(std::move(runner.error()));
     runners.emplace(type, std::move(*runner));
   }

@@ -69,7 +69,7 @@ void tell(const Client& client, const Lock& lock) {
     if (!value.empty()) console.print_line(fmt::format("{:<10}{}", name, value));
   };
   const auto since = [&](const char* name, const std::string& label) {
-    const std::string text = lock.text(name);
+    std::string text = lock.text(name);
     const auto time = parse_rfc3339(text);
     if (text.empty()) return text;
     return label + text + (time ? " (" + relative_time(*time, wall_now()) + ")" : "");

@@ -215,7 +215,8 @@ Error not_tried(const Error& why) { return unchanged({why.code, "not tried: " + 
 
 BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks, const Plan& plan,
                        const Progress& progress, std::size_t at_once) {
-  return Bulk{queue, plan, progress, tasks.size(), at_once}.run(std::move(tasks));
+  Bulk bulk{queue, plan, progress, tasks.size(), at_once};
+  return bulk.run(std::move(tasks));
 }
 
 }  // namespace lictor::client

@@ -107,6 +107,7 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   auto read = read_outcomes(response, answered_at, records, conditional, left, created);
   while (read && !left.empty() && !created.unmet) {
     std::vector<Record> others;
+    others.reserve(left.size());
     for (const std::size_t i : left) others.push_back(records[i]);
     const http::Response again = transport_.perform(create_request(others, condition));
     read = read_outcomes(again, boot_now(), records, conditional, left, created);
@@ -197,6 +198,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
                                                          const http::Response& response,
                                                          Instant lost_at) {
   std::vector<std::string> keys;
+  keys.reserve(left.size());
   for (const std::size_t i : left) keys.push_back(records[i].key);
   const auto not_found = [&](const char* why) {
     Error error = lost(keys.front(), response);

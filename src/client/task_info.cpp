@@ -113,10 +113,10 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
   view.record = *task.record;
   view.type = std::move(task.type);
   view.serial_key = std::move(task.serial_key);
-  view.error = too_large.empty() ? std::move(task.stamp.error) : too_large;
+  view.error = too_large.empty() ? task.stamp.error : too_large;
   if (task.stamp.claim && task.stamp.taken) {
-    view.node = std::move(task.stamp.claim->node);
-    view.session = std::move(task.stamp.claim->session);
+    view.node = task.stamp.claim->node;
+    view.session = task.stamp.claim->session;
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
   return view;

@@ -73,8 +73,7 @@ std::string Commits::too_large(const std::string& key, std::size_t bytes) const 
 
 void Commits::add(Instant now, Write write) {
   if (copies_.contains(key_of(*write.op)) && std::holds_alternative<BuryOp>(*write.op)) {
-    apart_.push_back({});  // its name is taken, as a rule
-    apart_.back().push_back(std::move(write));
+    apart_.emplace_back().push_back(std::move(write));  // its name is usually taken
     return;
   }
   const Cost cost = options_.costs->cost(*write.op);
@@ -172,7 +171,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
     case Outcome::kUnknown:
       out.emplace_back(
           Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
-      retry_after_ = now + kRetry;
+      retry_after_ = now + kRetryPause;
       for (Write& write : batch.writes) {
         if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
@@ -212,7 +211,7 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   if (reply.request != read_) return result;
   read_ = {};
   if (!reply.ok) {
-    retry_after_ = now + kRetry;
+    retry_after_ = now + kRetryPause;
     return result;
   }
   for (const StoredRecord& stored : reply.records) {

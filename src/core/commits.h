@@ -2,8 +2,8 @@
 
 // Group commit: writes wait here, go out in fenced transactions, and come back settled. A
 // transaction is sent when it is full, when its oldest write has waited for 20 ms, or when none is
-// under way and nothing else is to be done meanwhile. Consul's work is counted in transactions, so a
-// few writes wait for more rather than pay for one of their own.
+// under way and there is nothing else to do. Consul's cost is per transaction, so a few writes wait
+// for more.
 //
 //   add() --> waiting --send()--> in flight --applied--------------------> settled kApplied
 //               ^                    |  |
@@ -75,7 +75,8 @@ class Commits {
   void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
-  /// While `patient`, few writes wait up to 20 ms for more: enough claimed tasks are ready meanwhile.
+  /// While `patient`, few writes wait up to 20 ms for more: enough claimed tasks are ready
+  /// meanwhile.
   void set_patient(bool patient) { patient_ = patient; }
   /// Sends nothing before `until`: many tasks that are due at once are started first.
   void defer_until(Instant until) { deferred_until_ = until; }
@@ -98,8 +99,6 @@ class Commits {
   [[nodiscard]] Instant next_deadline() const;
 
  private:
-  static constexpr Duration kRetry = 500ms;  // after trouble
-
   struct Batch {
     std::vector<Write> writes;
     std::size_t bytes = 0;
@@ -132,11 +131,11 @@ class Commits {
   const Cost fence_;
 
   WriteQueue waiting_;
-  std::deque<std::vector<Write>> apart_;  // each is to be a transaction of its own
+  std::deque<std::vector<Write>> apart_;  // each needs a transaction of its own
   std::size_t most_bytes_;                // of a transaction, by what the store has refused
   std::map<RequestId, Batch> in_flight_;
 
-  std::deque<Write> unnumbered_;  // dead letters whose names are taken: which are is to be read
+  std::deque<Write> unnumbered_;  // dead letters whose names are taken; a listing finds a free one
   std::map<RequestId, Write> numbering_;
   std::map<std::string, std::uint32_t> copies_;  // by task: the number to try after dead/<id>
 

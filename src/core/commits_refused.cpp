@@ -9,8 +9,6 @@
 namespace lictor::core {
 namespace {
 
-constexpr Duration kDeniedRetry = 5s;
-
 // Removes the optional parts of a write. False: it has none.
 bool lighten(Op& op) {
   constexpr std::size_t kShortError = 200;
@@ -46,7 +44,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
                             Result& result) {
   enum class Fate { kAgain, kDoubtful, kAside, kRefused, kApart, kUnnumbered };
   std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
-  std::map<std::size_t, std::string> errors;  // of what is refused
+  std::map<std::size_t, std::string> errors;  // by the refused operation
   for (const Committed::Failure& failure : reply.failures) {
     const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
     switch (failure.why) {
@@ -70,9 +68,9 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
         if (of_one) {
           fates[failure.op] = Fate::kAside;
           errors[failure.op] = failure.text;
-          refused_until_ = now + kDeniedRetry;
+          refused_until_ = now + kRefusedPause;
         } else {
-          retry_after_ = now + (denied ? kDeniedRetry : kRetry);
+          retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
         }
         if (!std::exchange(told_denied_, true)) {
           const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
@@ -128,7 +126,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     }
   }
   if (!renamed.empty()) apart_.push_back(std::move(renamed));
-  if (reply.failures.empty()) retry_after_ = now + kRetry;  // not even sent; no loop
+  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // not even sent; no loop
   requeue(now, std::move(again));
 }
 
@@ -160,7 +158,7 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
 void Commits::settle_refused(Instant now, const Committed::Failure& failure, Write write,
                              Effects& out, Result& result) {
   // Something other than Consul may refuse everything this way: pause, so as not to loop.
-  if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetry;
+  if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetryPause;
   const auto* finish = std::get_if<FinishOp>(write.op.get());
   if (is_minor(write.purpose)) {
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
@@ -173,7 +171,7 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
   } else {
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), 0, 0, failure.text, {}});
     refused_.push_back(std::move(write));
-    refused_until_ = now + kDeniedRetry;
+    refused_until_ = now + kRefusedPause;
   }
 }
 
@@ -205,15 +203,14 @@ void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
   Write& write = node.mapped();
   if (!reply.ok) {
     unnumbered_.push_back(std::move(write));
-    retry_after_ = now + kRetry;
+    retry_after_ = now + kRetryPause;
     return;
   }
   BuryOp next = std::get<BuryOp>(*write.op);
   // The refused name exists. A token that may not list names finds a free number by doubling.
   next.copy = reply.last >= next.copy ? reply.last + 1 : next.copy * 2;
   write.op = std::make_shared<const Op>(std::move(next));
-  apart_.push_back({});
-  apart_.back().push_back(std::move(write));
+  apart_.emplace_back().push_back(std::move(write));
   number(out);
 }
 

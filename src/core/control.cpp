@@ -5,7 +5,7 @@
 namespace lictor::core {
 namespace {
 
-constexpr Duration kRetry = 1s;
+constexpr Duration kReadPause = 1s;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
       out.emplace_back(
           Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + reply.error, {}});
     }
-    read_at_ = now + kRetry;
+    read_at_ = now + kReadPause;
     return std::nullopt;
   }
   told_denied_ = false;
@@ -65,11 +65,11 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
   missing_ = !reply.found;
   if (missing_) {
     set_paused(false, "the control key was deleted", out);
-    read_at_ = now + kRetry;
+    read_at_ = now + kReadPause;
     if (!step_down_) step_down_ = "";
     return std::nullopt;
   }
-  // Nonsense pauses: somebody wanted something, most likely that.
+  // An unreadable control key pauses the queue: that is the safe reading of a mistyped switch.
   if (reply.unreadable && reply.by != paused_by_) {
     out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, 0, 0, reply.error, {}});
     paused_ = true;

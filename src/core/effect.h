@@ -37,9 +37,9 @@ struct RememberSession {
   std::string session;
 };
 
-/// `held_at`: 0, or the ModifyIndex at which the session holds the leader key already, and whose
-/// value is to be the holder's again. Else `free_at`: the ModifyIndex at which the key is free; 0:
-/// there is none. Nothing is acquired if it is not so.
+/// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
+/// value is restored. Else `free_at`: the ModifyIndex at which the key is free; 0: there is no key.
+/// If the key has another ModifyIndex, nothing is acquired.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
@@ -224,7 +224,7 @@ struct StopJob {
   Duration grace{};
 };
 
-/// Jobs may run until `until`, and are to be killed then by whoever guards them.
+/// Jobs may run until `until`; then the warden kills them.
 struct ExtendLease {
   Instant until{};
 };
@@ -239,13 +239,13 @@ struct Fact {
     kLeaseLost,
     kLeaseExpired,
     kLeaseRegained,
-    kLeaderRestored,  // the leader key, which somebody else had written to
+    kLeaderRestored,  // another client had overwritten the leader key
     kSteppingDown,
     kSteppedDown,
     kStopped,
     kSessionCreated,
     kSessionLost,
-    kLockDelay,  // a lock that was not released in order is left alone; took: for how long
+    kLockDelay,  // the last leader didn't release the lock; took: how long we wait
     kClaimed,
     kStarted,
     kDone,
@@ -260,13 +260,13 @@ struct Fact {
     kDenied,
     kStoreTrouble,
     kPaused,
-    kControlUnreadable,  // what an operator wrote; paused until it is put right
+    kControlUnreadable,  // the control key; the queue is paused until it is corrected
     kResumed,
     kNoExecutor,
     kResultLeftOut,
     kUnnameable,
     kInFolder,
-    kUnwritten,   // the lead is over before its end is known to be written
+    kUnwritten,   // leadership ended before Consul confirmed the result
     kDoneLate,    // after its time-out; kDone follows
     kResultVoid,  // the task was rewritten while its job ran: nothing of this run is written
     kGoesOn,      // it was asked to stop, and its time for that is over; text: why it was asked

@@ -211,7 +211,7 @@ struct Reconfigured {
   std::shared_ptr<const QueueOptions> options;
 };
 
-/// The daemon is to end, orderly.
+/// The daemon shuts down in order.
 struct StopRequested {};
 
 using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/assert.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -67,6 +68,7 @@ class ExecutorBreaker {
     for (const auto& [executor, pause] : pauses_) {
       if (pause.active && (first == nullptr || pause.until < first->until)) first = &pause;
     }
+    LICTOR_ASSERT(first != nullptr);
     return *first;
   }
   [[nodiscard]] bool empty() const { return pauses_.empty(); }

@@ -40,7 +40,7 @@ class GiveBack {
   [[nodiscard]] bool on(const LeaderRead& reply);
   [[nodiscard]] bool on(const SessionDestroyed& reply);
 
-  /// The lock is free, or another's. From here on nobody may take the session up again.
+  /// The lock is free, or another's. From now on no daemon may resume the session.
   [[nodiscard]] bool lock_is_free() const { return step_ == Step::kDestroy || done(); }
   [[nodiscard]] bool done() const { return step_ == Step::kDone; }
 

@@ -7,7 +7,7 @@ namespace lictor::core {
 namespace {
 
 constexpr Duration kReadRetry = 10s;
-// Deletes go in batches: what is over the limit may stay for that long, or until it is that many.
+// Deletes are batched: entries over the limit stay up to kPause, or until there are kBatch.
 constexpr Duration kPause = 1s;
 constexpr Duration kLongestPause = 1min;
 constexpr std::size_t kBatch = 32;
@@ -78,7 +78,7 @@ std::vector<PruneOp> History::take_old(Instant now, WallTime wall, std::size_t m
     by_age_.erase(by_age_.begin());
     if (over > 0) --over;
   }
-  // Ages need no finer look than a hundredth of what is allowed.
+  // Ages are checked to a hundredth of max_age.
   const Duration pause =
       std::clamp<Duration>(options_.history->max_age / 100, kPause, kLongestPause);
   check_at_ = now + (old.size() == most ? kNextBatch : excess() > 0 ? kPause : pause);

@@ -32,7 +32,7 @@ class History {
 
   /// A task was finished, and is kept.
   void add(Instant now, const std::string& key, std::uint64_t index, WallTime at);
-  /// At most `most` entries that are to go, the oldest first; they are forgotten here.
+  /// Removes up to `most` entries that are over the limits, the oldest first.
   [[nodiscard]] std::vector<PruneOp> take_old(Instant now, WallTime wall, std::size_t most);
 
   [[nodiscard]] std::size_t size() const { return by_key_.size(); }

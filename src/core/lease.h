@@ -26,7 +26,6 @@
 #include "core/options.h"
 #include "core/requests.h"
 #include "core/session.h"
-#include "core/store_trouble.h"
 #include "core/trust.h"
 
 namespace lictor::core {

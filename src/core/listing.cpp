@@ -11,29 +11,26 @@ namespace {
 constexpr int kWatchPrice = 10;
 // And what Consul has spent on it by six times as much: a sixth of one of its processors.
 constexpr int kConsulPrice = 6;
-// The names of a long list cost more than a short list's records, and what is new is not to wait
-// for half a second: up to a quarter of the time.
+// Names of a long list: up to a quarter of the time. They cost more than a short list's records,
+// and new tasks must not wait for half a second.
 constexpr int kNamesPrice = 4;
 constexpr Duration kWatchCredit = 300ms;
-// While more is ready than can be started: in a fiftieth of the time at most, and less as long as
-// what is new does not wait for a second. Names cost Consul several times what they cost us.
+// While more tasks are ready than can start: at most a fiftieth of the time, and less while new
+// tasks wait for under a second. Names cost Consul several times what they cost us.
 constexpr int kBusyPause = 50;
 constexpr int kLongBusyPause = 300;
 constexpr Duration kLongEnough = 1s;
-// What was rewritten in a long list is looked for in a twentieth of the time at most.
+// The search for rewritten tasks in a long list takes at most a twentieth of the time.
 constexpr int kPartPause = 19;
-// And not while what is new is fetched and claimed: the whole's names would take Consul's
-// processor.
+// It waits until new tasks are fetched and claimed: listing all names would keep Consul busy.
 constexpr Duration kPartDelay = 50ms;
 // The first reading of a long list is not paced, and its parts are larger.
 constexpr int kFirstParts = 4;
-// What Consul spends on an answer does not show in our own cost.
+// Our own cost of an answer doesn't include Consul's.
 constexpr Duration kLeastPause = 1ms;
 constexpr Duration kLongestPause = 10s;
-// The next names come sooner when anything was deleted since the last.
+// The names are listed again sooner when a task was deleted since the last listing.
 constexpr Duration kDoubt = 250ms;
-constexpr Duration kRetry = 500ms;
-constexpr Duration kDeniedRetry = 5s;
 
 Duration busy_pause(Duration cost) {
   const Duration pause = std::max(cost * kBusyPause, std::min(cost * kLongBusyPause, kLongEnough));
@@ -59,7 +56,7 @@ void Listing::begin_anew(Instant at) {
   watch_at_ = slow_watch_at_ = at;
 }
 
-// How everything is to be read.
+// Chooses how to read the list: whole, or by names and parts.
 void Listing::choose_first(Instant now, const TasksListed& names) {
   by_name_ = is_long(names.keys.size());
   watch_at_ = slow_watch_at_ = by_name_ ? Instant::max() : now;
@@ -72,7 +69,7 @@ void Listing::choose_first(Instant now, const TasksListed& names) {
   end_first(now);
 }
 
-// What is gone since, the next names tell.
+// The next listing of names shows what was deleted meanwhile.
 void Listing::end_first(Instant now) {
   if (first_ != First::kInParts || sweep_.running() || !wanted_.empty() || fetch_) return;
   first_ = First::kDone;
@@ -98,11 +95,11 @@ void Listing::stop(Effects& out) {
   fetching_.clear();
 }
 
-// A part tells what is there and nothing of what is gone: the watch does.
+// A part shows which keys exist; the watch shows deleted ones.
 Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects& out) {
   part_ = {};
   if (!reply.ok) {
-    part_at_ = now + kRetry;
+    part_at_ = now + kRetryPause;
     tell_trouble(reply, out);
     return Use::kNone;
   }
@@ -111,7 +108,7 @@ Listing::Use Listing::accept_part(Instant now, const TasksListed& reply, Effects
                           : std::clamp(reply.cost * kPartPause, kLeastPause, kLongestPause));
   if (first_ == First::kInParts) {
     part_at_ = now;
-    learn_size(reply);  // later a part may be of what is unlike the rest
+    learn_size(reply);  // later parts may have tasks of an unusual size
   }
   look_for_rewritten(reply);
   end_first(now);
@@ -148,7 +145,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   watch_ = {};
   emitted = watch_emitted_;
   if (!reply.ok) {
-    begin_anew(now + (reply.denied ? kDeniedRetry : kRetry));
+    begin_anew(now + (reply.denied ? kRefusedPause : kRetryPause));
     if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
     tell_trouble(reply, out);
     return Use::kNone;
@@ -230,7 +227,7 @@ void Listing::learn_size(const TasksListed& reply) {
 void Listing::choose_mode(const TasksListed& reply) {
   learn_size(reply);
   const bool by_name = is_long(reply.full ? reply.records.size() : reply.keys.size());
-  if (by_name_ && !by_name) index_ = 0;  // what was rewritten meanwhile is to be seen, too
+  if (by_name_ && !by_name) index_ = 0;  // also shows what was rewritten meanwhile
   by_name_ = by_name;
 }
 
@@ -240,7 +237,7 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
   std::vector<std::string> asked = std::exchange(fetching_, {});
   if (!reply.ok) {
     wanted_.insert(asked.begin(), asked.end());
-    fetch_at_ = now + kRetry;
+    fetch_at_ = now + kRetryPause;
     return false;
   }
   std::set<std::string_view> read;

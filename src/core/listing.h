@@ -9,14 +9,13 @@
 //     |
 //     +----long----> every part, once --> names, again and again; parts, when something moved on
 //
-// Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: they may cost a
-// set share of the time and no more, and less while there is more to do than can be done.
+// Consul does not coalesce wake-ups (CONSUL-FACTS.md 11), so readings are paced: they take at most
+// a set share of the time, and less while more tasks are ready than can start.
 //
-// What a reading costs Consul does not show in its answer. For each, Consul walks the tombstones of
-// all that was deleted below the prefix in the last quarter of an hour: 0.16 ms for a thousand, and
-// a thousand tasks a second leave 900,000 of them (1.8.7, tests/live/tombstones_test.cpp). It shows
-// in the time that an answer takes which does not wait for anything: one to a question that is
-// older than a write of our own.
+// An answer doesn't say what it cost Consul. For each, Consul walks the tombstones of all keys that
+// were deleted below the prefix in the last 15 minutes: 0.16 ms for a thousand, and a thousand
+// tasks a second leave 900,000 of them (1.8.7, tests/live/tombstones_test.cpp). We measure that by
+// answers that wait for no change: those to a query that is older than a write of our own.
 
 #include <algorithm>
 #include <array>
@@ -61,8 +60,8 @@ class Listing {
   /// Reads single tasks, soon.
   void fetch(std::string key) { wanted_.insert(std::move(key)); }
 
-  /// The accepted names show a key that we deleted since they were requested, or are deleting: it
-  /// may be the old one, or written anew. The next names tell. If none come soon, the key is read.
+  /// The accepted names show a key whose deletion is in flight or was applied since the request: it
+  /// may be the old one, or written again. The next names decide, or a read if none come soon.
   void doubt(Instant now, std::string_view key);
 
   /// `busy`: more tasks are ready than can be started, so new ones can wait.
@@ -102,7 +101,7 @@ class Listing {
   [[nodiscard]] Use accept_part(Instant now, const TasksListed& reply, Effects& out);
   [[nodiscard]] Instant next_watch() const;
   void look_for_rewritten(const TasksListed& reply);
-  /// As many as are to be read at once.
+  /// How many tasks to read at once.
   [[nodiscard]] double tasks_in_part() const;
   void learn_size(const TasksListed& reply);
   void tell_trouble(const TasksListed& reply, Effects& out);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/retry_pauses.h"
+#include "core/requests.h"
 
 namespace lictor::core {
 namespace {
@@ -77,7 +77,7 @@ void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
     read_at_ = std::min(read_at_, restore_from_);
     return;
   }
-  restore_from_ = now + kRetry;  // a stranger who writes again and again is not kept pace with
+  restore_from_ = now + kRetryPause;  // not faster than a client that keeps overwriting it
   lock_free_at_ = 0;
   lock_held_at_ = held_at;
   request_lock(now, out);
@@ -154,12 +154,12 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
     case Answer::kRefused:
       out.emplace_back(
           Fact{Fact::Kind::kDenied, {}, 0, 0, "acquiring the lock: " + reply.error, {}});
-      watch_after(now + kRefusedRetry);
+      watch_after(now + kRefusedPause);
       break;
     case Answer::kUnknown:
-      // The lock may be ours by now; the watch tells.
+      // The lock may be ours by now; the watch shows it.
       trouble_.tell("acquiring the lock", reply.error, out);
-      watch_after(now + kRetry);
+      watch_after(now + kRetryPause);
       break;
   }
   return {};
@@ -192,7 +192,7 @@ Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Eff
     prove(now, out);  // what was written to it meanwhile
     return {Change::kNone, lock_sent_};
   }
-  if (reply.answer == Answer::kRefused) restore_from_ = now + kRefusedRetry;
+  if (reply.answer == Answer::kRefused) restore_from_ = now + kRefusedPause;
   read_at_ = std::min(read_at_, restore_from_);
   return {};
 }
@@ -204,7 +204,7 @@ Lock::Verdict Lock::on(Instant now, const UnlockReplied& reply, Effects& out) {
   if (reply.outcome != Outcome::kApplied) {
     // Unknown, or the key was written meanwhile, which leaves us the lock: read it.
     prove(now, out);
-    retry_at_ = now + kRetry;
+    retry_at_ = now + kRetryPause;
     return {};
   }
   state_ = State::kIdle;
@@ -220,7 +220,7 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
   watch_ = {};
   if (!reply.ok) {
     trouble_.tell("watching the leader key", reply.error, out);
-    retry_at_ = now + kRetry;
+    retry_at_ = now + kRetryPause;
   } else if (held()) {
     on_watch_as_holder(now, reply, out);
   } else {
@@ -238,7 +238,7 @@ void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out
   if (reply.found) {
     watch(reply.consul_index, out);
   } else {
-    retry_at_ = now + kRetry;
+    retry_at_ = now + kRetryPause;
   }
 }
 
@@ -253,7 +253,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   } else if (now >= standoff_until_) {
     acquire(now, 0, 0, out);
   } else {
-    retry_at_ = std::min(now + kRetry, standoff_until_);
+    retry_at_ = std::min(now + kRetryPause, standoff_until_);
   }
 }
 
@@ -302,7 +302,7 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
   if (state_ == State::kHeld) {
     if (!reply.ok) {
       trouble_.tell("proving leadership", reply.error, out);
-      read_at_ = std::min(read_at_, now + kRetry);
+      read_at_ = std::min(read_at_, now + kRetryPause);
       return {};
     }
     if (!ours) {
@@ -342,7 +342,7 @@ void Lock::on_time(Instant now, Effects& out) {
       break;
     case State::kReleasing:
       prove(now, out);
-      retry_at_ = now + kRetry;
+      retry_at_ = now + kRetryPause;
       break;
     case State::kIdle:
     case State::kLost:

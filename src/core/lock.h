@@ -12,14 +12,13 @@
 //         free, released,  v      |  lock-delay: ask again
 //         key absent -> kAcquiring
 //
-// Consul keeps a lock-delay in memory alone: servers that were restored from a snapshot know
-// nothing of it. So a candidate observes it, too. Who sees the key there, free and not released in
-// order waits for its holder's lock_delay, on its own clock, from when it saw it freed; whoever
-// held the lock has lost its trust by then. What is released in order, or was never there, is taken
-// at once.
+// Consul keeps a lock-delay in memory only; servers restored from a snapshot don't know it. So a
+// candidate enforces it as well: when it sees the key free without an orderly release, it waits for
+// the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
+// lock that was released in order, or never held, is acquired at once.
 //
-// The watch may show what was. So the lock is acquired at the very ModifyIndex at which it was seen
-// free: nobody can have held it since.
+// The watch may show an old state. So the lock is acquired only at the ModifyIndex at which it was
+// seen free: then nobody has held it since.
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +28,6 @@
 #include "core/event.h"
 #include "core/options.h"
 #include "core/requests.h"
-#include "core/store_trouble.h"
 
 namespace lictor::core {
 

@@ -43,8 +43,8 @@ class Queue {
   Queue(const Queue&) = delete;  // its parts refer to each other
   Queue& operator=(const Queue&) = delete;
 
-  /// Events that are there together are told together: what they make possible, a finish and the
-  /// next claim say, then shares a transaction.
+  /// Pass events that arrived together in one call: their effects, such as a finish and the next
+  /// claim, then share a transaction.
   void step(Instant now, std::span<const Event> events, Effects& out);
   void step(Instant now, const Event& event, Effects& out) { step(now, {&event, 1}, out); }
 
@@ -77,7 +77,7 @@ class Queue {
   /// How many keys became known, since the beginning.
   [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
 
-  /// What it has in memory, for who checks that it stays bounded.
+  /// Its memory use, for tests that check that it is bounded.
   struct Stats {
     std::size_t tasks = 0;      ///< that wait, but the distant ones
     std::size_t distant = 0;    ///< of which the key and a time are kept

@@ -23,7 +23,7 @@ struct Reason {
     kSettling,      // its end is being written; text: the last trouble
     kBurying,       // it is on its way to the dead letters
     kTooLarge,      // no transaction can hold its end; text: its size and the limit
-    kUnnameable,    // its key is not UTF-8, so that Consul does not tell it
+    kUnnameable,    // its key is not valid UTF-8, so Consul's JSON can't name it
     kNoExecutor,    // text: the type
     kCannotStart,   // until; text: why the host could not start the last one
     kNotDue,        // until
@@ -34,9 +34,9 @@ struct Reason {
     kConcurrency,   // count: the limit; key: one of those that run
     kUnacked,       // count: the limit
     kRate,          // until
-    kLastChance,    // it runs alone, for its owners died; key: what is waited for
+    kLastChance,    // one more lost owner makes it a dead letter, so it runs alone; key: waits for
     kStoreTrouble,  // until
-    kNext,          // nothing holds it back: it is about to be claimed
+    kNext,          // it will be claimed next
   };
   Kind kind = Kind::kUnknownTask;
   std::string key{};

@@ -1,8 +1,22 @@
 #pragma once
 
+// For requests to the store: their ids, pauses between tries, one fact for each outage.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include "base/id.h"
+#include "core/effect.h"
+#include "lictor/time.h"
 
 namespace lictor::core {
+
+/// After an error of Consul or of the network. Longer only makes the outage longer.
+inline constexpr Duration kRetryPause = std::chrono::milliseconds{500};
+/// After a refusal that only an operator can mend. A task whose claim was refused waits for it too;
+/// meanwhile it holds up no other.
+inline constexpr Duration kRefusedPause = std::chrono::seconds{5};
 
 /// Numbers a queue's requests. An id is never used twice, so a late reply finds nobody waiting.
 class Requests {
@@ -11,6 +25,19 @@ class Requests {
 
  private:
   std::uint64_t last_ = 0;
+};
+
+/// What cannot be asked of Consul now: one fact an outage, not one a try.
+class StoreTrouble {
+ public:
+  void tell(const std::string& what, const std::string& error, Effects& out) {
+    if (std::exchange(told_, true)) return;
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, what + ": " + error, {}});
+  }
+  void over() { told_ = false; }
+
+ private:
+  bool told_ = false;
 };
 
 }  // namespace lictor::core

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "core/retry_pauses.h"
+#include "core/requests.h"
 
 namespace lictor::core {
 
@@ -42,7 +42,7 @@ void Session::renew(Instant now, Effects& out) {
   out.emplace_back(RenewSession{renew_, id_});
 }
 
-void Session::renew_soon(Instant now) { renew_at_ = std::min(renew_at_, now + kRetry); }
+void Session::renew_soon(Instant now) { renew_at_ = std::min(renew_at_, now + kRetryPause); }
 
 void Session::destroy(Effects& out) {
   state_ = State::kClosing;
@@ -84,10 +84,10 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   if (reply.request != create_) return Change::kNone;
   create_ = {};
   if (reply.outcome != Outcome::kApplied) {
-    // Unknown: a session may have been made that nobody knows; its TTL ends it.
+    // Unknown: Consul may have created a session whose id we don't have; its TTL ends it.
     if (closing_) return give_up(out);
     trouble_.tell("creating a session", reply.error, out);
-    retry_at_ = now + (reply.outcome == Outcome::kRejected ? kRefusedRetry : kRetry);
+    retry_at_ = now + (reply.outcome == Outcome::kRejected ? kRefusedPause : kRetryPause);
     return Change::kNone;
   }
   trouble_.over();
@@ -126,7 +126,7 @@ Session::Change Session::on(Instant now, const SessionDestroyed& reply, Effects&
   if (reply.request != destroy_) return Change::kNone;
   destroy_ = {};
   if (reply.outcome != Outcome::kApplied && now < close_until_) {
-    retry_at_ = now + kRetry;
+    retry_at_ = now + kRetryPause;
     return Change::kNone;
   }
   return give_up(out);

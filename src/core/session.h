@@ -19,7 +19,6 @@
 #include "core/event.h"
 #include "core/options.h"
 #include "core/requests.h"
-#include "core/store_trouble.h"
 
 namespace lictor::core {
 
@@ -42,7 +41,7 @@ class Session {
   void check(Instant now, Effects& out);
   /// It is gone: opens another.
   void replace(Effects& out);
-  /// From `until` on nobody waits for its end any more.
+  /// close() waits for Consul's answer until then at most.
   void close_until(Instant until) { close_until_ = until; }
   Change close(Effects& out);
 

@@ -1,12 +1,12 @@
 #pragma once
 
-// Looks for what was rewritten in a list that is too long to be read whole at each change.
+// Finds rewritten tasks in a list that is too long to read whole at each change.
 //
-// The index that Consul gives with a prefix is the highest of what is, or was, below it
-// (CONSUL-FACTS.md 4.2). So a part whose index is not above the one that everything was seen at has
-// not changed since. A sweep reads the names of the whole; if its index moved on, the names of its
-// parts, one by one, and so on; and the values of those parts alone that changed and are small.
-// What was never seen has changed: of its parts that are small the names are not read again.
+// Consul's index of a prefix is the highest ModifyIndex of all keys that are, or were, below it
+// (CONSUL-FACTS.md 4.2). So a part has not changed if its index is not above the one as of which
+// everything was seen. A sweep reads the names of the whole list; if its index rose, the names of
+// its parts, and so on; and the values of small parts that changed. A part that was never seen
+// counts as changed: if it is small, its values are read without its names.
 
 #include <cstdint>
 #include <optional>
@@ -32,9 +32,9 @@ class Sweep {
   void start();
   void stop() { steps_.clear(); }
   [[nodiscard]] bool running() const { return !steps_.empty(); }
-  /// What is to be read next, while it runs. Up to `keys_in_part` keys are read at once.
+  /// What to read next, while it runs. Up to `keys_in_part` keys are read at once.
   [[nodiscard]] const Step& step(double keys_in_part);
-  /// The answer to step(). Returns the keys that are to be read one by one.
+  /// The answer to step(). Returns the keys to read one by one.
   std::vector<std::string> accept(const TasksListed& reply, double keys_in_part);
 
  private:

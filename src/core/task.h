@@ -6,12 +6,37 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/options.h"
-#include "core/shared_optional.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
+
+/// A std::optional for what few of very many objects have: a pointer when empty, and shared by the
+/// copies, so it cannot be changed in place.
+template <class T>
+class SharedOptional {
+ public:
+  SharedOptional() = default;
+  SharedOptional(T value) : value_(std::make_shared<const T>(std::move(value))) {}
+  SharedOptional(std::optional<T> value) {
+    if (value) value_ = std::make_shared<const T>(*std::move(value));
+  }
+
+  explicit operator bool() const { return value_ != nullptr; }
+  [[nodiscard]] bool has_value() const { return value_ != nullptr; }
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return value_.get(); }
+  void reset() { value_.reset(); }
+
+  friend bool operator==(const SharedOptional& a, const SharedOptional& b) {
+    return a && b ? *a == *b : static_cast<bool>(a) == static_cast<bool>(b);
+  }
+
+ private:
+  std::shared_ptr<const T> value_;
+};
 
 /// Who holds a claim: the record's taskClaim. `nonce` makes every claim's bytes differ, since
 /// Consul lets two CAS of the same bytes at the same index both succeed (CONSUL-FACTS.md 2.4).

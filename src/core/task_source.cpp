@@ -68,7 +68,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
 
 // A known key that the listing does not show is gone, unless its version is newer than the
 // listing's index. A listing without the folder key proves nothing: a token without read rights
-// sees the same. If the folder key was deleted, it is created again, and the next listing tells.
+// sees the same. If the folder key was deleted, we create it again, and the next listing decides.
 void TaskSource::compare(Instant now, const std::vector<std::string_view>& names,
                          const TasksListed& reply, Effects& out) {
   const KnownKeys::Match match = keys_.match(names);
@@ -108,7 +108,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   }
 }
 
-// A folder is never run. Tell its producer once, who may have meant a task.
+// A folder never runs. Report it once: its producer may have meant a task.
 void TaskSource::tell_folders(const TasksListed& reply, bool all, Effects& out) {
   std::set<std::string> folders{reply.folders.begin(), reply.folders.end()};
   for (const std::string& key : folders) {

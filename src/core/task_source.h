@@ -1,9 +1,8 @@
 #pragma once
 
-// What the store says of the tasks' keys: each version that is new, and each key that is gone. It
-// compares what is read with the versions that are known, drops what is old, and knows nothing of
-// what is done with a task. When and what is read is Listing's (core/listing.h): a reading is of a
-// short list whole, of a part of a long one, or of its names; so what one event tells is bounded.
+// Compares listings of the tasks' keys with the known versions, and reports each new version and
+// each deleted key. Listing (core/listing.h) decides what is read and when: a short list whole, a
+// long one by parts or by names, so each event is bounded.
 
 #include <cstdint>
 #include <functional>
@@ -33,8 +32,8 @@ class TaskSource {
     /// A key that was to be read alone is not there. As of `index` it was listed, or known.
     virtual void on_missing(Instant now, const std::string& key, std::uint64_t index,
                             Effects& out) = 0;
-    /// Calls `visit` for every key whose deletion is under way, or acknowledged: names that show
-    /// one do not tell whether it was written anew.
+    /// Calls `visit` for every key whose deletion is in flight or acknowledged: a listing of names
+    /// that still shows one doesn't say whether it was written again.
     virtual void visit_deleting(const std::function<void(const KnownKey&)>& visit) const = 0;
     /// Whatever was asked for before `time` has been answered.
     virtual void on_answered_before(Instant time) = 0;
@@ -52,11 +51,11 @@ class TaskSource {
   void on_time(Instant now, bool busy, Effects& out) { listing_.on_time(now, busy, out); }
   [[nodiscard]] Instant next_deadline() const { return listing_.next_deadline(); }
 
-  /// Reads the key, soon; tells it if it holds a newer version.
+  /// Reads the key soon; reports it if its version is newer.
   void fetch(const std::string& key) { listing_.fetch(key); }
-  /// The same, and tells whatever version it holds, or that it is missing.
+  /// The same, but reports any version, and also a missing key.
   void check(const std::string& key);
-  /// Reads everything once more.
+  /// Reads everything again.
   void read_anew(Instant now, Effects& out) { listing_.ask_all_anew(now, out); }
   /// Something of ours was written below the prefix, with this ModifyIndex.
   void wrote(std::uint64_t index) { listing_.wrote(index); }
@@ -64,7 +63,7 @@ class TaskSource {
   [[nodiscard]] bool complete() const { return listing_.complete(); }
   [[nodiscard]] bool by_name() const { return listing_.by_name(); }
   [[nodiscard]] bool behind() const { return listing_.behind(); }
-  /// The folder key at the prefix was missing from the last reading that tells.
+  /// The last listing that includes the folder key at the prefix did not have it.
   [[nodiscard]] bool folder_missing() const { return folder_missing_; }
 
  private:
@@ -76,7 +75,7 @@ class TaskSource {
   const KnownKeys& keys_;
   Listener& listener_;
   Listing listing_;
-  std::set<std::string, std::less<>> checked_;  // to be told in any version
+  std::set<std::string, std::less<>> checked_;  // report any version of these
   std::set<std::string> told_folders_;
   bool folder_missing_ = false;
 };

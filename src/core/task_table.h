@@ -91,7 +91,7 @@ class TaskTable {
   [[nodiscard]] std::size_t running() const {
     return count(TaskState::kRunning) + count(TaskState::kStopping);
   }
-  /// Known, neither ours nor on the way to the dead letters, nor left alone.
+  /// Known tasks that are not ours, not being buried, and not ignored.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
   void mark_last_chance(TaskEntry& entry);
@@ -122,7 +122,7 @@ class TaskTable {
     keys_.for_each([&](KnownKey& known) { visit(entry_of(known)); });
   }
 
-  /// Every step that was ever taken, for who checks that each arrow of the diagram is walked.
+  /// Every transition taken so far, for tests that cover the state diagram.
   using Walked = std::array<std::uint32_t, kTaskStates>;  // from a state, a bit for each it became
   [[nodiscard]] const Walked& walked() const { return walked_; }
   /// How many keys became known, since the beginning.

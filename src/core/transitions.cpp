@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/assert.h"
-#include "core/task_writes.h"
+#include "core/write.h"
 
 namespace lictor::core {
 namespace {
@@ -14,11 +14,9 @@ namespace {
 using S = TaskState;
 using Verdict = Commits::Verdict;
 
-// A task whose claim was refused is tried again then; meanwhile it holds up no other.
-constexpr Duration kRefusedRetry = 5s;
-// A job that is killed at the end of kill_grace has ended by then, and the news of it is here.
+// After kill_grace ends, a killed job's exit is reported within this time.
 constexpr Duration kEndsWithin = 1s;
-// Of types that nobody runs: more than anybody would look up in a log.
+// Types without an executor that are reported; beyond it, some are reported twice.
 constexpr std::size_t kMostTypesTold = 1000;
 // Claims that may land yet although they were given up: a write that is so late is not.
 constexpr std::size_t kMostNotStarted = 100;
@@ -45,7 +43,9 @@ const char* text_of(StopReason reason) {
 }
 
 // In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key.
-bool is_unnameable(std::string_view key) { return key.find("\xef\xbf\xbd") != key.npos; }
+bool is_unnameable(std::string_view key) {
+  return key.find("\xef\xbf\xbd") != std::string_view::npos;
+}
 
 void remember_not_started(TaskEntry& entry, const std::string& nonce) {
   auto& nonces = entry.note().not_started;
@@ -145,7 +145,7 @@ void Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
     if (is_unnameable(key)) ignore(table_.obtain(key), S::kUnnameable, index, {}, out);
     return;
   }
-  // It was read after our claim was applied. Whatever else is missing the next listing tells.
+  // This read came after our claim was applied. The next listing reports all other missing keys.
   if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, {}, out);
 }
 
@@ -324,7 +324,7 @@ void Transitions::on_clock_set(Instant now) {
     if (entry.state != S::kRetrying && entry.state != S::kRefused) return;
     table_.adjust(entry, [&](TaskEntry& e) {
       const WallTime due = due_at(now, *e.task);
-      const WallTime again = std::min(e.due, clock_.at(now + kRefusedRetry));
+      const WallTime again = std::min(e.due, clock_.at(now + kRefusedPause));
       e.due = e.state == S::kRefused ? std::max(due, again) : due;
     });
   });
@@ -403,7 +403,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
     remember_not_started(entry, settled.write.claim->nonce);
     if (policy_of(*entry.task) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
-      e.due = std::max(clock_.at(now + kRefusedRetry), e.due);
+      e.due = std::max(clock_.at(now + kRefusedPause), e.due);
       e.notes->text = settled.error;
     });
     return;

@@ -1,9 +1,8 @@
 #pragma once
 
-// Every step of a task from one state to another: what happened to it, in which state, and what
-// follows: another state, a write to the store, a job to start or to stop, a fact to tell. The
-// states are core/task_state.h's, the entries core/task_table.h's; what is claimed and started, and
-// when, is core/dispatcher.h's.
+// Every transition of a task: an event in a state leads to another state, a write to the store, a
+// job's start or stop, a fact. core/task_state.h defines the states, core/task_table.h holds the
+// entries, core/dispatcher.h decides what is claimed and started when.
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +25,7 @@ class Transitions : public TaskSource::Listener {
  public:
   Transitions(const QueueOptions& options, TaskTable& table, Commits& commits,
               const WallClock& clock, Random& random);
-  /// What reads single keys for it; it tells what it reads here.
+  /// The source that reads single keys and reports them here.
   void set_source(TaskSource& source) { source_ = &source; }
 
   // What the store says.
@@ -59,13 +58,13 @@ class Transitions : public TaskSource::Listener {
   /// executor is started from now on.
   void on_not_started(Instant now, TaskEntry& entry, const std::string& error,
                       std::optional<Duration> pause, Effects& out);
-  /// A job that was told to end has not ended in time.
+  /// A job was asked to stop and did not end in time.
   void on_overdue(Instant now, TaskEntry& entry, Effects& out);
   /// Executors were added or removed.
   void on_reconfigured(Instant now, Effects& out);
-  /// Every distant task is to be read again. Returns whether there are any.
+  /// Marks every distant task for reading again. Returns whether there are any.
   bool doubt_distant();
-  /// The lead is lost: forgets everything but the jobs that still run.
+  /// Leadership was lost: forgets everything but the running jobs.
   void end_term(Effects& out);
 
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;

@@ -66,7 +66,7 @@ class Trust {
     proof_due_ = Instant::max();
   }
 
-  /// The next proof is to be asked for at proof_due(); asked() puts it off until the one after.
+  /// Call when a proof was requested; the next is due an interval later.
   void asked(Instant now) { proof_due_ = now + options_.proof_interval(); }
 
   [[nodiscard]] State state() const { return state_; }

@@ -34,9 +34,9 @@ class WaitingOrder {
 
   /// Whether the entry keeps the others of its serialKey waiting.
   [[nodiscard]] bool holds_lane(const TaskEntry& entry) const;
-  /// Who holds the lane of `entry`, if it is another task.
+  /// The task that holds the lane of `entry`, if it is another.
   [[nodiscard]] const TaskEntry* lane_holder(const TaskEntry& entry) const;
-  /// The blocked task that is to be ready, since nobody else holds the lane; else null.
+  /// The blocked task that becomes ready because no task holds the lane; else null.
   [[nodiscard]] TaskEntry* unblocked(const std::string& serial_key) const;
   /// Whether a blocked task of that lane comes before `entry`.
   [[nodiscard]] bool blocked_before(const std::string& serial_key, const TaskEntry& entry) const;

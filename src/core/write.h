@@ -1,6 +1,6 @@
 #pragma once
 
-// One thing that a queue wants written of a task.
+// The writes of a task to the store, built from the core's data. Nothing here decides.
 
 #include <cstdint>
 #include <memory>
@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/effect.h"
+#include "core/event.h"
+#include "core/task.h"
 
 namespace lictor::core {
 
@@ -23,7 +25,7 @@ struct Write {
   SharedOptional<Claim> claim;  // that the task carries by then
 };
 
-/// Nothing depends on these: what is doubtful about them is let go, or done again.
+/// Nothing depends on these: one with an unknown outcome is dropped or repeated.
 [[nodiscard]] inline bool is_minor(Purpose purpose) {
   return purpose == Purpose::kMark || purpose == Purpose::kPrune;
 }
@@ -32,5 +34,42 @@ struct Write {
 [[nodiscard]] const std::string& key_of(const Op& op);
 /// The ModifyIndex that its key must still have; 0: it must not be there.
 [[nodiscard]] std::uint64_t expected_index(const Op& op);
+
+/// The record with `stamp` in place of the one it has: a claim, a retry, a task given back. `under`
+/// is the claim that the record carries by then.
+[[nodiscard]] inline Write rewrite_of(Purpose purpose, const Task& task, Stamp stamp,
+                                      SharedOptional<Claim> under) {
+  return {purpose,
+          RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags,
+                    task.places},
+          std::move(under)};
+}
+
+/// The task as a dead letter, with its stamp.
+[[nodiscard]] inline BuryOp dead_letter(const Task& task, std::string reason, std::string error,
+                                        WallTime at) {
+  BuryOp op;
+  op.key = task.key;
+  op.index = task.modify_index;
+  op.record = task.record;
+  op.stamp = task.stamp;
+  op.reason = std::move(reason);
+  op.error = std::move(error);
+  op.at = at;
+  return op;
+}
+
+/// A record that is no task as a dead letter.
+[[nodiscard]] inline BuryOp dead_letter(const BadRecord& record, WallTime at) {
+  BuryOp op;
+  op.key = record.key;
+  op.index = record.modify_index;
+  op.record = record.record;
+  op.readable = false;
+  op.reason = "unreadable";
+  op.error = record.error;
+  op.at = at;
+  return op;
+}
 
 }  // namespace lictor::core

@@ -22,11 +22,13 @@ class WriteQueue {
 
   void push_back(Item item) {
     cost_ += item.cost;
-    queue_of(item.write).push_back(std::move(item));
+    Fifo& queue = queue_of(item.write);
+    queue.push_back(std::move(item));
   }
   void push_front(Item item) {
     cost_ += item.cost;
-    queue_of(item.write).push_front(std::move(item));
+    Fifo& queue = queue_of(item.write);
+    queue.push_front(std::move(item));
   }
   /// Which is next; there must be one.
   [[nodiscard]] const Item& front() const {

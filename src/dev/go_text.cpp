@@ -59,7 +59,7 @@ Result<void> read_text(const nlohmann::json& value, std::string_view field, std:
 }
 
 Result<Duration> parse_go_duration(std::string_view text) {
-  const auto invalid = [&](std::string what) {
+  const auto invalid = [&](const std::string& what) {
     return fail(ErrorCode::kInvalid, "time: " + what + " " + quote(text));
   };
   std::string_view rest = text;

@@ -122,7 +122,7 @@ Model::Answer Model::wait(const Call& call, std::uint64_t index,
 
 bool Model::wakes(const Watch& watch) const {
   if (watch.surroundings) return state_.stirred(*watch.surroundings, watch.since);
-  return watch.session.empty() || state_.sessions().count(watch.session) == 0;
+  return watch.session.empty() || !state_.sessions().contains(watch.session);
 }
 
 std::optional<Duration> blocking_wait(const http::Request& request) {
@@ -165,7 +165,7 @@ void Model::fail_over(Instant now) {
 
 void Model::invalidate_session(Instant now, const std::string& id) {
   advance(now);
-  if (state_.sessions().count(id) != 0) end_session(now, id);
+  if (state_.sessions().contains(id)) end_session(now, id);
 }
 
 void Model::start_timer(Instant now, const SessionRecord& session) {
@@ -200,7 +200,7 @@ bool Model::in_lock_delay(Instant now, const std::string& key) const {
 std::string Model::session_fault(const std::string& id) const {
   if (id.empty()) return "missing session";
   if (id.size() != 36) return "failed session lookup: index error: UUID must be 36 characters";
-  if (state_.sessions().count(id) == 0) return "invalid session " + quote(id);
+  if (!state_.sessions().contains(id)) return "invalid session " + quote(id);
   return {};
 }
 

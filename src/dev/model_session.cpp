@@ -153,7 +153,7 @@ http::Response Model::session_renew(const Call& call, const std::string& id) {
 http::Response Model::session_destroy(const Call& call, const std::string& id) {
   if (id.empty()) return missing_session();
   if (id.size() != 36) return answer(500, session_fault(id));
-  if (state_.sessions().count(id) != 0) {
+  if (state_.sessions().contains(id)) {
     end_session(call.now, id);
   } else {
     state_.next_index();

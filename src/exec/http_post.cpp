@@ -35,7 +35,7 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) ==
 
 // Keeps both ends: an error page says what matters at its start, a stack trace at its end.
 std::string shorten(std::string_view body) {
-  const std::string text = to_utf8(body);
+  std::string text = to_utf8(body);
   if (text.size() <= kTailBytes) return text;
   constexpr std::string_view kGap = "\n...\n";
   std::size_t head = (kTailBytes - kGap.size()) / 2;

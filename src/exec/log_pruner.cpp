@@ -51,7 +51,7 @@ class Pass {
       const std::string name{entry->d_name};
       if (name == "." || name == "..") continue;
       if (Folder folder = open_folder(dirfd(top.get()), name)) {
-        folders_.push_back({std::move(folder), directory_ + "/" + name + "/"});
+        folders_.emplace_back(std::move(folder), directory_ + "/" + name + "/");
         collect_from(folders_.size() - 1);
       }
     }

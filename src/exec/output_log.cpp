@@ -91,7 +91,7 @@ std::string OutputLog::tail() const {
     }
   };
   if (last.size() == kTailBytes) skip_continuation();  // The cut may have split a character.
-  const std::string valid = to_utf8(last);
+  std::string valid = to_utf8(last);
   if (valid.size() <= kTailBytes) return valid;  // Each invalid byte has become three.
   last = valid;
   last.remove_prefix(last.size() - kTailBytes);

@@ -49,6 +49,10 @@ void unwatch(int epoll, UniqueFd& fd) {
   fd.reset();
 }
 
+std::optional<Cgroups::Number> number_of(const std::optional<Cgroups::Group>& group) {
+  return group ? std::optional{group->number} : std::nullopt;
+}
+
 // Gives the folder of handover files to the job's user. Returns 0 or errno.
 int give_folder(const std::string& path, uid_t user) {
   const UniqueFd folder{open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
@@ -81,11 +85,11 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
       daemon_(std::move(daemon)),
       daemon_pid_(daemon_pid),
       path_(std::move(path)),
-      self_(getpid()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       ends_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
       looks_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      strays_(cgroups_),
       locks_(std::move(give_back)),
       hang_watch_(hang_timeout) {
   sigset_t child;
@@ -108,7 +112,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
 
 void WardenLoop::run() {
   std::array<epoll_event, 64> events{};
-  while (!daemon_gone_ || !attempts_.empty() || !strays_.empty() || channel_.backed_up() ||
+  while (!daemon_gone_ || !attempts_.empty() || !strays_.found().empty() || channel_.backed_up() ||
          !locks_.idle()) {
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
     LICTOR_ASSERT(count >= 0 || errno == EINTR);
@@ -208,7 +212,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   const auto place = programs_.take_place();
   if (!place) return send(SpawnFailed{spawn.attempt, Step::kClone, EAGAIN});
 
-  spawn.program.environment.push_back(mark(self_, spawn.attempt));
+  spawn.program.environment.push_back(strays_.mark_of(spawn.attempt));
   Spawning spawning{std::move(spawn.program), path_};
   auto cgroup = cgroups_.take();
   Spawning::Child child =
@@ -223,7 +227,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   Attempt attempt{std::move(spawning)};
   attempt.pid = child.pid;
   attempt.place = *place;
-  if (cgroup) attempt_in_[cgroup->number] = spawn.attempt;
+  strays_.program_started(spawn.attempt, child.pid, number_of(cgroup));
   attempt.cgroup = std::move(cgroup);
   attempt.uid = uid;
   attempt.handover_files = std::move(spawn.handover_files);
@@ -233,7 +237,6 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   attempt.ends_with_lease = spawn.ends_with_lease;
   attempt.grace = spawn.grace;
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
-  attempt_of_[child.pid] = spawn.attempt;
   const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
   LICTOR_ASSERT(fresh);
   if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {
@@ -306,7 +309,7 @@ bool WardenLoop::daemon_is_dead() const {
 // No other daemon may lead before the last job is dead. An unknown stray may be of any lease.
 void WardenLoop::give_back_locks() {
   if (!daemon_is_dead()) return;
-  for (const auto& [pid, owner] : strays_) {
+  for (const auto& [pid, owner] : strays_.found()) {
     if (!attempts_.contains(owner)) return;
   }
   locks_.give_back([this](LeaseSlot slot) {
@@ -401,24 +404,16 @@ void WardenLoop::discard_output(AttemptId id) {
 
 // --- Strays
 
-// A process that loses its parent becomes our child, since we are a subreaper; when it dies, its
-// children follow. So an attempt is gone once its program is a zombie and none of our other children
-// belongs to it. Until then they are killed, and each death brings a SIGCHLD and the next sweep.
+// Strays of an ended program are killed; each death brings a SIGCHLD, and with it the next sweep.
 void WardenLoop::sweep() {
   sweep_due_ = false;
-  std::unordered_map<pid_t, AttemptId> strays;
-  for (const pid_t pid : children_.list()) {
-    if (attempt_of_.contains(pid) || locks_.owns(pid) || reap(pid)) continue;
-    const auto known = strays_.find(pid);
-    strays[pid] = known != strays_.end() && known->second ? known->second : owner_of(pid);
-  }
-  strays_ = std::move(strays);
+  strays_.search([this](pid_t pid) { return locks_.owns(pid); });
 
   // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
   const bool kill_unknown = kill_unknown_strays_ || daemon_gone_ || attempts_.size() == unswept_;
   bool unknown_left = false;
   std::vector<AttemptId> held;
-  for (const auto& [pid, owner] : strays_) {
+  for (const auto& [pid, owner] : strays_.found()) {
     const auto found = attempts_.find(owner);
     const bool unknown = found == attempts_.end();
     if (unknown ? kill_unknown : found->second.ended) {
@@ -437,35 +432,20 @@ void WardenLoop::sweep() {
     if (gone) {
       report_exit(id, attempt);
       if (daemon_gone_) unwatch(epoll_.get(), attempt.output);
-      attempt_of_.erase(attempt.pid);
       --unswept_;
     }
     it = gone ? attempts_.erase(it) : std::next(it);
   }
 }
 
-AttemptId WardenLoop::owner_of(pid_t stray) const {
-  if (const auto cgroup = cgroups_.group_of(stray)) {
-    const auto found = attempt_in_.find(*cgroup);
-    if (found != attempt_in_.end()) return found->second;
-  }
-  for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
-    const auto found = attempt_of_.find(leader);
-    if (found != attempt_of_.end()) return found->second;
-  }
-  return marked_attempt(stray, self_).value_or(AttemptId{});
-}
-
 void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
   programs_.give_back(attempt.place);  // Before its pid can be reused.
+  strays_.program_gone(attempt.pid, number_of(attempt.cgroup));
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);
   }
-  if (attempt.cgroup) {
-    attempt_in_.erase(attempt.cgroup->number);
-    cgroups_.give_back(*std::move(attempt.cgroup));
-  }
+  if (attempt.cgroup) cgroups_.give_back(*std::move(attempt.cgroup));
   for (const std::string& path : attempt.handover_files) take_file(path, attempt.uid);
   if (attempt.spawning.failed_step() != Step::kNone) {
     return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});

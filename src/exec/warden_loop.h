@@ -19,6 +19,7 @@
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/spawn.h"
+#include "exec/strays.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
 
@@ -77,7 +78,6 @@ class WardenLoop {
   void discard_output(AttemptId id);
 
   void sweep();
-  [[nodiscard]] AttemptId owner_of(pid_t stray) const;
   void report_exit(AttemptId id, Attempt& attempt);
   void send(const Report& report);
 
@@ -92,22 +92,18 @@ class WardenLoop {
   UniqueFd daemon_;
   pid_t daemon_pid_;
   std::string path_;
-  pid_t self_;
 
   UniqueFd epoll_;
   UniqueFd ends_;  ///< an epoll set of the programs' pidfds
   UniqueFd timer_;
   UniqueFd signals_;
   UniqueFd looks_;  ///< the timer of hang_watch_
-  Children children_;
+  Strays strays_;
   LockKeeper locks_;
   HangWatch hang_watch_;
 
   std::unordered_map<AttemptId, Attempt> attempts_;
-  std::unordered_map<pid_t, AttemptId> attempt_of_;
-  std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  ///< by its cgroup
-  std::unordered_map<pid_t, AttemptId> strays_;  ///< adopted children; no id: of unknown attempt
-  std::size_t unswept_ = 0;                      ///< attempts that ended but are not reported yet
+  std::size_t unswept_ = 0;  ///< attempts that ended but are not reported yet
   Instant armed_ = Instant::max();
   bool daemon_gone_ = false;
   bool told_of_kill_ = false;

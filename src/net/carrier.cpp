@@ -281,7 +281,7 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
                         std::to_string(transfer->request.timeout.count()) + "ms were over");
     return finish(std::move(transfer));
   }
-  transfer->prepare(client_, *endpoint, token_.current(now), round_up(left));
+  transfer->prepare(client_, *endpoint, token_.current(), round_up(left));
   launch(now, std::move(transfer));
 }
 

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <future>
 #include <utility>
 
@@ -42,13 +41,7 @@ Result<std::unique_ptr<CurlTransport>> CurlTransport::open(Options options, Tuni
 }
 
 CurlTransport::CurlTransport(std::unique_ptr<Carrier> carrier) : carrier_(std::move(carrier)) {
-  // Signals are for the main thread; SIGPIPE of a closed connection is for nobody.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread{[this] { run(); }};
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_thread([this] { run(); });
 }
 
 CurlTransport::~CurlTransport() {

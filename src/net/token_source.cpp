@@ -1,6 +1,12 @@
 #include "net/token_source.h"
 
+#include <pthread.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -19,65 +25,124 @@ bool is_header_value(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-bool is_same(const struct stat& a, const struct stat& b) {
+using FileInfo = struct stat;
+
+bool is_same(const FileInfo& a, const FileInfo& b) {
   return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_size == b.st_size &&
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
+// Zeros if there is none.
+FileInfo info_of(const std::string& path) {
+  FileInfo info{};
+  return ::stat(path.c_str(), &info) == 0 ? info : FileInfo{};
+}
+
+// Tokens are all of one length, and a file's time moves in steps of milliseconds: a second change in
+// the same step would look like none. So a file that changed just now counts as not seen.
+FileInfo seen_as(const FileInfo& info) {
+  const auto age = wall_now().time_since_epoch() - std::chrono::seconds{info.st_mtim.tv_sec};
+  return age > std::chrono::seconds{2} ? info : FileInfo{};
+}
+
 }  // namespace
 
+std::thread start_thread(std::function<void()> run) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread{std::move(run)};
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+struct TokenSource::State {
+  [[nodiscard]] Result<std::string> read_token(const std::string& path) const {
+    const Result<std::string> text =
+        read ? read(path) : read_small_file("token_file", path, kMaxTokenBytes);
+    if (!text) return tl::unexpected{text.error()};
+    const std::string_view secret = trimmed(*text);
+    if (!secret.empty() && is_header_value(secret)) return std::string{secret};
+    return fail(ErrorCode::kInvalid,
+                "token_file \"" + path + "\": expected one token in printable ASCII, got " +
+                    (secret.empty() ? "nothing" : "something else (not shown)") +
+                    "; write the token's secret ID to it");
+  }
+
+  Read read;
+  FileInfo seen{};  // the thread's, once it runs
+
+  std::mutex mutex;
+  std::condition_variable changed;  // of `ending`
+  std::string token;
+  std::string file;  // empty: the token is fixed
+  bool ending = false;
+};
+
+TokenSource::TokenSource(Read read) : state_(std::make_shared<State>()) {
+  state_->read = std::move(read);
+}
+
+TokenSource::~TokenSource() {
+  {
+    const std::lock_guard lock{state_->mutex};
+    state_->ending = true;
+  }
+  state_->changed.notify_one();
+}
+
 Result<void> TokenSource::open(const std::string& token, std::string file, Duration check_every) {
-  const std::lock_guard lock{mutex_};
-  check_every_ = check_every;
-  file_ = std::move(file);
-  if (!file_.empty()) return read_file();
-  token_ = trimmed(token);
-  if (!is_header_value(token_)) {
-    token_.clear();
+  State& state = *state_;
+  if (!file.empty()) {
+    // Before the read: a change in between is then seen as one at the next check.
+    const FileInfo info = info_of(file);
+    auto read = state.read_token(file);
+    if (!read) return tl::unexpected{std::move(read.error())};
+    state.token = *std::move(read);
+    state.seen = seen_as(info);
+    state.file = std::move(file);
+    start_thread([shared = state_, check_every] { watch(*shared, check_every); }).detach();
+    return {};
+  }
+  const std::string_view fixed = trimmed(token);
+  if (!is_header_value(fixed)) {
     return fail(ErrorCode::kInvalid,
                 "Consul token: expected printable ASCII without spaces, got something else (not "
                 "shown); correct token or CONSUL_HTTP_TOKEN");
   }
+  state.token = fixed;
   return {};
 }
 
-std::string TokenSource::current(Instant now) {
-  const std::lock_guard lock{mutex_};
-  if (!file_.empty() && now >= next_check_) {
-    next_check_ = now + check_every_;
-    struct stat info {};
-    if (::stat(file_.c_str(), &info) == 0 && !is_same(info, seen_)) static_cast<void>(read_file());
-  }
-  return token_;
+std::string TokenSource::current() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->token;
 }
 
 void TokenSource::set(const std::string& token) {
-  const std::lock_guard lock{mutex_};
+  const std::lock_guard lock{state_->mutex};
   const std::string_view text = trimmed(token);
   if (!is_header_value(text)) return;
-  token_ = text;
-  file_.clear();
+  state_->token = text;
+  state_->file.clear();
 }
 
-Result<void> TokenSource::read_file() {
-  // Before the read: a change in between is then seen as one at the next check.
-  struct stat info {};
-  if (::stat(file_.c_str(), &info) != 0) info = {};
-  const Result<std::string> text = read_small_file("token_file", file_, kMaxTokenBytes);
-  if (!text) return tl::unexpected{text.error()};
-  const std::string_view token = trimmed(*text);
-  if (token.empty() || !is_header_value(token)) {
-    return fail(ErrorCode::kInvalid,
-                "token_file \"" + file_ + "\": expected one token in printable ASCII, got " +
-                    (token.empty() ? "nothing" : "something else (not shown)") +
-                    "; write the token's secret ID to it");
+void TokenSource::watch(State& state, Duration check_every) {
+  pthread_setname_np(pthread_self(), "lictor-token");
+  std::unique_lock lock{state.mutex};
+  while (!state.changed.wait_for(lock, check_every, [&] { return state.ending; })) {
+    const std::string file = state.file;
+    if (file.empty()) return;
+    lock.unlock();
+    const FileInfo info = info_of(file);
+    const bool fresh = info.st_ino != 0 && !is_same(info, state.seen);
+    const auto token = fresh ? state.read_token(file) : Result<std::string>{};
+    lock.lock();
+    if (!fresh || !token || state.file.empty()) continue;
+    state.token = *token;
+    state.seen = seen_as(info);
   }
-  token_ = token;
-  // Tokens are all of one length, and a file's time moves in steps of milliseconds: a second change
-  // in the same step would look like none. A file changed just now is read again at the next check.
-  const auto age = wall_now().time_since_epoch() - std::chrono::seconds{info.st_mtim.tv_sec};
-  seen_ = age > std::chrono::seconds{2} ? info : decltype(info){};
-  return {};
 }
 
 }  // namespace lictor::net

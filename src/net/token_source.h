@@ -1,40 +1,50 @@
 #pragma once
 
-#include <sys/stat.h>
-
-#include <mutex>
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "lictor/result.h"
 #include "lictor/time.h"
 
 namespace lictor::net {
 
+/// A thread that no signal interrupts: signals are for the main thread, and SIGPIPE of a closed
+/// connection is for nobody.
+[[nodiscard]] std::thread start_thread(std::function<void()> run);
+
 /// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
-/// agent does). Thread safe. Its errors never contain a token.
+/// agent does). Thread safe, but for open(). Its errors never contain a token.
 class TokenSource {
  public:
-  /// `file` wins over `token`; both may be empty. The file is checked at most once in `check_every`.
+  using Read = std::function<Result<std::string>(const std::string& path)>;
+
+  /// `read` is for tests.
+  explicit TokenSource(Read read = {});
+  /// Does not wait for a read under way: a dead file system never ends it.
+  ~TokenSource();
+  TokenSource(const TokenSource&) = delete;
+  TokenSource& operator=(const TokenSource&) = delete;
+
+  /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a thread
+  /// checks it every `check_every`.
   /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every);
 
-  /// Empty: none. A file that has vanished or is unusable leaves the last token in force: it is
-  /// most likely being replaced.
-  [[nodiscard]] std::string current(Instant now);
+  /// Empty: none. Does not block. A file that has vanished or is unusable leaves the last token in
+  /// force: it is most likely being replaced.
+  [[nodiscard]] std::string current() const;
 
   /// From now on `token`, and no longer the file. A text that cannot be a header's value is
   /// ignored.
   void set(const std::string& token);
 
  private:
-  [[nodiscard]] Result<void> read_file();
+  struct State;
+  static void watch(State& state, Duration check_every);
 
-  std::mutex mutex_;
-  std::string token_;
-  std::string file_;
-  Duration check_every_{};
-  Instant next_check_{};
-  struct stat seen_ {};
+  const std::shared_ptr<State> state_;  // shared with the thread, which may outlive this
 };
 
 }  // namespace lictor::net

@@ -3,10 +3,20 @@
 #include <string>
 
 #include "core/effect.h"
+#include "runtime/log.h"
 
 namespace lictor::runtime {
 
-/// Words what the core found worth saying of `queue` as a line of the log.
+/// How a kind of fact is told of.
+struct FactWords {
+  const char* event;  ///< its name in /v1/events
+  Level level;
+  const char* message;
+  const char* text_name = "error";  ///< of the log's field for the fact's text
+};
+[[nodiscard]] FactWords words_of(core::Fact::Kind kind);
+
+/// Writes a line about `fact`, which the core of `queue` found, into the log.
 void log_fact(const std::string& queue, const core::Fact& fact);
 
 }  // namespace lictor::runtime

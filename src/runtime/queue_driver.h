@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,11 +18,30 @@
 #include "net/transport.h"
 #include "runtime/loop.h"
 #include "runtime/observer.h"
-#include "runtime/peak.h"
 #include "runtime/session_file.h"
 #include "wire/consul.h"
 
 namespace lictor::runtime {
+
+/// Detects when a number has fallen far below its peak.
+class Peak {
+ public:
+  /// Peaks below `least` are ignored.
+  explicit Peak(std::size_t least) : least_(least) {}
+
+  /// True when `now` is at most half of the peak; `now` is then the new peak, so a long fall is
+  /// reported once a halving.
+  [[nodiscard]] bool fell_to(std::size_t now) {
+    peak_ = std::max(peak_, now);
+    if (peak_ < least_ || now > peak_ / 2) return false;
+    peak_ = now;
+    return true;
+  }
+
+ private:
+  const std::size_t least_;
+  std::size_t peak_ = 0;
+};
 
 using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>>;
 

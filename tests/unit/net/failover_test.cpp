@@ -1,7 +1,6 @@
-#include "net/failover.h"
-
 #include "base/clock.h"
 #include "harness.h"
+#include "net/carrier.h"
 
 using namespace lictor;
 using namespace lictor::net;

@@ -98,19 +98,23 @@ TEST_CASE("token, user, namespace and the caller's own headers are sent") {
   CHECK(server.requests().back().header("X-Consul-Token") == "next");
 }
 
-TEST_CASE("a token file that changes counts for the next request") {
+TEST_CASE("a token file that changes counts for the requests after it is read") {
   const TemporaryFolder folder;
   TestServer server{answer};
   Options options;
   options.token_file = folder.write("token", "first\n");
   Tuning tuning;
-  tuning.check_token_file_every = 0s;
+  tuning.check_token_file_every = 1ms;
   const auto transport = open_for({server.address()}, tuning, options);
   CHECK(transport->perform(request("GET", "/")).status == 200);
   folder.write("token", "other\n");
-  CHECK(transport->perform(request("GET", "/")).status == 200);
   CHECK(server.requests().at(0).header("X-Consul-Token") == "first");
-  CHECK(server.requests().at(1).header("X-Consul-Token") == "other");
+  std::string token;
+  for (int i = 0; i < 1'000 && token != "other"; ++i) {
+    CHECK(transport->perform(request("GET", "/")).status == 200);
+    token = server.requests().back().header("X-Consul-Token");
+  }
+  CHECK(token == "other");
 }
 
 TEST_CASE("a unix socket works like an address") {

@@ -1,6 +1,6 @@
-#include "runtime/clock_offset.h"
-
 #include <doctest/doctest.h>
+
+#include "runtime/loop.h"
 
 namespace lictor::runtime {
 

@@ -1,6 +1,6 @@
-#include "runtime/peak.h"
-
 #include <doctest/doctest.h>
+
+#include "runtime/queue_driver.h"
 
 using lictor::runtime::Peak;
 

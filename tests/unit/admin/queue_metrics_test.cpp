@@ -1,0 +1,71 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "admin/metrics.h"
+
+namespace lictor::admin {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The value of `series`; empty: there is none.
+std::string value(const std::string& text, const std::string& series) {
+  const std::size_t at = text.find("\n" + series + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + series.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+Status status_of(QueueStatus::Role role, Duration oldest_due, std::uint64_t discovered) {
+  QueueStatus queue;
+  queue.name = "q";
+  queue.role = role;
+  queue.oldest_due = oldest_due;
+  queue.discovered = discovered;
+  Status status;
+  status.queues = {queue};
+  return status;
+}
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for each takeover") {
+  Metrics metrics;
+  core::Fact leading{core::Fact::Kind::kLeading, {}, 0, 0, {}, 40ms};
+  metrics.on_fact("q", leading);
+  leading.took = 20s;
+  metrics.on_fact("q", leading);
+  const core::Fact lock_delay{core::Fact::Kind::kLockDelay, {}, 0, 0, {}, 7s};
+  metrics.on_fact("q", lock_delay);
+  const std::string text = metrics.text(status_of(QueueStatus::Role::kLeading, {}, 0));
+  CHECK(value(text, R"(lictor_takeover_seconds_count{queue="q"})") == "2");
+  CHECK(value(text, R"(lictor_takeover_seconds_sum{queue="q"})") == "20.04");
+  CHECK(value(text, R"(lictor_takeover_seconds_bucket{queue="q",le="0.05"})") == "1");
+  CHECK(value(text, R"(lictor_takeover_seconds_bucket{queue="q",le="30"})") == "2");
+  CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "2");
+}
+
+TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task is due") {
+  const Metrics metrics;
+  const std::string series = R"(lictor_oldest_due_seconds{queue="q"})";
+  using Role = QueueStatus::Role;
+  CHECK(value(metrics.text(status_of(Role::kLeading, 2500ms, 0)), series) == "2.5");
+  CHECK(value(metrics.text(status_of(Role::kDraining, 90s, 0)), series) == "90");
+  CHECK(value(metrics.text(status_of(Role::kLeading, 0s, 0)), series) == "0");
+  CHECK(value(metrics.text(status_of(Role::kFollowing, 2500ms, 0)), series).empty());
+}
+
+TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") {
+  const Metrics metrics;
+  for (const auto role : {QueueStatus::Role::kLeading, QueueStatus::Role::kFollowing}) {
+    const std::string text = metrics.text(status_of(role, {}, 100'042));
+    CHECK(value(text, R"(lictor_tasks_discovered_total{queue="q"})") == "100042");
+    CHECK(text.find("# TYPE lictor_tasks_discovered_total counter") != std::string::npos);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::admin
