@@ -487,12 +487,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());
-  if (!warden->cgroups.available()) {
-    log(Level::kInfo,
-        "attempts get no cgroup; a process that leaves its session and clears its environment may "
-        "outlive its attempt",
-        {{"reason", warden->cgroups.absence()}});
-  }
+  const std::string no_cgroups = warden->cgroups.absence();
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
 
@@ -515,6 +510,15 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
+  if (options.on_listen) {
+    if (auto told = options.on_listen((*face)->urls()); !told) return refuse(told.error());
+  }
+  if (!no_cgroups.empty()) {
+    log(Level::kInfo,
+        "attempts get no cgroup; a process that leaves its session and clears its environment may "
+        "outlive its attempt",
+        {{"reason", no_cgroups}});
+  }
   give_back_start_pages();  // before there are plug-ins
   Daemon daemon{config, registry,    options,         **loop,   **transport, commits.carrier(),
                 **host, warden_died, (*face)->urls(), observers};

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "app/config.h"
 #include "app/executors.h"
@@ -11,6 +13,9 @@ namespace lictor::app {
 struct RunOptions {
   bool once = false;                       ///< end when no due tasks are left
   std::function<Result<Config>()> reload;  ///< reads the configuration anew, for SIGHUP
+  /// Called once with the admin face's addresses, before any log line of a daemon that starts well.
+  /// An error ends the daemon.
+  std::function<Result<void>(const std::vector<std::string>& urls)> on_listen = {};
 };
 
 /// `lictor run`: leads or follows in every queue of `config` until SIGTERM or SIGINT. Forks the

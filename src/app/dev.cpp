@@ -145,19 +145,22 @@ void wait_for_end() {
   sigwait(&signals, &number);
 }
 
-std::string greeting(const std::string& url, const Config& config, bool built_in, bool has_worker) {
+// `pages`: the addresses of the worker's web page.
+std::string greeting(const std::vector<std::string>& pages, const std::string& url,
+                     const Config& config, bool built_in, bool has_worker) {
   const std::string worker =
       !has_worker ? "none; start one with \"lictor run\""
       : !built_in ? "as " + config.file + " says"
                   : "prints each task and counts it as done, until \"lictor run\" comes;\n"
                     "          --config gives it executors";
+  const std::string page = pages.empty() ? "" : fmt::format("  page    {}\n", pages.front());
   return fmt::format(
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n"
-      "  store   {0}\n  worker  {1}\n\nTry, in another terminal:\n\n"
+      "{3}  store   {0}\n  worker  {1}\n\nTry, in another terminal:\n\n"
       "  curl -X PUT {0}/v1/kv/{2}1 -d '{{\"taskType\": \"Hello\", \"taskPara\": {{\"to\": "
       "\"you\"}}}}'\n\n",
-      url, worker, config.queues.front().layout.tasks_prefix);
+      url, worker, config.queues.front().layout.tasks_prefix, page);
 }
 
 }  // namespace
@@ -206,15 +209,19 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
-  console.print(greeting(url, config, built_in, command.worker));
-  if (auto flushed = console.flush(); !flushed) return tl::unexpected(flushed.error());
+  const auto greet = [&](const std::vector<std::string>& pages) {
+    console.print(greeting(pages, url, config, built_in, command.worker));
+    return console.flush();
+  };
   if (command.worker) {
-    const int code = run_daemon(config, executors, {false, configure});
+    const int code = run_daemon(config, executors, {false, configure, greet});
     if (code != 0 || !store.has_rival()) return code;
     std::fprintf(
         stderr,
         "lictor dev: another daemon serves the queue \"default\" now; the printing worker has "
         "stopped, the store goes on\n");
+  } else if (auto greeted = greet({}); !greeted) {
+    return tl::unexpected(std::move(greeted.error()));
   }
   wait_for_end();
   return 0;
