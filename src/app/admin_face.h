@@ -27,7 +27,7 @@ struct Observers {
 /// serves later.
 class AdminFace {
  public:
-  /// Binds admin.listen. Starts no thread. Errors: those of open_listeners(); kInvalid, the token
+  /// Binds admin.listen. Starts no thread but that of the token file. Errors: those of open_listeners(); kInvalid, the token
   /// file cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<AdminFace>> listen(const Config& config);
 

@@ -18,6 +18,7 @@
 
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
+#include "app/client_side.h"
 #include "app/reload.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
@@ -26,7 +27,6 @@
 #include "base/random.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "client/client.h"
 #include "exec/lease_board.h"
 #include "exec/log_pruner.h"
 #include "exec/output_log.h"
@@ -414,34 +414,6 @@ class Daemon {
   Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 
-// The queues as clients see them, for the admin face. The transport is not the daemon's, so that a
-// long listing does not delay a claim.
-class ClientSide {
- public:
-  static Result<std::unique_ptr<ClientSide>> open(const Config& config) {
-    auto transport = net::Transport::open(config.consul.options);
-    if (!transport) return tl::unexpected(std::move(transport.error()));
-    return std::unique_ptr<ClientSide>{new ClientSide{config, std::move(*transport)}};
-  }
-  [[nodiscard]] net::Transport& transport() { return *transport_; }
-  [[nodiscard]] const admin::StoredQueues& queues() const { return queues_; }
-
- private:
-  ClientSide(const Config& config, std::unique_ptr<net::Transport> transport)
-      : transport_(std::move(transport)) {
-    for (const QueueConfig& queue : config.queues) {
-      auto impl = std::make_unique<Client::Impl>(*transport_, queue.options.queue, queue.layout);
-      client::Queue stored = impl->queue;
-      clients_.push_back(std::make_unique<Client>(std::move(impl)));
-      queues_.push_back({*clients_.back(), std::move(stored)});
-    }
-  }
-
-  std::unique_ptr<net::Transport> transport_;
-  std::vector<std::unique_ptr<Client>> clients_;
-  admin::StoredQueues queues_;
-};
-
 // Runs the daemon with the admin face and the log pruner, which have threads of their own.
 Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
                            runtime::Loop& loop, Observers& observers) {
@@ -449,6 +421,10 @@ Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, cons
                                {config.logs.max_age, config.logs.max_bytes},
                                daemon.active_logs(),
                                log_pruned};
+  if (face->urls().empty()) {
+    daemon.run();
+    return {};
+  }
   const auto side = ClientSide::open(config);
   if (!side) return tl::unexpected(side.error());
   AdminBackend backend{
