@@ -7,7 +7,7 @@
 
 namespace lictor::runtime {
 
-/// How a kind of fact is told of.
+/// How the log and /v1/events report a kind of fact.
 struct FactWords {
   const char* event;  ///< its name in /v1/events
   Level level;

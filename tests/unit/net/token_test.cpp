@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/read_file.h"
 #include "net/token_source.h"
 #include "test_server.h"
 
@@ -56,9 +58,21 @@ TEST_CASE("a token file is trimmed, wins over the token, and is read again when 
 TEST_CASE("a token file that vanishes or is emptied leaves the last token in force") {
   const test::TemporaryFolder folder;
   const std::string file = folder.write("token", "first");
-  TokenSource source;
+  const auto looks = std::make_shared<std::atomic<int>>(0);
+  TokenSource source{[looks](const std::string& path) {
+    ++*looks;
+    return read_small_file("token_file", path);
+  }};
   REQUIRE(source.open("", file, 1ms));
+  // Until the file was looked at twice more: the first look may have begun before the change.
+  const auto looked_at = [&] {
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    const int enough = *looks + 2;
+    while (*looks < enough && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    return *looks >= enough;
+  };
   folder.write("token", "");
+  CHECK(looked_at());
   CHECK(source.current() == "first");
   REQUIRE(std::remove(file.c_str()) == 0);
   CHECK(source.current() == "first");
