@@ -198,13 +198,18 @@ class Queues {
       findings.error(trouble, "no task can be claimed or finished until Consul answers again");
     }
     ordered_json leading = of_leader(own);
-    ordered_json told{{"name", name},           {"leads_here", !leading.is_null()},
-                      {"types", own.types},     {"leader", nullptr},
-                      {"leads_since", nullptr}, {"members", ordered_json::array()}};
+    ordered_json told{{"name", name},
+                      {"leads_here", !leading.is_null()},
+                      {"types", own.types},
+                      {"leader", nullptr},
+                      {"leads_since", nullptr},
+                      {"members", ordered_json::array()},
+                      {"fleet_error", text_or_null(trouble)}};
     PauseState paused;
     if (trouble.empty()) {
       const auto fleet = backend_.fleet(name);
       if (!fleet) {
+        told["fleet_error"] = fleet.error().message;
         findings.error("who takes part is not known: " + fleet.error().message,
                        "see that the daemon's token may read the queue's keys");
       } else {

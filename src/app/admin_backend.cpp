@@ -143,7 +143,8 @@ std::string AdminBackend::consul_trouble() {
   const http::Response response = transport_.perform(std::move(request));
   asked_at_ = boot_now();
   if (response.delivery != http::Delivery::kReplied || response.status != 200) {
-    trouble_ = "Consul: " + wire::describe(response);
+    const bool replied = response.delivery == http::Delivery::kReplied;
+    trouble_ = (replied ? "Consul: " : "Consul does not answer: ") + wire::describe(response);
   } else if (response.body.find_first_not_of("\"\n ") == std::string::npos) {
     trouble_ = "Consul has no leader";
   } else {

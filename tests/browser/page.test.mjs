@@ -25,6 +25,10 @@ const shows = (page, expected, selector = "main") =>
   eventually(async () => (await text(page, selector)).includes(expected), `the page shows "${expected}"`);
 const lacks = (page, expected, selector = "main") =>
   eventually(async () => !(await text(page, selector)).includes(expected), `the page no longer shows "${expected}"`);
+const post = async (daemon, path) => {
+  const answer = await fetch(`${daemon.url}${path}`, { method: "POST", body: "{}" });
+  assert.ok(answer.ok, await answer.text());
+};
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const tile = async (page, label) => {
   const box = page.locator(".tile", { has: page.locator(".label", { hasText: new RegExp(`^${label}$`) }) });
@@ -255,6 +259,41 @@ describe("two daemons", () => {
     await other.context().close();
   });
 
+  it("asks again soon after an answer that took long", async () => {
+    const page = await open(world.daemons[0]);
+    await shows(page, "live", "#live");
+    const answered = page.waitForResponse(/\/v1\/queues/);
+    await page.route(
+      "**/v1/queues*",
+      async (route) => {
+        await new Promise((resolve) => setTimeout(resolve, 8000));
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    await (await answered).finished();
+    await post(world.daemons[0], "/v1/pause");
+    await shows(page, "paused");
+    await post(world.daemons[0], "/v1/resume");
+    await page.context().close();
+  });
+
+  it("says that it does not know what Consul does not tell", async () => {
+    const page = await open(world.daemons[0]);
+    await eventually(async () => (await tile(page, "Leader")).startsWith("host-"));
+    world.consul.process.kill("SIGSTOP");
+    try {
+      await shows(page, "Consul does not answer");
+      assert.equal(await tile(page, "Leader"), "unknown");
+      await lacks(page, "No daemon has registered");
+      await eventually(async () => (await tile(page, "Waiting")) === "unknown");
+    } finally {
+      world.consul.process.kill("SIGCONT");
+    }
+    await eventually(async () => (await tile(page, "Leader")).startsWith("host-"), "a leader is shown again", 2 * kPatience);
+    await page.context().close();
+  });
+
   it("tells of different configurations", async () => {
     await world.daemon("host-c", { executors: { ...kExecutors, Extra: kExecutors.Quick } });
     const page = await open(world.daemons[0]);
@@ -266,7 +305,7 @@ describe("two daemons", () => {
     const page = await open(world.daemons[0]);
     await world.consul.stop("SIGKILL");
     await shows(page, "no task can be claimed or finished until Consul answers again");
-    await shows(page, "The tasks cannot be read.");
+    await eventually(async () => (await tile(page, "Waiting")) === "unknown");
     await page.context().close();
   });
 });

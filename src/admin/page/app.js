@@ -127,8 +127,8 @@ function schedule(delay) {
   timer = setTimeout(draw, Math.max(delay, document.hidden ? 30000 : 0));
 }
 
-// A daemon that is slow to answer is asked less often.
-const pause = () => Math.max(kLeastPause, 10 * took);
+// A daemon that is slow to answer is asked less often, but never forgotten.
+const pause = () => Math.min(kPollEvery, Math.max(kLeastPause, 10 * took));
 
 function soon() {
   if (drawing) again = true;

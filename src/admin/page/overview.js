@@ -29,22 +29,23 @@ function tile(label, value, { href, note, kind } = {}) {
 
 function tiles(queue, tasks, base) {
   const counts = tasks?.counts ?? {};
+  const known = (value) => (tasks ? count(value) : "unknown");
   const status = queue.status ?? {};
   const last = queue.status?.activity?.last_minute;
-  const leader = queue.leader ? [queue.leader] : "nobody";
+  const leader = queue.leader ?? (queue.fleet_error ? "unknown" : "nobody");
   const dead = counts.dead ?? 0;
   const odd = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
   return h(
     "section",
     { class: "tiles", "aria-label": "Counts" },
     tile("Leader", leader, { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" }),
-    tile("Running", count(counts.running), { href: `${base}/tasks?state=running` }),
-    tile("Waiting", count(counts.waiting), {
+    tile("Running", known(counts.running), { href: `${base}/tasks?state=running` }),
+    tile("Waiting", known(counts.waiting), {
       href: `${base}/tasks?state=waiting`,
       note: status.oldest_due_ms > 1000 ? `the first for ${duration(status.oldest_due_ms)}` : null,
     }),
-    tile("Scheduled", count(counts.scheduled), { href: `${base}/tasks?state=scheduled` }),
-    tile("Dead letters", count(dead), { href: `${base}/dead`, kind: dead ? "bad" : null }),
+    tile("Scheduled", known(counts.scheduled), { href: `${base}/tasks?state=scheduled` }),
+    tile("Dead letters", known(dead), { href: `${base}/dead`, kind: dead ? "bad" : null }),
     odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
     last ? tile("Done, last minute", count(last.done), { note: last.failed || last.dead ? `${count(last.failed + last.dead)} failed` : null }) : null,
     status.lease_left_ms !== undefined ? tile("Lease left", duration(status.lease_left_ms)) : null,
@@ -53,7 +54,7 @@ function tiles(queue, tasks, base) {
 
 function pictures(activity, silent) {
   if (!activity) {
-    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? "Only the leader knows, and nobody leads."));
+    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? "Only the leader knows."));
   }
   const failed = activity.failed.map((value, i) => value + activity.dead[i]);
   return h(
@@ -96,7 +97,7 @@ function members(queue) {
           h("thead", {}, h("tr", {}, ["Node", "State", "Seen", "Since", "Version", "Configuration"].map((each) => h("th", { scope: "col" }, each)))),
           h("tbody", {}, rows),
         )
-      : h("p", { class: "quiet" }, "No daemon has registered for this queue."),
+      : h("p", { class: "quiet" }, queue.fleet_error ? "Not known until Consul answers." : "No daemon has registered for this queue."),
   );
 }
 
@@ -151,7 +152,7 @@ export async function render(view, { queue, base, signal, refresh }) {
   const list = [...told.findings];
   const dead = tasks?.counts?.dead ?? 0;
   if (dead) list.push({ severity: "warning", what: plural(dead, "dead letter"), remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them.") });
-  if (!tasks) list.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  if (!tasks && !told.fleet_error) list.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
   fill(
     view,
     h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),

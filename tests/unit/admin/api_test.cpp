@@ -336,6 +336,10 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings().find("nobody leads") != std::string::npos);
   scene.backend.trouble = "Consul has no leader";
   CHECK(findings().find("Consul has no leader") != std::string::npos);
+  // Unknown is not "nobody".
+  const json queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["fleet_error"] == "Consul has no leader");
+  CHECK(findings().find("nobody leads") == std::string::npos);
 }
 
 TEST_CASE("a follower shows what the leader tells, or why it cannot") {
