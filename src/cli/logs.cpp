@@ -199,26 +199,33 @@ class Search {
   // False: it could not be asked; tried_.back() says why.
   bool ask(const Member& member) {
     const Reach reach = reach_of(member, host_name());
-    std::string why = reach.why_not;
+    Error why{ErrorCode::kUnavailable, reach.why_not};
     if (!reach.addresses.empty()) {
       auto face = AdminClient::open(reach.addresses, std::chrono::seconds{5}, client_.admin_token);
-      why = face ? take(member, {std::move(*face), client_.queue, options_.id})
-                 : face.error().message;
-      if (why.empty()) return true;
+      const auto taken = face ? take(member, {std::move(*face), client_.queue, options_.id})
+                              : tl::unexpected(face.error());
+      if (taken) return true;
+      why = taken.error();
     }
     if (member.node == options_.own_node && member.host == host_name()) {
-      why = take(member, {options_.state_dir, client_.queue, options_.id});
-      if (why.empty()) return true;
+      LogSource disk{options_.state_dir, client_.queue, options_.id};
+      // A daemon that refuses may keep its logs in another folder, so an empty one proves nothing.
+      const bool proves = why.code != ErrorCode::kPermissionDenied ||
+                          !disk.list().value_or(std::vector<LogEntry>{}).empty();
+      if (proves) {
+        const auto taken = take(member, std::move(disk));
+        if (taken) return true;
+        why = taken.error();
+      }
     }
-    tried_.push_back(member.node + ": " + why);
+    tried_.push_back(member.node + ": " + why.message);
     unheard_.push_back(tried_.back());
     return false;
   }
 
-  // The error; empty: none.
-  std::string take(const Member& member, LogSource source) {
+  Result<void> take(const Member& member, LogSource source) {
     auto logs = source.list();
-    if (!logs) return logs.error().message;
+    if (!logs) return tl::unexpected(std::move(logs.error()));
     tried_.push_back(fmt::format("{}: {}{}", member.node,
                                  logs->empty() ? "has none" : "has other attempts",
                                  source.local() ? " in " + options_.state_dir : ""));

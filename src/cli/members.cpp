@@ -74,6 +74,13 @@ Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wa
     return fail(ErrorCode::kUnavailable, response.error);
   }
   if (response.status == 200) return std::move(response.body);
+  if (response.status == 401) {
+    return fail(ErrorCode::kPermissionDenied,
+                response.endpoint +
+                    (token_.empty() ? " asks for the admin token"
+                                    : " refuses the admin token that was sent") +
+                    "; --config must name a file whose admin.token_file holds that daemon's token");
+  }
   return fail(response.status == 404   ? ErrorCode::kNotFound
               : response.status == 403 ? ErrorCode::kPermissionDenied
                                        : ErrorCode::kFailed,

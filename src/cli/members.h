@@ -26,7 +26,7 @@ class AdminClient {
       std::string token = {});
 
   /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable,
-  /// kNotFound (404), kPermissionDenied (403), kFailed.
+  /// kNotFound (404), kPermissionDenied (401, 403), kFailed.
   [[nodiscard]] Result<std::string> get(std::string target,
                                         std::chrono::seconds wait = std::chrono::seconds{0});
 

@@ -12,6 +12,7 @@
 #include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/members.h"
@@ -144,33 +145,43 @@ class Top {
     }
   }
 
-  // The face of a daemon of this host knows, or asks the leader.
+  // From the daemon that answered last, else from the first that answers: of this host, the leader,
+  // any other. Each knows the queue, or asks the leader.
   Result<json> get(const std::string& target) {
-    if (!face_) {
-      const auto members = read_members(client_.store, client_.layout);
-      if (!members) return tl::unexpected(members.error());
-      std::string why_not = "no daemon has registered for queue \"" + client_.queue + '"';
-      const std::string host = host_name();
-      for (const bool here : {true, false}) {
-        for (const Member& member : *members) {
-          if (face_ || (here ? member.host != host : !member.leads)) continue;
-          const Reach reach = reach_of(member, host);
-          if (reach.addresses.empty()) {
-            why_not = member.node + ": " + reach.why_not;
-            continue;
-          }
-          auto face = AdminClient::open(reach.addresses, kFaceLimit, client_.admin_token);
-          if (face) face_.emplace(std::move(*face));
+    if (face_) {
+      if (auto answer = get_from(*face_, target)) return answer;
+      face_.reset();
+    }
+    auto members = read_members(client_.store, client_.layout);
+    if (!members) return tl::unexpected(members.error());
+    const std::string host = host_name();
+    const auto rank = [&](const Member& member) {
+      return member.host == host ? 0 : member.leads ? 1 : 2;
+    };
+    std::stable_sort(members->begin(), members->end(),
+                     [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
+    std::string why_not;
+    for (const Member& member : *members) {
+      const Reach reach = reach_of(member, host);
+      std::string why = reach.why_not;
+      if (!reach.addresses.empty()) {
+        auto face = AdminClient::open(reach.addresses, kFaceLimit, client_.admin_token);
+        auto answer = face ? get_from(*face, target) : tl::unexpected(face.error());
+        if (answer) {
+          face_.emplace(std::move(*face));
+          return answer;
         }
+        why = answer.error().message;
       }
-      if (!face_) return fail(ErrorCode::kFailed, why_not);
+      why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
     }
-    const auto body = face_->get(target);
-    if (!body) {
-      face_.reset();  // another daemon may answer next time
-      return tl::unexpected(body.error());
-    }
-    auto answer = wire::parse_json(*body);
+    if (why_not.empty()) why_not = "no daemon has registered for queue \"" + client_.queue + '"';
+    return fail(ErrorCode::kFailed, why_not);
+  }
+
+  static Result<json> get_from(AdminClient& face, const std::string& target) {
+    LICTOR_TRY(const std::string body, face.get(target));
+    auto answer = wire::parse_json(body);
     if (!answer) return fail(ErrorCode::kFailed, "the daemon answered no JSON");
     return *std::move(answer);
   }
@@ -221,7 +232,9 @@ class Top {
     const json& queue = view_.queue;
     page.add("queue " + client_.queue, Style::kBold);
     const std::string leader = text_of(queue, "leader");
-    page.add(leader.empty()
+    const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
+    page.add(unknown ? "   who leads is not known"
+             : leader.empty()
                  ? "   nobody leads"
                  : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
              leader.empty() ? Style::kRed : Style::kPlain);
@@ -233,9 +246,10 @@ class Top {
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }
     page.add(printable(members) + '\n');
-    const json counts = view_.running.value("counts", json::object());
-    std::string line = "tasks";
+    const json counts = view_.running.value("counts", json{});
+    std::string line = counts.is_object() ? "tasks" : "tasks  not read yet";
     for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
+      if (!counts.is_object()) break;
       line += std::string{"  "} + state + ' ' + std::to_string(counts.value(state, 0));
     }
     page.add(line + '\n');

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,25 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   CHECK(terminal.shows("q quit"));
   terminal.type("q");
   CHECK(eventually([&] { return terminal.ended(); }));
+}
+
+TEST_CASE("top asks another daemon when that of this host is dead") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  std::vector<std::unique_ptr<LictorDaemon>> daemons;
+  for (const char* node : {"host-a", "host-b"}) {
+    DaemonSettings settings = world.settings(node);
+    settings.admin = {"127.0.0.1:0"};
+    daemons.push_back(std::make_unique<LictorDaemon>(settings));
+    REQUIRE(eventually([&] { return world.leads(*daemons.front()); }));
+  }
+  REQUIRE(eventually(
+      [&] { return world.kv.has(world.root + "default/members/" + daemons[1]->node()); }));
+  daemons.front()->kill();
+  Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemons[0]->config_file()}};
+  CHECK(terminal.shows(daemons[1]->node() + " leads, elected"));
+  CHECK(terminal.shows("running 0"));
+  CHECK(terminal.shows("q quit"));
 }
 
 TEST_CASE("top without a terminal says what to do instead") {

@@ -10,6 +10,7 @@
 #include "cli/members.h"
 #include "exec/output_log.h"
 #include "harness.h"
+#include "model_consul.h"
 #include "temporary_folder.h"
 
 namespace lictor::cli::test {
@@ -69,6 +70,27 @@ TEST_CASE("an attempt without output is reported on standard error") {
   CHECK(logs(scene.client, state.options()) == 0);
   CHECK(scene.out().empty());
   CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
+}
+
+TEST_CASE("a daemon that refuses the admin token is named; an empty folder proves nothing then") {
+  const Face face{[](const httpd::Request&) {
+    return httpd::Response{401, "application/json", R"({"error":"expected a token"})", {}};
+  }};
+  ModelConsul consul;
+  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
+  consul.put("lictor/q/members/a", member.dump(), consul.session());
+  consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
+  const State state;
+  Stage stage{consul};
+  const auto code = logs(stage.client, state.options());
+  REQUIRE_FALSE(code);
+  CHECK(contains(code.error().message, "asks for the admin token; --config must name a file"));
+  CHECK_FALSE(contains(code.error().message, "has none in"));
+
+  state.write(1, 10, "on disk\n");
+  Stage readable{consul};
+  REQUIRE(logs(readable.client, state.options()) == 0);
+  CHECK(readable.out() == "on disk\n");
 }
 
 TEST_CASE("--json lists the logs") {
