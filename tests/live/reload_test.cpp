@@ -39,6 +39,11 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   world.submit("second", 1001, {{"sleep", 300'000}});
   REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
   const Run long_run = *world.journal.run("long");
+  const auto digest = [&] {
+    return world.kv.get_json(world.root + "default/members/" + daemon->node()).value("config", "");
+  };
+  const std::string digest_before = digest();
+  CHECK(!digest_before.empty());
 
   const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "anew", "none"});
   daemon->reload({{"concurrency", 2}, {"executors", {{"*", {{"exec", recorder}}}}}});
@@ -49,6 +54,8 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(is_alive(long_run.pid));
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("long")); }));
   CHECK(world.journal.run("long")->ended);
+  // Other hosts see that its configuration is another one now.
+  REQUIRE(eventually([&] { return !digest().empty() && digest() != digest_before; }));
 
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});

@@ -159,6 +159,25 @@ TEST_CASE("variables override the file, and flags override both") {
   CHECK(config->log.level == LogLevel::kWarn);
 }
 
+TEST_CASE("the digest is of what all hosts should have alike, whatever way it is written") {
+  const auto digest = [](const std::string& text) {
+    const auto config = parse_config(text, "lictor.json", {});
+    REQUIRE(config);
+    return config->digest;
+  };
+  const std::string queues = R"("queues": [{"concurrency": 2, "executors": {"*": {"noop": {}}}}])";
+  const std::string usual = digest("{" + queues + "}");
+  CHECK(usual.size() == 16);
+  CHECK(usual ==
+        digest(R"({"queues":[ {"executors":{"*":{"noop":{}}}, /* two */ "concurrency":2}]})"));
+  CHECK(usual == digest(R"({"node": "b", "state_dir": "/b", "log": {"level": "debug"},
+                            "consul": {"addresses": ["127.0.0.1:9"]}, )" +
+                        queues + "}"));
+  CHECK(usual != digest(R"({"queues": [{"concurrency": 3, "executors": {"*": {"noop": {}}}}]})"));
+  CHECK(usual != digest(R"({"queues": [{"concurrency": 2, "executors": {"A": {"noop": {}}}}]})"));
+  CHECK(usual != digest(R"({"root": "r/", )" + queues + "}"));
+}
+
 TEST_CASE("an error in a variable or flag names it") {
   const auto with_variable = [](const std::string& name, const std::string& value) {
     LoadRequest request;
