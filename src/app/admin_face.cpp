@@ -30,7 +30,11 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
     runtime::log(runtime::Level::kWarn, warning);
   };
   auto listeners = httpd::open_listeners(options);
-  if (!listeners) return tl::unexpected(std::move(listeners.error()));
+  if (!listeners) {
+    return fail(listeners.error().code,
+                "admin.listen: " + listeners.error().message +
+                    "; choose another address, port 0 for any that is free, or [] for none");
+  }
   face->listeners_ = std::move(*listeners);
   face->hosts_ = {host, host.substr(0, host.find('.')), config.node};
   for (const httpd::Listener& listener : face->listeners_) {

@@ -153,14 +153,18 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
       : !built_in ? "as " + config.file + " says"
                   : "prints each task and counts it as done, until \"lictor run\" comes;\n"
                     "          --config gives it executors";
+  const auto& executors = config.queues.front().executors;
+  // One that the configuration runs.
+  const std::string type =
+      executors.contains("*") || executors.empty() ? "Hello" : executors.begin()->first;
   const std::string page = pages.empty() ? "" : fmt::format("  page    {}\n", pages.front());
   return fmt::format(
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n"
       "{3}  store   {0}\n  worker  {1}\n\nTry, in another terminal:\n\n"
-      "  curl -X PUT {0}/v1/kv/{2}1 -d '{{\"taskType\": \"Hello\", \"taskPara\": {{\"to\": "
+      "  curl -X PUT {0}/v1/kv/{2}1 -d '{{\"taskType\": \"{4}\", \"taskPara\": {{\"to\": "
       "\"you\"}}}}'\n\n",
-      url, worker, config.queues.front().layout.tasks_prefix, page);
+      url, worker, config.queues.front().layout.tasks_prefix, page, type);
 }
 
 }  // namespace
@@ -180,9 +184,10 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   listen.addresses = {command.listen};
   auto listeners = httpd::open_listeners(listen);
   if (!listeners) {
-    Error error = std::move(listeners.error());
-    error.message += "; choose another with --listen";
-    return tl::unexpected(std::move(error));
+    return fail(listeners.error().code,
+                "--listen: " + listeners.error().message +
+                    "; if Consul or another lictor dev has the port, choose another with --listen, "
+                    "such as 127.0.0.1:0");
   }
   const std::string url = listeners->front().url;
   const auto configure = [&]() -> Result<Config> {

@@ -39,8 +39,7 @@ tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kPermissionDenied
                          : number == EADDRINUSE              ? ErrorCode::kConflict
                                                              : ErrorCode::kFailed;
-  return fail(code, "admin.listen: cannot listen on " + address.text + ": " + errno_text(number) +
-                        "; choose another address, port 0 for any that is free, or [] for none");
+  return fail(code, "cannot listen on " + address.text + ": " + errno_text(number));
 }
 
 SocketName name_of(const sockaddr_storage& storage) {
@@ -71,8 +70,8 @@ Result<Listener> listen_tcp(const ListenAddress& address, const std::string& hos
   const int looked_up =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (looked_up != 0) {
-    return fail(ErrorCode::kInvalid, "admin.listen: " + address.text + ": " +
-                                         gai_strerror(looked_up) + "; correct the host");
+    return fail(ErrorCode::kInvalid,
+                "cannot listen on " + address.text + ": " + gai_strerror(looked_up));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list{found, &freeaddrinfo};
   int error = EADDRNOTAVAIL;
