@@ -86,3 +86,8 @@ start_dev
 kill -KILL "${pids[0]}"
 wait "${pids[0]}" 2>/dev/null || true
 until ! curl -s -o /dev/null "http://$CONSUL_HTTP_ADDR/v1/status/leader"; do sleep 0.1; done
+
+# With a configuration it offers a type that this runs.
+echo '{"queues": [{"executors": {"Greet": {"noop": {}}}}]}' >"$dir/greet.json"
+start greet.log "$lictor" dev --listen 127.0.0.1:0 --config "$dir/greet.json"
+until grep -qF '"taskType": "Greet"' "$dir/greet.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
