@@ -58,7 +58,9 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   Event& event = *told;
   event.at = wall_now();
   event.queue = queue;
-  event.name = runtime::words_of(fact.kind).event;
+  const runtime::FactWords words = runtime::words_of(fact.kind);
+  event.name = words.event;
+  event.duration_name = words.duration_name;
   event.task = excerpt(fact.key, kMaxTextBytes);
   if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
   if (!fact.task || fact.text != fact.task->type) event.text = excerpt(fact.text, kMaxTextBytes);
@@ -145,7 +147,8 @@ nlohmann::ordered_json Events::data_of(const Event& event) {
   if (event.attempt != 0) data["attempt"] = event.attempt;
   if (event.token != 0) data["token"] = event.token;
   if (event.took != Duration::zero()) {
-    data["took_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count();
+    data[std::string{event.duration_name} + "_ms"] =
+        std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count();
   }
   if (!event.text.empty()) data["text"] = event.text;
   return data;

@@ -48,6 +48,7 @@ class Events : public runtime::Observer {
     WallTime at{};
     std::string queue;
     const char* name = "";
+    const char* duration_name = "";
     std::string task, type, text;
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;

@@ -10,6 +10,7 @@
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
+#include "client/task_json.h"
 #include "exec/stored_logs.h"
 #include "wire/layout.h"
 
@@ -59,6 +60,7 @@ Response listed(const Question& question, const std::vector<exec::StoredLog>& lo
          {"token", log.token},
          {"size", log.size},
          {"running", log.running},
+         {"error", client::text_or_null(log.error)},
          {"modified", log.modified == WallTime{} ? ordered_json{}
                                                  : ordered_json(format_rfc3339(log.modified))}});
   }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "admin/activity.h"
+#include "admin/findings.h"
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -19,102 +19,16 @@
 namespace lictor::admin {
 namespace {
 
-using namespace std::chrono_literals;
 using client::text_or_null;
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-constexpr Duration kLongDue = 60s;
-constexpr Duration kShortLease = 2s;
-
-// What is wrong with a queue, and the way out.
-class Findings {
- public:
-  void error(std::string what, std::string remedy) { add("error", what, remedy); }
-  void warning(std::string what, std::string remedy) { add("warning", what, remedy); }
-  ordered_json take() { return std::move(list_); }
-
- private:
-  void add(const char* severity, std::string& what, std::string& remedy) {
-    list_.push_back({{"severity", severity}, {"what", std::move(what)}, {"remedy", remedy}});
-  }
-  ordered_json list_ = ordered_json::array();
-};
-
-std::string counted_tasks(std::uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " task" : " tasks");
-}
-
-void find_in_fleet(const Fleet& fleet, Findings& findings) {
-  if (fleet.leader.empty()) {
-    findings.error("nobody leads this queue, so no task starts",
-                   fleet.members.empty()
-                       ? "start a daemon that serves the queue: systemctl start lictor"
-                       : "a daemon takes the lead within seconds, after a crash when the session "
-                         "TTL and the lock-delay are over; if none does, read its log");
-  }
-  std::set<std::string> configs;
-  for (const Peer& peer : fleet.members) {
-    if (!peer.config.empty()) configs.insert(peer.config);
-    if (peer.doubt.empty()) continue;
-    if (peer.leads) {
-      findings.error(peer.node + " leads, but " + peer.doubt,
-                     "if it is dead, another daemon takes the lead when its session has ended and "
-                     "the lock-delay is over");
-    } else {
-      findings.warning(peer.node + ": " + peer.doubt, "look at that host: systemctl status lictor");
-    }
-  }
-  if (configs.size() > 1) {
-    findings.warning("the daemons have different configurations of their queues and executors",
-                     "install the same file on every host, then: systemctl reload lictor");
-  }
-}
-
-void find_in_queue(const json& status, const PauseState& paused, Findings& findings) {
-  if (paused.paused) {
-    findings.warning("paused" + (paused.by.empty() ? "" : " by " + paused.by) +
-                         (paused.reason.empty() ? "" : ": " + paused.reason),
-                     "resume it when no tasks need to be held back any more");
-  }
-  if (!status.is_object()) return;
-  const std::string cannot_start = status.value("cannot_start", "");
-  if (!cannot_start.empty()) {
-    findings.error("the leader cannot start jobs: " + cannot_start,
-                   "mend it on that host, or hand the lead to another: step down");
-  }
-  const json states = status.value("states", json::object());
-  const auto count = [&](const char* name) { return states.value(name, std::uint64_t{0}); };
-  if (const auto tasks = count("no executor"); tasks != 0) {
-    findings.error(counted_tasks(tasks) + " of a type that the leader has no executor for",
-                   "add an executor for the type, or \"*\", to the configuration and reload it");
-  }
-  if (const auto tasks = count("too large"); tasks != 0) {
-    findings.warning(counted_tasks(tasks) + " too large to be claimed",
-                     "write the data elsewhere and its place into the task; then cancel these");
-  }
-  if (const auto tasks = count("unnameable"); tasks != 0) {
-    findings.warning(counted_tasks(tasks) + " under keys that are not valid UTF-8",
-                     "delete the keys and write the tasks under others");
-  }
-  const Duration oldest = std::chrono::milliseconds{status.value("oldest_due_ms", std::int64_t{0})};
-  if (!paused.paused && cannot_start.empty() && oldest > kLongDue) {
-    findings.warning("the first task that may start has been due for " + format_duration(oldest),
-                     "jobs take longer than tasks come: raise concurrency, or add capacity");
-  }
-  const std::int64_t lease_ms = status.value("lease_left_ms", std::int64_t{-1});
-  if (lease_ms >= 0 && std::chrono::milliseconds{lease_ms} < kShortLease) {
-    findings.warning(
-        "the leader's lease ends in " + std::to_string(lease_ms) + " ms unless Consul answers",
-        "Consul is slow or cut off from the leader; see its log");
-  }
-}
 
 // Whether the members that are read here have the types that they should have.
 bool is_status(const json& status) {
   for (const auto& [name, value] : status.items()) {
     const bool fits = name.ends_with("_ms")    ? value.is_number_integer()
                       : name == "cannot_start" ? value.is_string()
+                      : name == "log_error"    ? value.is_string()
                       : name == "states"       ? value.is_object()
                       : name == "activity"     ? value.is_object()
                                                : true;
@@ -195,7 +109,9 @@ class Queues {
     const std::string& name = queue.queue.name;
     Findings findings;
     if (!trouble.empty()) {
-      findings.error(trouble, "no task can be claimed or finished until Consul answers again");
+      findings.error("consul", trouble,
+                     "no task is claimed or finished until Consul answers again; look at Consul's "
+                     "agent on this host");
     }
     ordered_json leading = of_leader(own);
     ordered_json told{{"name", name},
@@ -210,10 +126,10 @@ class Queues {
       const auto fleet = backend_.fleet(name);
       if (!fleet) {
         told["fleet_error"] = fleet.error().message;
-        findings.error("who takes part is not known: " + fleet.error().message,
-                       "see that the daemon's token may read the queue's keys");
+        findings.error("members_unknown", "the members cannot be read: " + fleet.error().message,
+                       "give the daemon's token the rights of consul/policy-daemon.hcl");
       } else {
-        find_in_fleet(*fleet, findings);
+        findings.of_fleet(*fleet);
         told["leader"] = text_or_null(fleet->leader);
         told["leads_since"] = text_or_null(fleet->leads_since);
         for (const Peer& peer : fleet->members) told["members"].push_back(peer_json(peer));
@@ -222,7 +138,8 @@ class Queues {
       if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }
     told["paused"] = client::pause_json(paused);
-    find_in_queue(leading, paused, findings);
+    findings.of_queue(leading, told["leader"].is_string() ? told["leader"].get<std::string>() : "",
+                      paused);
     told["status"] = std::move(leading);
     told["findings"] = findings.take();
     return told;

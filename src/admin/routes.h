@@ -28,6 +28,8 @@ struct QueueStatus {
   std::size_t running = 0;        ///< jobs on this host
   bool paused = false;            ///< as a leader knows
   std::string cannot_start{};     ///< why the last start of a job here failed; empty: it did not
+  std::string log_error{};        ///< why the output of jobs is lost here; empty: it is not
+  Duration longest_running{};     ///< of the jobs that run now
   Duration lease_left{};          ///< until the lease runs out without another proof
   Duration oldest_due{};          ///< since when the first task that may start has been due
   std::size_t unacked = 0;        ///< jobs that ended and whose end is not in Consul yet

@@ -96,12 +96,14 @@ ordered_json queue_json(const QueueStatus& queue) {
     };
     told["unacked"] = queue.unacked;
     told["oldest_due_ms"] = ms(queue.oldest_due);
+    told["longest_running_ms"] = ms(queue.longest_running);
     told["lease_left_ms"] = ms(queue.lease_left);
     for (const auto& [state, count] : queue.states) {
       if (count != 0) told["states"][state] = count;
     }
   }
   if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
+  if (!queue.log_error.empty()) told["log_error"] = queue.log_error;
   return told;
 }
 

@@ -97,15 +97,18 @@ ordered_json row_of(const TaskInfo& task) {
   return row;
 }
 
-// Dead letters that failed alike.
-ordered_json groups_of(const TaskListing& listing) {
+// Tasks that failed alike: dead letters, or those that wait for another attempt.
+ordered_json groups_of(const TaskListing& listing, Kind kind) {
   struct Group {
     std::size_t count = 0;
     std::optional<WallTime> oldest, newest;
   };
   std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
   for (const TaskInfo& task : listing.tasks) {
-    if (task.state != TaskState::kDead) continue;
+    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
+    if (kind == Kind::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
+      continue;
+    }
     Group& group = groups[{task.type, task.reason, task.error}];
     ++group.count;
     if (!task.since) continue;
@@ -163,7 +166,7 @@ Response page_of(const TaskListing& listing, const Question& question, const std
                     {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
                                                  : ordered_json{}},
                     {"hidden", listing.hidden}};
-  if (question.kind == Kind::kDead) told["groups"] = groups_of(listing);
+  if (question.kind != Kind::kDone) told["groups"] = groups_of(listing, question.kind);
   return json_response(200, told);
 }
 

@@ -235,6 +235,8 @@ class Daemon {
                               queue->running(),     queue->paused(),
                               queue->cannot_start()};
       const core::Queue& core = queue->core();
+      told.log_error = active_logs_->newest_error();
+      told.longest_running = core.longest_running(now);
       told.discovered = core.discovered();
       told.types = types_.at(queue->name());
       if (role != Role::kFollowing) {

@@ -111,7 +111,7 @@ std::string fitted_in_middle(std::string_view text, std::size_t width) {
   return fitted(text, width - tail) + std::string{text.substr(place_of(text, all - tail))};
 }
 
-std::string relative_time(WallTime time, WallTime now) {
+std::string rounded_duration(Duration duration) {
   using namespace std::chrono_literals;
   struct Unit {
     std::chrono::seconds length, until;
@@ -122,16 +122,17 @@ std::string relative_time(WallTime time, WallTime now) {
                                                {3600s, 48h, "h"},
                                                {24h, 24h * 1000, "d"},
                                                {24h * 365, std::chrono::seconds::max(), "y"}}};
+  const auto seconds = std::chrono::round<std::chrono::seconds>(duration);
+  const auto unit = std::find_if(kUnits.begin(), kUnits.end() - 1,
+                                 [&](const Unit& each) { return seconds < each.until; });
+  return std::to_string((seconds + unit->length / 2) / unit->length) + unit->name;
+}
+
+std::string relative_time(WallTime time, WallTime now) {
   const bool ahead = time > now;
-  const auto gap =
-      std::chrono::duration_cast<std::chrono::seconds>(ahead ? time - now : now - time);
-  for (const Unit& unit : kUnits) {
-    if (gap >= unit.until) continue;
-    if (gap < 1s) return "now";
-    const std::string number = std::to_string((gap + unit.length / 2) / unit.length) + unit.name;
-    return ahead ? "in " + number : number + " ago";
-  }
-  return {};
+  const auto gap = ahead ? time - now : now - time;
+  if (gap < std::chrono::seconds{1}) return "now";
+  return ahead ? "in " + rounded_duration(gap) : rounded_duration(gap) + " ago";
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

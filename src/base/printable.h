@@ -28,6 +28,9 @@ namespace lictor {
 /// The same with the cut in the middle, so that both ends are seen.
 [[nodiscard]] std::string fitted_in_middle(std::string_view text, std::size_t width);
 
+/// In one unit: "12s", "3h".
+[[nodiscard]] std::string rounded_duration(Duration duration);
+
 /// How `time` lies to `now`, in one unit: "12s ago", "in 3h".
 [[nodiscard]] std::string relative_time(WallTime time, WallTime now);
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,12 +12,14 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
+#include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "wire/consul.h"
+#include "wire/layout.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::cli {
@@ -61,6 +65,17 @@ std::string some(const std::vector<std::string>& ids) {
                      named < ids.size() ? ", ..." : "");
 }
 
+// "3 of Mail: exit status 1", the largest part first.
+std::vector<std::string> parts_of(const std::map<std::string, std::size_t>& counts) {
+  std::vector<std::pair<std::string, std::size_t>> parts{counts.begin(), counts.end()};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> texts;
+  texts.reserve(parts.size());
+  for (const auto& [what, count] : parts) texts.push_back(fmt::format("{} of {}", count, what));
+  return texts;
+}
+
 class QueueCheck {
  public:
   QueueCheck(Store& store, const CheckOptions::Queue& queue, std::string agent_node, bool serves,
@@ -77,6 +92,7 @@ class QueueCheck {
     report_.ok(name("takeover"),
                takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
     const client::Leader leader = check_leader();
+    ask_daemons();
     check_pause();
     check_tasks(leader);
     check_dead_letters();
@@ -191,6 +207,31 @@ class QueueCheck {
     return client::leader_of(*lock);
   }
 
+  // What only the daemons know. The rest of their findings is checked here, without them.
+  void ask_daemons() {
+    if (!tasks_readable_) return;
+    static constexpr std::array<std::string_view, 5> kOwn{"member_silent", "config_differs",
+                                                          "output_lost", "overdue", "lease_short"};
+    DaemonFaces daemons{store_, queue_.layout, queue_.name, {}};
+    const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
+    if (!answer) {
+      return report_.ok(name("daemons"),
+                        "no daemon could be asked for its findings: " + answer.error().message);
+    }
+    const auto queues =
+        answer->is_object() ? answer->value("queues", nlohmann::json{}) : nlohmann::json{};
+    if (!queues.is_array() || queues.empty() || !queues[0].is_object()) return;
+    for (const auto& finding : queues[0].value("findings", nlohmann::json::array())) {
+      const std::string kind = text_of(finding, "kind");
+      if (std::find(kOwn.begin(), kOwn.end(), kind) == kOwn.end()) continue;
+      report_.warn(name("daemons"), text_of(finding, "what"), text_of(finding, "remedy"));
+    }
+    for (const auto& type : queues[0].value("types", nlohmann::json::array())) {
+      if (type.is_string()) daemon_types_.insert(type.get<std::string>());
+    }
+    daemon_ = text_of(*answer, "node");
+  }
+
   void check_pause() {
     if (!tasks_readable_) return;
     const auto control = store_.get(queue_.layout.control_key);
@@ -216,7 +257,9 @@ class QueueCheck {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
                        task.state == TaskState::kOrphan;
     const core::QueueOptions& options = queue_.options;
-    return serves_ && waits && !options.any_type && !options.types.contains(task.type);
+    if (serves_) return waits && !options.any_type && !options.types.contains(task.type);
+    return waits && !daemon_types_.empty() && !daemon_types_.contains("*") &&
+           !daemon_types_.contains(task.type);
   }
 
   void check_tasks(const client::Leader& leader) {
@@ -271,14 +314,17 @@ class QueueCheck {
       warn(ids[state], counted(ids[state].size(), noun) + what + ": ", remedy);
     };
     std::vector<std::string> types;
+    types.reserve(idle_types.size());
     for (const auto& [type, count] : idle_types) {
       types.push_back(fmt::format("\"{}\" ({})", excerpt(type), count));
     }
     warn(types,
          counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
-             " without an executor here: ",
-         "configure an executor for it, or for \"*\"; ignore this if a program of your own "
-         "registers the type");
+             fmt::format(" without an executor {}: ", serves_ ? "here" : "on " + daemon_),
+         serves_
+             ? "configure an executor for it, or for \"*\"; ignore this if a program of your own "
+               "registers the type"
+             : "add an executor for it, or for \"*\", to the daemons' configuration");
     if (!unstarted.empty()) {
       report_.warn(name("tasks"),
                    "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
@@ -302,13 +348,19 @@ class QueueCheck {
     const auto listed = store_.list(queue_.layout.dead_prefix);
     if (!listed) return;  // check_rights() reports it
     std::vector<std::string> dead;
+    std::map<std::string, std::size_t> alike;  // "Mail: exit status 1"
     for (const wire::KvEntry& entry : listed->entries) {
-      if (!entry.key.ends_with('/'))
-        dead.push_back(entry.key.substr(queue_.layout.dead_prefix.size()));
+      if (entry.key.ends_with('/')) continue;
+      const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
+      dead.push_back(letter.id);
+      ++alike[letter.type + ": " + excerpt(letter.error.empty() ? letter.reason : letter.error)];
     }
     if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
-    report_.warn(name("dead"), counted(dead.size(), "dead letter") + ": " + some(dead),
-                 "see \"lictor list --state dead\" and \"lictor show ID\"");
+    report_.warn(
+        name("dead"), counted(dead.size(), "dead letter") + ": " + some(parts_of(alike)),
+        fmt::format("\"lictor list --state dead\" names them, \"lictor show {}\" shows one; "
+                    "repair the cause, then \"lictor retry\" or \"lictor purge\"",
+                    dead.front()));
   }
 
   Store& store_;
@@ -316,6 +368,8 @@ class QueueCheck {
   const std::string agent_node_;
   const bool serves_;
   Report& report_;
+  std::string daemon_;                  // that was asked
+  std::set<std::string> daemon_types_;  // that it runs
   bool may_lead_ = false;
   bool tasks_readable_ = false;
 };

@@ -46,13 +46,15 @@ Table table_of(const std::vector<TaskInfo>& views) {
   const WallTime now = wall_now();
   Table table{{"ID", "TYPE", "STATE", "TIME", "ATTEMPT", "NODE", "ERROR"}};
   for (const TaskInfo& view : views) {
-    table.add_row({{view.id},
-                   {view.type},
-                   {std::string{client::state_text(view.state)}, style_of(view.state)},
-                   {time_text(view, now)},
-                   {view.attempt == 0 ? "" : std::to_string(view.attempt)},
-                   {view.node},
-                   {excerpt(error_text(view), 200)}});
+    const bool retries = view.state == TaskState::kScheduled && !view.error.empty();
+    table.add_row(
+        {{view.id},
+         {view.type},
+         {retries ? "retrying" : std::string{client::state_text(view.state)}, style_of(view.state)},
+         {time_text(view, now)},
+         {view.attempt == 0 ? "" : std::to_string(view.attempt)},
+         {view.node},
+         {excerpt(error_text(view), 200)}});
   }
   return table;
 }
@@ -121,6 +123,9 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                                       client.queue,
                                       all ? " (" + client.layout.tasks_prefix + ")" : ""));
       if (all) note_if_never_led(client);
+      if (filter.state == TaskState::kDone) {
+        client.console.note("tasks that are done are kept only where \"history\" is configured");
+      }
     } else if (found > tasks.size()) {
       client.console.note(std::to_string(found - tasks.size()) + " more; --limit 0 shows all");
     }

@@ -37,6 +37,7 @@ struct LogEntry {
   std::uint64_t size = 0;   // bytes until now
   bool running = false;
   std::string modified;  // RFC 3339; empty: nothing was printed yet
+  std::string error{};   // why not all of the output could be kept
 };
 
 // The output logs of one task on one host: by a member's admin face, or on this host's disk, where
@@ -72,7 +73,7 @@ class LogSource {
       };
       entries.push_back({static_cast<std::uint32_t>(number("attempt")), number("token"),
                          number("size"), text_of(log, "running") == "true",
-                         text_of(log, "modified")});
+                         text_of(log, "modified"), text_of(log, "error")});
     }
     return entries;
   }
@@ -301,11 +302,30 @@ class Show {
       }
     }
     printer.end();
-    return offset == 0 ? printed_nothing(log_.running && !options_.follow) : kDone;
+    if (offset == 0) return printed_nothing(log_.running && !options_.follow);
+    if (const std::string error = lost_output(); !error.empty()) {
+      client_.console.note(fmt::format("lictor: more output of attempt {} was lost on {}: {}",
+                                       log_.attempt, place_.node, error));
+    }
+    return kDone;
   }
 
  private:
+  // Why not all of the output could be kept; known once the attempt has ended.
+  [[nodiscard]] std::string lost_output() const {
+    const auto log = entry();
+    return log ? log->error : log_.error;
+  }
+
   [[nodiscard]] int printed_nothing(bool yet) const {
+    if (const std::string error = lost_output(); !error.empty()) {
+      client_.console.note(
+          fmt::format("lictor: the output of attempt {} was lost on {}: {}; if the attempt failed, "
+                      "\"lictor show "
+                      "{}\" has the end of it",
+                      log_.attempt, place_.node, error, options_.id));
+      return kDone;
+    }
     client_.console.note(fmt::format("lictor: attempt {} on {} has printed nothing{}", log_.attempt,
                                      place_.node, yet ? " yet; -f waits for it" : ""));
     return kDone;
@@ -327,12 +347,21 @@ class Show {
            where->attempt == log_.attempt;
   }
 
+  // As its host knows it now.
+  [[nodiscard]] std::optional<LogEntry> entry() const {
+    if (place_.source.local()) return std::nullopt;
+    const auto logs = place_.source.list();
+    if (!logs) return std::nullopt;
+    const auto found = std::find_if(logs->begin(), logs->end(), [&](const LogEntry& log) {
+      return log.token == log_.token && log.attempt == log_.attempt;
+    });
+    return found == logs->end() ? std::nullopt : std::optional{*found};
+  }
+
   [[nodiscard]] bool runs() const {
     if (place_.source.local()) return is_claimed();
-    const auto logs = place_.source.list();
-    return logs && std::any_of(logs->begin(), logs->end(), [&](const LogEntry& log) {
-             return log.token == log_.token && log.attempt == log_.attempt && log.running;
-           });
+    const auto now = entry();
+    return now && now->running;
   }
 
   const Client& client_;

@@ -71,7 +71,8 @@ Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wa
   if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
   http::Response response = transport_->perform(std::move(request));
   if (response.delivery != http::Delivery::kReplied) {
-    return fail(ErrorCode::kUnavailable, response.error);
+    const bool connected = response.delivery == http::Delivery::kLost;
+    return fail(connected ? ErrorCode::kTimeout : ErrorCode::kUnavailable, response.error);
   }
   if (response.status == 200) return std::move(response.body);
   if (response.status == 401) {
@@ -193,6 +194,48 @@ Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string
   return *std::move(reasons);
 }
 
+namespace {
+
+Result<json> get_json(AdminClient& face, const std::string& target) {
+  LICTOR_TRY(const std::string body, face.get(target));
+  auto answer = wire::parse_json(body);
+  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
+  return *std::move(answer);
+}
+
+}  // namespace
+
+Result<json> DaemonFaces::get(const std::string& target) {
+  if (face_) {
+    if (auto answer = get_json(*face_, target)) return answer;
+    face_.reset();
+  }
+  LICTOR_TRY(auto members, read_members(store_, layout_));
+  const std::string host = host_name();
+  const auto rank = [&](const Member& member) {
+    return member.host == host ? 0 : member.leads ? 1 : 2;
+  };
+  std::stable_sort(members.begin(), members.end(),
+                   [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
+  std::string why_not;
+  for (const Member& member : members) {
+    const Reach reach = reach_of(member, host);
+    std::string why = reach.why_not;
+    if (!reach.addresses.empty()) {
+      auto face = AdminClient::open(reach.addresses, 2s, token_);
+      auto answer = face ? get_json(*face, target) : tl::unexpected(face.error());
+      if (answer) {
+        face_.emplace(std::move(*face));
+        return answer;
+      }
+      why = answer.error().message;
+    }
+    why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
+  }
+  if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
+  return fail(ErrorCode::kFailed, why_not);
+}
+
 void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
   constexpr std::size_t kMostAsked = 16;
   std::optional<LeaderFace> leader;
@@ -215,8 +258,16 @@ Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {
   auto face = AdminClient::open(reach.addresses, limit);
   if (!face) return {};
   const auto healthy = face->get("/healthz");
-  if (healthy || healthy.error().code != ErrorCode::kUnavailable) return {true, {}};
-  return {false, "its daemon does not answer: " + healthy.error().message};
+  const std::string where = fmt::format("{}", fmt::join(reach.addresses, ", "));
+  if (!healthy && healthy.error().code == ErrorCode::kUnavailable) {
+    return {false, "its daemon does not answer: no connection to " + where};
+  }
+  if (!healthy && healthy.error().code == ErrorCode::kTimeout) {
+    return {false, fmt::format("its daemon does not answer: {} takes connections, but does not "
+                               "answer within {}",
+                               where, format_duration(limit))};
+  }
+  return {true, {}};
 }
 
 std::vector<Pulse> pulses_of(const std::vector<Member>& members) {

@@ -25,8 +25,9 @@ class AdminClient {
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
       std::string token = {});
 
-  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable,
-  /// kNotFound (404), kPermissionDenied (401, 403), kFailed.
+  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
+  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401, 403),
+  /// kFailed.
   [[nodiscard]] Result<std::string> get(std::string target,
                                         std::chrono::seconds wait = std::chrono::seconds{0});
 
@@ -88,6 +89,25 @@ struct LeaderFace {
 };
 [[nodiscard]] LeaderFace leader_face(const Client& client,
                                      std::chrono::milliseconds limit = std::chrono::seconds{5});
+/// The admin faces of the daemons of a queue. Any of them knows the queue, or asks the leader.
+class DaemonFaces {
+ public:
+  /// `token`: of the admin faces, may be empty. The references must outlive this.
+  DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token)
+      : store_(store), layout_(layout), queue_(std::move(queue)), token_(std::move(token)) {}
+
+  /// The JSON that the daemon answers that answered last, else the first of: those of this host, the
+  /// leader, any other. Blocks, for two seconds a daemon at most. Errors: kFailed, with why each of
+  /// them could not be asked; those of read_members().
+  [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
+
+ private:
+  Store& store_;
+  const wire::Layout& layout_;
+  const std::string queue_, token_;
+  std::optional<AdminClient> face_;
+};
+
 /// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
 [[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
                                              const std::string& id);

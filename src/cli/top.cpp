@@ -9,16 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/members.h"
 #include "cli/process.h"
 #include "cli/screen.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -28,13 +25,34 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kEvery = 1s;
-constexpr auto kFaceLimit = 2s;
 constexpr auto kMessageStays = 10s;
 constexpr std::size_t kShownFailures = 8;
 
 std::string since_text(const std::string& time) {
   const auto at = parse_rfc3339(time);
   return at ? relative_time(*at, wall_now()) : std::string{};
+}
+
+std::string how_long(const std::string& time) {
+  const auto at = parse_rfc3339(time);
+  return at ? rounded_duration(std::max(wall_now() - *at, std::chrono::milliseconds{0}))
+            : std::string{};
+}
+
+// `text` in lines of at most `width`, each after `indent`.
+std::string wrapped(std::string_view text, std::size_t width, const std::string& indent) {
+  std::string lines;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (indent.size() + end > width) {
+      const std::size_t room = width > indent.size() ? width - indent.size() : 1;
+      end = text.rfind(' ', room);
+      if (end == 0 || end == std::string_view::npos) end = std::min(text.find(' ', 1), text.size());
+    }
+    lines.append(indent).append(text.substr(0, end)).append("\n");
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 // What is shown, and why it may be old.
@@ -47,7 +65,10 @@ struct View {
 
 class Top {
  public:
-  Top(const Client& client, Screen& screen) : client_(client), screen_(screen) {}
+  Top(const Client& client, Screen& screen)
+      : client_(client),
+        screen_(screen),
+        daemons_(client.store, client.layout, client.queue, client.admin_token) {}
 
   void run() {
     Instant next{};
@@ -136,8 +157,8 @@ class Top {
       message_ = chosen_ + ": " + text_of(task, "reason") + ": " + text_of(task, "error");
       return;
     }
-    const auto why = get("/v1/tasks/" + wire::query_value(chosen_) +
-                         "/why?queue=" + wire::query_value(client_.queue));
+    const auto why = daemons_.get("/v1/tasks/" + wire::query_value(chosen_) +
+                                  "/why?queue=" + wire::query_value(client_.queue));
     message_ = why ? "" : why.error().message;
     if (!why || !why->is_array()) return;
     for (const json& reason : *why) {
@@ -145,62 +166,22 @@ class Top {
     }
   }
 
-  // From the daemon that answered last, else from the first that answers: of this host, the leader,
-  // any other. Each knows the queue, or asks the leader.
-  Result<json> get(const std::string& target) {
-    if (face_) {
-      if (auto answer = get_from(*face_, target)) return answer;
-      face_.reset();
-    }
-    auto members = read_members(client_.store, client_.layout);
-    if (!members) return tl::unexpected(members.error());
-    const std::string host = host_name();
-    const auto rank = [&](const Member& member) {
-      return member.host == host ? 0 : member.leads ? 1 : 2;
-    };
-    std::stable_sort(members->begin(), members->end(),
-                     [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
-    std::string why_not;
-    for (const Member& member : *members) {
-      const Reach reach = reach_of(member, host);
-      std::string why = reach.why_not;
-      if (!reach.addresses.empty()) {
-        auto face = AdminClient::open(reach.addresses, kFaceLimit, client_.admin_token);
-        auto answer = face ? get_from(*face, target) : tl::unexpected(face.error());
-        if (answer) {
-          face_.emplace(std::move(*face));
-          return answer;
-        }
-        why = answer.error().message;
-      }
-      why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
-    }
-    if (why_not.empty()) why_not = "no daemon has registered for queue \"" + client_.queue + '"';
-    return fail(ErrorCode::kFailed, why_not);
-  }
-
-  static Result<json> get_from(AdminClient& face, const std::string& target) {
-    LICTOR_TRY(const std::string body, face.get(target));
-    auto answer = wire::parse_json(body);
-    if (!answer) return fail(ErrorCode::kFailed, "the daemon answered no JSON");
-    return *std::move(answer);
-  }
-
   void refresh() {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
-    const auto told = get("/v1/queues?" + queue);
+    const auto told = daemons_.get("/v1/queues?" + queue);
     view_.trouble = told ? "" : told.error().message;
     if (!told) return;
-    const json queues = told->value("queues", json::array());
+    const json queues = told->is_object() ? told->value("queues", json::array()) : json::array();
     view_.queue = queues.empty() ? json::object() : queues[0];
     const std::string rows = std::to_string(screen_.size().rows);
-    if (const auto page = get("/v1/tasks?state=running&limit=" + rows + '&' + queue)) {
+    if (const auto page = daemons_.get("/v1/tasks?state=running&limit=" + rows + '&' + queue)) {
       view_.running = *page;
     } else {
       view_.trouble = page.error().message;
     }
     const std::string failures = std::to_string(kShownFailures);
-    if (const auto page = get("/v1/dead?limit=" + failures + '&' + queue)) view_.dead = *page;
+    if (const auto page = daemons_.get("/v1/dead?limit=" + failures + '&' + queue))
+      view_.dead = *page;
     if (chosen_.empty()) move(0);
   }
 
@@ -268,8 +249,10 @@ class Top {
     }
     for (const json& finding : queue.value("findings", json::array())) {
       const bool error = text_of(finding, "severity") == "error";
-      page.add("! " + printable(text_of(finding, "what")), error ? Style::kRed : Style::kYellow);
-      page.add(" -> " + printable(text_of(finding, "remedy")) + '\n');
+      const std::size_t width = screen_.size().columns;
+      page.add(wrapped("! " + printable(text_of(finding, "what")), width, ""),
+               error ? Style::kRed : Style::kYellow);
+      page.add(wrapped(printable(text_of(finding, "remedy")), width, "  "), Style::kDim);
     }
   }
 
@@ -284,7 +267,7 @@ class Top {
       const Style style = id == chosen_ ? Style::kBold : Style::kPlain;
       table.add_row({{(id == chosen_ ? "> " : "  ") + id, style},
                      {text_of(task, "type"), style},
-                     {since_text(text_of(task, "since")), style},
+                     {(running ? how_long : since_text)(text_of(task, "since")), style},
                      {text_of(task, "attempt"), style},
                      {text_of(task, "node"), style},
                      {running ? "" : text_of(task, "error"), style}});
@@ -299,7 +282,7 @@ class Top {
 
   const Client& client_;
   Screen& screen_;
-  std::optional<AdminClient> face_;
+  DaemonFaces daemons_;
   View view_;
   std::string chosen_;   // id
   std::string message_;  // the answer to the last key

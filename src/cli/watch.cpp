@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
@@ -43,7 +44,7 @@ std::string duration_text(const json& object, const char* name) {
   return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
 }
 
-// One line: "12:00:03.120  started  task-7  Mail  attempt 2".
+// One line: "2026-11-21T12:00:03.120Z  failed  task-7  Mail  attempt 2  again in 5s: exit status 1".
 std::string line_of(const json& event) {
   std::string line = text_of(event, "at") + "  " + text_of(event, "event");
   for (const char* name : {"task", "type"}) {
@@ -52,7 +53,13 @@ std::string line_of(const json& event) {
   if (const std::string attempt = text_of(event, "attempt"); !attempt.empty()) {
     line += "  attempt " + attempt;
   }
-  if (const std::string took = duration_text(event, "took_ms"); !took.empty()) line += "  " + took;
+  for (const auto& [name, words] : {std::pair{"took_ms", "took"},
+                                    {"again_in_ms", "again in"},
+                                    {"claimed_for_ms", "claimed for"},
+                                    {"left_ms", "left"}}) {
+    const std::string length = duration_text(event, name);
+    if (!length.empty()) line += fmt::format("  {} {}", words, length);
+  }
   if (const std::string text = text_of(event, "text"); !text.empty()) line += ": " + text;
   return line;
 }

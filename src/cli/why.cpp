@@ -37,6 +37,18 @@ std::string orphan_text(const TaskInfo& task) {
       task.node.empty() ? "" : ", " + task.node + ",", task.lost);
 }
 
+std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
+  std::string text = "it is a dead letter";
+  if (task.attempt != 0) text += " after " + counted(task.attempt, "attempt");
+  if (task.since) text += ", since " + relative_time(*task.since, now);
+  if (!task.node.empty()) text += ", by " + task.node;
+  const std::string cause = task.error.empty() ? task.reason : task.error;
+  if (!cause.empty()) text += ": " + cause;
+  return {text, fmt::format("\"lictor retry {0}\" runs it again, \"lictor purge {0}\" deletes it; "
+                            "\"lictor show {0}\" shows its record and the end of its output",
+                            task.id)};
+}
+
 // Why the task does not run, as far as Consul knows.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
@@ -44,7 +56,8 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (task.state == TaskState::kRunning) {
     return {"it is claimed, and runs or is about to: " + client::described(task)};
   }
-  if (task.state >= TaskState::kDead) return {"it is " + client::described(task)};
+  if (task.state == TaskState::kDead) return dead_text(task, now);
+  if (task.state == TaskState::kDone) return {"it is " + client::described(task)};
   if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
     reasons.push_back("it becomes a dead letter once somebody leads: " + task.error);
@@ -74,7 +87,8 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
   auto reasons = ask_why(client, leader, id);
   if (!reasons) {
     why_not = reasons.error().message;
-    is_silent = reasons.error().code == ErrorCode::kUnavailable;
+    is_silent = reasons.error().code == ErrorCode::kUnavailable ||
+                reasons.error().code == ErrorCode::kTimeout;
     return std::nullopt;
   }
   // A leader that doesn't know the task yet, or no longer leads, knows less than Consul.

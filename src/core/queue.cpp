@@ -119,6 +119,15 @@ Duration Queue::oldest_due(Instant now) const {
                           : std::max(Duration::zero(), now - first->task->ready_at);
 }
 
+Duration Queue::longest_running(Instant now) const {
+  Duration longest{};
+  table_.for_each_ours([&](const TaskEntry& entry) {
+    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    if (runs) longest = std::max(longest, now - entry.attempt->started_at);
+  });
+  return longest;
+}
+
 Queue::Stats Queue::stats() const {
   Stats stats;
   stats.distant = table_.count(TaskState::kDistant);

@@ -70,6 +70,8 @@ class Queue {
   [[nodiscard]] std::size_t count(TaskState state) const { return table_.count(state); }
   /// For how long the first task that may start has been due; zero: none is.
   [[nodiscard]] Duration oldest_due(Instant now) const;
+  /// For how long the job that was started first has been running; zero: none runs.
+  [[nodiscard]] Duration longest_running(Instant now) const;
   /// Until the lease runs out without another proof; zero: it is not ours.
   [[nodiscard]] Duration lease_left(Instant now) const {
     return leading(now) ? lease_.trusted_until() - now : Duration::zero();

@@ -106,6 +106,7 @@ std::string OutputLog::append(std::string_view bytes) {
     const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return give_up("write");
+    outcome_.written = true;
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return {};
@@ -123,11 +124,34 @@ bool OutputLog::open() {
 
 std::string OutputLog::give_up(const char* what) {
   const int error = errno;
-  std::string problem = std::string{"cannot "} + what + " the output log " + path_ + ": " +
-                        errno_text(error) + "; the job goes on without it";
+  outcome_.error = std::string{"cannot "} + what + ' ' + path_ + ": " + errno_text(error);
   path_.clear();
   file_.reset();
-  return problem;
+  return outcome_.error + "; the job goes on, but its output is lost";
+}
+
+void ActiveLogs::remove(const std::string& path, const LogOutcome& outcome) {
+  const std::lock_guard lock{mutex_};
+  paths_.erase(path);
+  if (!outcome.error.empty()) {
+    if (errors_.size() == kErrorsKept) errors_.pop_front();
+    errors_.emplace_back(path, outcome.error);
+  }
+  if (outcome.written || !outcome.error.empty()) newest_error_ = outcome.error;
+}
+
+std::map<std::string, std::string> ActiveLogs::errors_below(std::string_view prefix) const {
+  const std::lock_guard lock{mutex_};
+  std::map<std::string, std::string> found;
+  for (const auto& [path, error] : errors_) {
+    if (path.starts_with(prefix)) found[path] = error;
+  }
+  return found;
+}
+
+std::string ActiveLogs::newest_error() const {
+  const std::lock_guard lock{mutex_};
+  return newest_error_;
 }
 
 }  // namespace lictor::exec

@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -23,6 +26,12 @@ namespace lictor::exec {
 /// The common start of the paths of a task's attempts: `<directory>/<queue>/<task>.`
 [[nodiscard]] std::string output_log_stem(const std::string& directory, std::string_view queue,
                                           std::string_view task_id);
+
+/// Whether an output log was written.
+struct LogOutcome {
+  bool written = false;  ///< some bytes at least
+  std::string error{};   ///< why not all of them: "cannot write <path>: No space left on device"
+};
 
 /// A program's output: the first bytes go to a file, made with the first byte, and the last bytes
 /// stay in memory. A file that cannot be written loses the log but does not fail the job.
@@ -41,6 +50,9 @@ class OutputLog {
   /// The last bytes, valid UTF-8, kTailBytes at most.
   [[nodiscard]] std::string tail() const;
 
+  /// What became of the file.
+  [[nodiscard]] const LogOutcome& outcome() const { return outcome_; }
+
  private:
   [[nodiscard]] std::string append(std::string_view bytes);
   [[nodiscard]] bool open();
@@ -51,19 +63,24 @@ class OutputLog {
   std::uint64_t left_out_ = 0;
   UniqueFd file_;
   std::string tail_;
+  LogOutcome outcome_;
 };
 
-/// The paths of the output logs of running attempts, also before their first output. Thread-safe.
+/// The output logs of this process's attempts: which run, also before their first output, and which
+/// could not be written. Thread-safe.
 class ActiveLogs {
  public:
   void add(const std::string& path) {
     const std::lock_guard lock{mutex_};
     paths_.insert(path);
   }
-  void remove(const std::string& path) {
-    const std::lock_guard lock{mutex_};
-    paths_.erase(path);
-  }
+  void remove(const std::string& path, const LogOutcome& outcome = {});
+
+  /// The logs with this start that were not written as a whole, and why; the newest 64 of all.
+  [[nodiscard]] std::map<std::string, std::string> errors_below(std::string_view prefix) const;
+  /// Why the newest log that had anything to write could not be written; empty: it was.
+  [[nodiscard]] std::string newest_error() const;
+
   [[nodiscard]] bool contains(std::string_view path) const {
     const std::lock_guard lock{mutex_};
     return paths_.find(path) != paths_.end();
@@ -79,8 +96,12 @@ class ActiveLogs {
   }
 
  private:
+  static constexpr std::size_t kErrorsKept = 64;
+
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> paths_;
+  std::deque<std::pair<std::string, std::string>> errors_;  // of a path, the newest last
+  std::string newest_error_;
 };
 
 }  // namespace lictor::exec

@@ -263,7 +263,7 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
   }
   close_output(*job);
   warn(job->log.finish());
-  job->on_end(ProcessEnd{how, job->log.tail()});
+  job->on_end(ProcessEnd{how, job->log.tail(), job->log.outcome()});
 }
 
 void ProcessHost::lose_warden() {

@@ -27,6 +27,7 @@ struct WardenDied {};
 struct ProcessEnd {
   std::variant<Exited, SpawnFailed, WardenDied> how;
   std::string output_tail;
+  LogOutcome log{};
 };
 
 /// A program to run for an attempt.

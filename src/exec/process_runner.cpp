@@ -270,7 +270,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   if (options.active_logs) options.active_logs->add(log_path);
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit)](ProcessEnd end) {
-    if (settings->options.active_logs) settings->options.active_logs->remove(log_path);
+    if (settings->options.active_logs) settings->options.active_logs->remove(log_path, end.log);
     Exit exit = judge(id, settings->program, std::move(end));
     take_handover(handover, exit);
     on_exit(std::move(exit));

@@ -63,6 +63,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   const std::string folder_path = stem.substr(0, slash);
   const std::string_view name_stem = std::string_view{stem}.substr(slash + 1);
   std::vector<StoredLog> logs;
+  const auto errors = active ? active->errors_below(stem) : std::map<std::string, std::string>{};
   for (std::string& path : active ? active->below(stem) : std::vector<std::string>{}) {
     auto log = parse_rest(std::string_view{path}.substr(stem.size()));
     if (!log) continue;
@@ -72,7 +73,8 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   }
 
   const std::unique_ptr<DIR, int (*)(DIR*)> folder{opendir(folder_path.c_str()), closedir};
-  if (!folder && errno != ENOENT) return cannot("read the folder", folder_path, errno);
+  if (!folder && errno != ENOENT && errno != ENOTDIR)
+    return cannot("read the folder", folder_path, errno);
   while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
     const std::string_view name{entry->d_name};
     if (!name.starts_with(name_stem)) continue;
@@ -89,6 +91,17 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
     log.path = folder_path + "/" + entry->d_name;
     log.size = static_cast<std::uint64_t>(info.st_size);
     log.modified = wall_time(info.st_mtim);
+  }
+  for (const auto& [path, error] : errors) {
+    const auto known = std::find_if(logs.begin(), logs.end(),
+                                    [&](const StoredLog& log) { return log.path == path; });
+    if (known != logs.end()) {
+      known->error = error;
+    } else if (auto lost = parse_rest(std::string_view{path}.substr(stem.size()))) {
+      lost->path = path;
+      lost->error = error;
+      logs.push_back(*std::move(lost));  // not even its file could be made
+    }
   }
   std::sort(logs.begin(), logs.end(), [](const StoredLog& a, const StoredLog& b) {
     return std::pair{a.token, a.attempt} < std::pair{b.token, b.attempt};

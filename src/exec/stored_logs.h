@@ -21,6 +21,7 @@ struct StoredLog {
   std::uint64_t size = 0;  ///< bytes; 0: also before the first output of a running attempt
   WallTime modified{};     ///< the epoch: there is no file yet
   bool running = false;
+  std::string error{};  ///< why not all of the output could be kept; empty: it was, or unknown
 };
 
 /// The logs of a task below `directory`, oldest first: by fencing token, which never decreases,

@@ -35,11 +35,11 @@ FactWords words_of(Kind kind) {
       return {"session_lost", Level::kWarn, "the session is gone; creating a new one", "session"};
     case Kind::kLockDelay:
       return {"lock_delay", Level::kInfo,
-              "the last leader was lost; waiting for its lock-delay to end"};
+              "the last leader was lost; waiting for its lock-delay to end", "error", "left"};
     case Kind::kClaimed:
       return {"claimed", Level::kDebug, "claimed"};
     case Kind::kStarted:
-      return {"started", Level::kDebug, "started", "type"};
+      return {"started", Level::kDebug, "started", "type", "claimed_for"};
     case Kind::kDone:
       return {"done", Level::kInfo, "done", "type"};
     case Kind::kDoneLate:
@@ -54,11 +54,12 @@ FactWords words_of(Kind kind) {
               "it ends",
               "why"};
     case Kind::kFailed:
-      return {"failed", Level::kWarn, "failed; trying again"};
+      return {"failed", Level::kWarn, "failed; trying again", "error", "again_in"};
     case Kind::kNotStarted:
       return {"not_started", Level::kWarn,
               "this host cannot start the job; the task goes back to the queue, and no attempt is "
-              "counted"};
+              "counted",
+              "error", "again_in"};
     case Kind::kDead:
       return {"dead", Level::kError, "becomes a dead letter"};
     case Kind::kGivenBack:
@@ -113,17 +114,16 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
   // What was never begun is the business of who withdrew it: a hundred thousand by one command.
   if (fact.kind == Kind::kWithdrawn && fact.attempt == 0) words.level = Level::kDebug;
   if (!logs(words.level)) return;
-  const bool again = fact.kind == Kind::kFailed || fact.kind == Kind::kNotStarted;
-  const char* const took = again ? "again_in" : fact.kind == Kind::kLockDelay ? "left" : "took";
   log(words.level, words.message,
       {{"queue", queue},
        {"task", fact.key},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
        {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
        {words.text_name, fact.text},
-       {took, fact.took > Duration::zero()
-                  ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
-                  : ""}});
+       {words.duration_name,
+        fact.took > Duration::zero()
+            ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
+            : ""}});
 }
 
 }  // namespace lictor::runtime

@@ -12,7 +12,8 @@ struct FactWords {
   const char* event;  ///< its name in /v1/events
   Level level;
   const char* message;
-  const char* text_name = "error";  ///< of the log's field for the fact's text
+  const char* text_name = "error";     ///< of the log's field for the fact's text
+  const char* duration_name = "took";  ///< of the log's field for its duration; in events "took_ms"
 };
 [[nodiscard]] FactWords words_of(core::Fact::Kind kind);
 

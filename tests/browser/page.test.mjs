@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 
@@ -53,7 +53,7 @@ describe("one daemon", () => {
     await world.put("tasks/later", { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
     await eventually(async () => (await tile(page, "Scheduled")) === "1", "a scheduled task is counted");
     await world.put("tasks/odd", { taskType: "NoSuchType" });
-    await shows(page, "1 task of a type that the leader has no executor for");
+    await shows(page, "1 task of a type that host-a has no executor for: NoSuchType (1)");
     assert.deepEqual(page.errors, []);
     await page.context().close();
   });
@@ -294,6 +294,28 @@ describe("two daemons", () => {
     await page.context().close();
   });
 
+  it("names the host that cannot keep the output of jobs, and what failed there", async () => {
+    const logs = join(world.folder, `state-${await world.leader()}`, "logs");
+    rmSync(logs, { recursive: true, force: true });
+    writeFileSync(logs, ""); // as a full disk would, it takes no file
+    try {
+      await world.put("tasks/lost", { taskType: "Bad" });
+      const page = await open(world.daemons[0]);
+      await shows(page, `${await world.leader()} cannot keep the output of jobs: cannot open ${logs}`);
+      await shows(page, "1 dead letter: 1 of Bad: exit status 3");
+      await page.goto(`${world.daemons[0].url}/#/default/task/lost`);
+      await shows(page, "not all of it could be kept");
+      await shows(page, "trying"); // the end of the output is in the dead letter
+      await page.context().close();
+    } finally {
+      rmSync(logs);
+    }
+    await world.put("tasks/kept", { taskType: "Quick" });
+    const page = await open(world.daemons[0]);
+    await lacks(page, "cannot keep the output");
+    await page.context().close();
+  });
+
   it("tells of different configurations", async () => {
     await world.daemon("host-c", { executors: { ...kExecutors, Extra: kExecutors.Quick } });
     const page = await open(world.daemons[0]);
@@ -304,7 +326,7 @@ describe("two daemons", () => {
   it("says that Consul is gone", async () => {
     const page = await open(world.daemons[0]);
     await world.consul.stop("SIGKILL");
-    await shows(page, "no task can be claimed or finished until Consul answers again");
+    await shows(page, "no task is claimed or finished until Consul answers again");
     await eventually(async () => (await tile(page, "Waiting")) === "unknown");
     await page.context().close();
   });

@@ -22,6 +22,45 @@ function findings(list) {
   );
 }
 
+/** "2 of Mail: exit status 1; 1 of Report: timed out" */
+function groupsText(groups) {
+  const kShown = 3;
+  const named = groups.slice(0, kShown).map((group) => `${count(group.count)} of ${group.type ?? "no type"}: ${(group.error || group.reason) ?? "no error"}`);
+  if (groups.length > kShown) named.push(`${plural(groups.length - kShown, "other error")}`);
+  return named.join("; ");
+}
+
+/** The tasks that failed, by type and error, as findings. */
+function failures(tasks, letters, base) {
+  const list = [];
+  const dead = letters?.found ?? 0;
+  if (dead) {
+    list.push({
+      severity: "warning",
+      what: `${plural(dead, "dead letter")}: ${groupsText(letters.groups)}`,
+      remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them."),
+    });
+  }
+  const groups = tasks?.groups ?? [];
+  const again = groups.reduce((sum, group) => sum + group.count, 0);
+  if (again) {
+    list.push({
+      severity: "warning",
+      what: `${plural(again, "task")} failed and will be tried again: ${groupsText(groups)}`,
+      remedy: h("a", { href: `${base}/tasks?state=scheduled` }, "See them; cancel those that cannot succeed."),
+    });
+  }
+  return list;
+}
+
+/** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */
+function withTypes(finding, queue, tasks) {
+  if (finding.kind !== "no_executor" || !tasks || queue.types.includes("*")) return finding;
+  const idle = Object.entries(tasks.types).filter(([type]) => !queue.types.includes(type));
+  if (idle.length === 0) return finding;
+  return { ...finding, what: `${finding.what}: ${idle.slice(0, 3).map(([type, tasks]) => `${type || "no type"} (${count(tasks)})`).join(", ")}${idle.length > 3 ? ", …" : ""}` };
+}
+
 function tile(label, value, { href, note, kind } = {}) {
   const content = [h("span", { class: "label" }, label), h("span", { class: "value" }, value), note ? h("span", { class: "note" }, note) : null];
   return href ? h("a", { class: "tile", href, "data-kind": kind, "data-key": label }, content) : h("div", { class: "tile", "data-kind": kind }, content);
@@ -140,23 +179,22 @@ function actions(queue, refresh) {
 }
 
 export async function render(view, { queue, base, signal, refresh }) {
-  const [overview, tasks] = await Promise.all([
-    get("/v1/queues", { queue }, { signal }),
-    get("/v1/tasks", { queue, limit: 1 }, { signal }).catch((error) => {
+  const list = (path) =>
+    get(path, { queue, limit: 1 }, { signal }).catch((error) => {
       if (signal.aborted) throw error;
       return null; // Consul may be away: the rest is worth showing
-    }),
-  ]);
+    });
+  const overview = await get("/v1/queues", { queue }, { signal });
   const told = overview.queues[0];
   if (!told) throw new Error(`this daemon serves no queue "${queue}"`);
-  const list = [...told.findings];
-  const dead = tasks?.counts?.dead ?? 0;
-  if (dead) list.push({ severity: "warning", what: plural(dead, "dead letter"), remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them.") });
-  if (!tasks && !told.fleet_error) list.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  // A Consul that hangs would hold up the lists, and with them the news that it hangs.
+  const [tasks, letters] = told.fleet_error ? [null, null] : await Promise.all([list("/v1/tasks"), list("/v1/dead")]);
+  const findingsOf = [...told.findings.map((each) => withTypes(each, told, tasks)), ...failures(tasks, letters, base)];
+  if (!tasks && !told.fleet_error) findingsOf.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
   fill(
     view,
     h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),
-    findings(list),
+    findings(findingsOf),
     tiles(told, tasks, base),
     pictures(told.status?.activity, told.leader_silent),
     members(told),

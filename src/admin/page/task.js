@@ -88,7 +88,7 @@ class Output {
     }
     const now = logs.find((each) => each.attempt === this.shown.attempt && each.token === this.shown.token);
     if (now) this.shown = now;
-    this.note.textContent = this.shown.running ? "running" : `${count(this.shown.size)} bytes`;
+    this.note.textContent = this.shown.error ? `not all of it could be kept: ${this.shown.error}` : this.shown.running ? "running" : `${count(this.shown.size)} bytes`;
     if (this.shown.size > this.offset) await this.read();
   }
   async read() {
@@ -233,7 +233,7 @@ export const task = {
           : null,
         h("section", { class: "card" }, facts(each)),
         i === 0 ? output.element : null,
-        each.output_tail && (i > 0 || output.element.hidden) ? h("section", { class: "card" }, h("h2", {}, "The end of its output"), h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
+        each.output_tail && (i > 0 || output.element.hidden || output.shown?.error) ? h("section", { class: "card" }, h("h2", {}, "The end of its output"), h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
         each.state === "done" && each.result !== null ? h("section", { class: "card" }, h("h2", {}, "Result"), h("pre", { tabindex: "0" }, JSON.stringify(each.result, null, 2))) : null,
         h("section", { class: "card" }, h("h2", {}, "Record"), h("pre", { tabindex: "0" }, recordText(each))),
       ]),
@@ -242,6 +242,14 @@ export const task = {
     return undefined;
   },
 };
+
+/** "took 2 s", "again in 5 s" */
+function howLong(event) {
+  for (const name of ["took", "again_in", "claimed_for", "left"]) {
+    if (event[`${name}_ms`]) return `${name.replaceAll("_", " ")} ${duration(event[`${name}_ms`])}`;
+  }
+  return null;
+}
 
 function events(list) {
   if (list.length === 0) return null;
@@ -258,7 +266,7 @@ function events(list) {
           {},
           ago(event.at),
           h("strong", {}, event.event.replaceAll("_", " ")),
-          h("span", {}, [event.attempt ? `attempt ${event.attempt}` : null, event.took_ms && ["done", "failed", "dead"].includes(event.event) ? duration(event.took_ms) : null, event.text].filter(Boolean).join(", ")),
+          h("span", {}, [event.attempt ? `attempt ${event.attempt}` : null, howLong(event), event.text].filter(Boolean).join(", ")),
         ),
       ),
     ),

@@ -234,6 +234,19 @@ TEST_CASE("dead letters are grouped by what they failed of, the newest first in 
   CHECK(scene.read("/v1/dead?queue=q&error=timed%20out")["found"] == 1);
 }
 
+TEST_CASE("tasks that wait for another attempt are grouped by what they failed of") {
+  Scene scene;
+  for (const char* id : {"a", "b"}) {
+    scene.task(id, R"({"taskType":"Mail","taskAttempt":1,"taskRetryAt":"2999-01-01T00:00:00Z",)"
+                   R"("taskError":"exit status 1"})");
+  }
+  scene.task("fine", R"({"taskType":"Mail"})");
+  const json groups = scene.read("/v1/tasks?queue=q&limit=1")["groups"];
+  REQUIRE(groups.size() == 1);
+  CHECK(groups[0]["count"] == 2);
+  CHECK(groups[0]["error"] == "exit status 1");
+}
+
 TEST_CASE("a list is read anew after a change, and not for every look") {
   Scene scene;
   scene.task("one", R"({"taskType":"T"})");
@@ -315,13 +328,19 @@ TEST_CASE("what is wrong is said, with the way out") {
     }
     return text;
   };
-  CHECK(findings() == "1 task of a type that the leader has no executor for\n");
+  CHECK(findings() == "1 task of a type that a has no executor for\n");
   scene.backend.known->queues[0].states.clear();
   CHECK(findings().empty());
   scene.backend.known->queues[0].oldest_due = std::chrono::minutes{5};
-  CHECK(findings().find("has been due for 5m") != std::string::npos);
+  CHECK(findings().find("has been due for 5m\n") != std::string::npos);
+  scene.backend.known->queues[0].running = 1;
+  scene.backend.known->queues[0].longest_running = std::chrono::milliseconds{70'981};
+  CHECK(findings().find("due for 5m; 1 job runs, the oldest for 71s\n") != std::string::npos);
+  scene.backend.known->queues[0].log_error = "cannot write /x: No space left on device";
+  CHECK(findings().find("a cannot keep the output of jobs: cannot write /x: No space") !=
+        std::string::npos);
   scene.backend.known->queues[0].lease_left = std::chrono::milliseconds{700};
-  CHECK(findings().find("lease ends in 700 ms") != std::string::npos);
+  CHECK(findings().find("the lease of a ends in 700 ms") != std::string::npos);
   scene.backend.known->queues[0].cannot_start = "no space left on device";
   CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);
   Peer other;

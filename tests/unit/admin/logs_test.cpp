@@ -95,6 +95,23 @@ TEST_CASE(
   CHECK(scene.get({{"id", "7"}, {"attempt", "2"}}).status == 404);
 }
 
+TEST_CASE("an attempt whose output could not be kept says why, also without a file") {
+  Scene scene;
+  const std::string half = scene.write("7", 1, 100, "half");
+  const std::string none = scene.path_of("7", 2, 200);
+  scene.active->add(half);
+  scene.active->remove(half, {true, "cannot write it: No space left on device"});
+  scene.active->add(none);
+  scene.active->remove(none, {false, "cannot open it: No space left on device"});
+  const json logs = json::parse(scene.get({{"id", "7"}}).body)["logs"];
+  REQUIRE(logs.size() == 2);
+  CHECK(logs[0]["error"] == "cannot write it: No space left on device");
+  CHECK(logs[1]["error"] == "cannot open it: No space left on device");
+  CHECK(logs[1]["size"] == 0);
+  CHECK(logs[1]["running"] == false);
+  CHECK(scene.get({{"id", "7"}, {"attempt", "2"}}).body.empty());
+}
+
 TEST_CASE("parameters that are no numbers are refused") {
   const Scene scene;
   CHECK(scene.get({}).status == 400);

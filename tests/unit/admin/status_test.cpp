@@ -58,6 +58,7 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
                                   {"paused", false},
                                   {"unacked", 0},
                                   {"oldest_due_ms", 0},
+                                  {"longest_running_ms", 0},
                                   {"lease_left_ms", 0}});
   CHECK_FALSE(told["queues"][1].contains("cannot_start"));
   CHECK(told["queues"][1]["waiting"].is_null());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/host_name.h"
@@ -10,10 +11,12 @@
 #include "cli/check_report.h"
 #include "cli/members.h"
 #include "harness.h"
+#include "model_consul.h"
 
 namespace lictor::cli {
 namespace {
 
+using nlohmann::json;
 using test::contains;
 using test::FakeConsul;
 using test::reply;
@@ -102,6 +105,42 @@ TEST_CASE("a silent leader is reported before its session ends") {
         test::entry("lictor/q/members/a", R"({"node":"a","host":")" + host_name() +
                                               R"(","admin":["http://127.0.0.1:1"]})")}});
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
+}
+
+TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
+  const json told{{"node", "a"},
+                  {"queues",
+                   {{{"name", "q"},
+                     {"types", {"Mail"}},
+                     {"findings",
+                      {{{"kind", "config_differs"}, {"what", "differ"}, {"remedy", "install"}},
+                       {{"kind", "no_executor"}, {"what", "told by check"}, {"remedy", "x"}}}}}}}};
+  const test::Face face{[&](const httpd::Request& request) {
+    if (request.target.starts_with("/v1/queues")) {
+      return httpd::Response{200, "application/json", told.dump(), {}};
+    }
+    return httpd::Response{200, "text/plain", "ok", {}};
+  }};
+  test::ModelConsul consul;
+  const std::string session = consul.session();
+  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
+  consul.put("lictor/q/members/a", member.dump(), session);
+  consul.put("lictor/q/leader", R"({"node":"a"})", session);
+  consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
+  consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
+  for (const char* id : {"lictor/q/dead/3", "lictor/q/dead/4"}) {
+    consul.put(id, R"({"record":{"taskType":"Mail"},"reason":"failed","error":"exit status 1"})");
+  }
+  Store store{consul};
+  Report report;
+  check_queue(store, queue(), "node", false, report);
+  const std::string text = report.page().text(false);
+  CHECK(contains(text, "q: daemons"));
+  CHECK(contains(text, "differ\n"));
+  CHECK(contains(text, "-> install\n"));
+  CHECK_FALSE(contains(text, "told by check"));
+  CHECK(contains(text, R"(1 task of a type without an executor on a: "Odd" (1))"));
+  CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
 }
 
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {

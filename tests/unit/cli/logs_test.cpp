@@ -72,6 +72,27 @@ TEST_CASE("an attempt without output is reported on standard error") {
   CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
 }
 
+TEST_CASE("an attempt whose output was lost on its host says so, and not that it printed nothing") {
+  const Face face{[](const httpd::Request& request) {
+    if (request.target.find("attempt=") != std::string::npos) {
+      return httpd::Response{200, "text/plain", "", {}};
+    }
+    const json log{{"attempt", 1},        {"token", 5},
+                   {"size", 0},           {"running", false},
+                   {"modified", nullptr}, {"error", "cannot write it: No space left on device"}};
+    return httpd::Response{200, "application/json", json{{"logs", {log}}}.dump(), {}};
+  }};
+  ModelConsul consul;
+  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
+  consul.put("lictor/q/members/a", member.dump(), consul.session());
+  Stage stage{consul};
+  LogsOptions options;
+  options.id = "7";
+  CHECK(logs(stage.client, options) == 0);
+  CHECK(contains(stage.err(), "the output of attempt 1 was lost on a: cannot write it: No space"));
+  CHECK(contains(stage.err(), "\"lictor show 7\" has the end of it"));
+}
+
 TEST_CASE("a daemon that refuses the admin token is named; an empty folder proves nothing then") {
   const Face face{[](const httpd::Request&) {
     return httpd::Response{401, "application/json", R"({"error":"expected a token"})", {}};

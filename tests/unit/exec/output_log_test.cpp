@@ -46,9 +46,8 @@ TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
 
 TEST_CASE("a full disk is told once") {
   OutputLog log{"/dev/full", 100};
-  CHECK(
-      log.write("hello") ==
-      "cannot write the output log /dev/full: No space left on device; the job goes on without it");
+  CHECK(log.write("hello") ==
+        "cannot write /dev/full: No space left on device; the job goes on, but its output is lost");
   CHECK(log.write("hello").empty());
   CHECK(log.finish().empty());
   CHECK(log.tail() == "hellohello");

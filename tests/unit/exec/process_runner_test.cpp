@@ -350,13 +350,24 @@ TEST_CASE("a log that cannot be written is a warning, never a failure of the job
   ProcessOptions options;
   options.argv = {"/bin/echo", "hello"};
   options.log_directory = dir / "file";
+  options.active_logs = std::make_shared<ActiveLogs>();
   const Exit exit = rig.run(options, attempt(1));
   CHECK(exit.ending == Ending::kDone);
   CHECK(exit.output_tail == "hello\n");
   REQUIRE(rig.warnings().size() == 1);
-  CHECK(rig.warnings().front() == "cannot open the output log " + (dir / "file") +
-                                      "/oracle/7.1.1001.log: Not a directory; the job goes on "
-                                      "without it");
+  CHECK(rig.warnings().front() == "cannot open " + (dir / "file") +
+                                      "/oracle/7.1.1001.log: Not a directory; the job goes on, "
+                                      "but its output is lost");
+  CHECK(options.active_logs->newest_error() ==
+        "cannot open " + (dir / "file") + "/oracle/7.1.1001.log: Not a directory");
+  // A job that prints nothing proves nothing; one whose output is kept ends the trouble.
+  options.argv = {"/bin/true"};
+  CHECK(rig.run(options, attempt(2)).ending == Ending::kDone);
+  CHECK_FALSE(options.active_logs->newest_error().empty());
+  options.argv = {"/bin/echo", "hello"};
+  options.log_directory = dir / "logs";
+  CHECK(rig.run(options, attempt(3)).ending == Ending::kDone);
+  CHECK(options.active_logs->newest_error().empty());
 }
 
 TEST_CASE("a log's place taken by a link is not written through") {
