@@ -281,12 +281,15 @@ class Daemon {
       log(Level::kInfo, "SIGHUP: reading the configuration anew");
       return reloader_.request();
     }
+    // timeout(1) and some supervisors signal the process and its group: that is one wish.
+    const Instant last = std::exchange(signalled_at_, boot_now());
+    if (stopping_ && signalled_at_ - last < std::chrono::seconds{1}) return;
     if (stopping_) {
       // The sender of the second signal doesn't want to wait.
       log(Level::kWarn, "stopping at once: the warden kills the jobs and releases the lock");
       std::_Exit(128 + signal);
     }
-    log(Level::kInfo, "stopping: running jobs may finish; a second signal stops at once");
+    log(Level::kInfo, "stopping: running jobs may finish; a signal after a second stops at once");
     request_stop();
   }
 
@@ -413,6 +416,7 @@ class Daemon {
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   std::vector<std::string> leading_;
   bool stopping_ = false;
+  Instant signalled_at_{};
   Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
 };
 

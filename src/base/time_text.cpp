@@ -16,7 +16,9 @@ struct Unit {
   std::int64_t ns;
 };
 // Longer names first: "ms" is not "m" and a rest.
-constexpr std::array<Unit, 6> kUnits{{{"ms", 1'000'000},
+constexpr std::array<Unit, 8> kUnits{{{"w", 7 * 86'400'000'000'000},
+                                      {"d", 86'400'000'000'000},
+                                      {"ms", 1'000'000},
                                       {"us", 1'000},
                                       {"ns", 1},
                                       {"h", 3'600'000'000'000},

@@ -1,6 +1,8 @@
 // The lead passes on in order, and the leader key in the hands of others.
 
 #include <algorithm>
+#include <csignal>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -27,6 +29,7 @@ TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
 
   first->terminate();
+  first->terminate();  // as timeout(1) does: one wish, not two
   CHECK(first->wait() == 0);
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.order() == std::vector<std::string>{"1", "2", "3"});
@@ -61,6 +64,21 @@ TEST_CASE("a job that does not end in time is stopped on TERM and given back, no
   CHECK(world.dead() == 0);
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK_FALSE(second->logged(kWaitsForLockDelay));
+}
+
+TEST_CASE("a second TERM, a second later, stops the daemon and its jobs at once") {
+  World world;
+  auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  world.submit("1", 1000, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  daemon->terminate();
+  REQUIRE(eventually([&] { return daemon->logged("stopping: running jobs may finish"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds{1'100});  // what is measured
+  daemon->terminate();
+  CHECK(daemon->wait() == 128 + SIGTERM);
+  CHECK(daemon->logged("stopping at once"));
+  CHECK(eventually([&] { return !is_alive(world.journal.run("1")->pid); }));
 }
 
 TEST_CASE("while another client of Consul holds the leader key, nothing is run") {

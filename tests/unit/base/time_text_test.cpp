@@ -26,6 +26,9 @@ TEST_CASE("durations are read as Go writes them") {
                                                    {"0.001ms", 1us},
                                                    {"1h0m0.25s", 3600250ms},
                                                    {"2160h", 2160h},
+                                                   {"1d", 24h},
+                                                   {"2w", 336h},
+                                                   {"1d12h", 36h},
                                                    {"1.s", 1s}};
   for (const auto& [text, duration] : good) {
     CAPTURE(text);
