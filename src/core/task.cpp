@@ -8,7 +8,7 @@ namespace lictor::core {
 namespace {
 
 WallTime order_time(const Task& task) {
-  return task.execute_at ? *task.execute_at : task.task_time.value_or(WallTime::min());
+  return task.execute_at ? *task.execute_at : task.task_time.value_or(task.first_seen);
 }
 
 }  // namespace

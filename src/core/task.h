@@ -94,7 +94,9 @@ struct Task {
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
   RecordPlaces places;                        // in it
 
-  Instant ready_at{};  // when the task was due and known here; set by the core
+  // Set by the core:
+  Instant ready_at{};     // when the task was due and known here
+  WallTime first_seen{};  // by this leader
 };
 
 /// A value that cannot be read as a task.
@@ -106,8 +108,8 @@ struct BadRecord {
   std::shared_ptr<const std::string> record;
 };
 
-/// The order in which tasks start: oldest first. Tasks without a time come before all others, in
-/// the order of their creation.
+/// The order in which tasks start: oldest first. A task without a time has that at which the leader
+/// first saw it, so those keep the order of their creation.
 struct Order {
   WallTime time{};
   std::uint64_t create_index = 0;

@@ -166,6 +166,7 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
   if (const auto* task = std::get_if<Task>(&record)) {
     auto read = std::make_shared<Task>(*task);
     read->ready_at = ready_at(now, *read);
+    read->first_seen = clock_.at(first_seen_.of(read->create_index, now));
     place(now, entry, std::move(read), out);
   } else {
     place_bad(entry, std::get<BadRecord>(record), out);
@@ -320,7 +321,16 @@ void Transitions::bury_some(Instant now, Effects& out) {
 }
 
 void Transitions::on_clock_set(Instant now) {
+  constexpr std::chrono::seconds kStep{1};  // what it was slewed by changes no place
   table_.for_each([&](TaskEntry& entry) {
+    if (is_waiting(entry.state) && !entry.task->task_time && !entry.task->execute_at) {
+      const WallTime seen = clock_.at(first_seen_.of(entry.task->create_index, now));
+      if (std::chrono::abs(seen - entry.task->first_seen) >= kStep) {
+        auto task = std::make_shared<Task>(*entry.task);
+        task->first_seen = seen;
+        table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
+      }
+    }
     if (entry.state != S::kRetrying && entry.state != S::kRefused) return;
     table_.adjust(entry, [&](TaskEntry& e) {
       const WallTime due = due_at(now, *e.task);
@@ -417,6 +427,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   claimed->modify_index = settled.modify_index;
   claimed->ready_at = entry.task->ready_at;
+  claimed->first_seen = entry.task->first_seen;
   // A newer version was seen before the claim's answer came: read it before the job starts.
   const bool check = entry.newer_index() > settled.modify_index;
   table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
@@ -749,6 +760,7 @@ void Transitions::end_term(Effects& out) {
     table_.move(entry, S::kLeftover);
   });
   table_.clear();
+  first_seen_.clear();
 }
 
 }  // namespace lictor::core

@@ -14,6 +14,7 @@
 #include "core/commits.h"
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/first_seen.h"
 #include "core/options.h"
 #include "core/task_source.h"
 #include "core/task_table.h"
@@ -115,6 +116,7 @@ class Transitions : public TaskSource::Listener {
   std::uint64_t last_attempt_;
   std::uint64_t last_claim_ = 0;
   std::set<std::string> told_no_executor_;
+  FirstSeen first_seen_;
 };
 
 }  // namespace lictor::core

@@ -399,7 +399,10 @@ void Simulation::try_order() {
     Task& task = cluster_.make("o" + std::to_string(random_.next() % 1'000));
     if (cluster_.store.has(task.key)) continue;
     task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
-    if (chance(0.7)) task.task_time = cluster_.wall() - std::chrono::seconds{random_.next() % 100};
+    // Far from the present on either side, whatever the leader's clock reads: a task without a time
+    // has that at which it is first seen.
+    const std::chrono::seconds away{86'400 + random_.next() % 100};
+    if (chance(0.7)) task.task_time = cluster_.wall() + (chance(0.7) ? -away : away);
     if (chance(0.4)) task.serial_key = "db" + std::to_string(random_.next() % 2);
     put(task);
   }
@@ -408,7 +411,8 @@ void Simulation::try_order() {
   std::map<std::string, Order> orders;
   std::map<std::string, std::string> lanes;
   for (const std::string& key : cluster_.store.task_keys()) {
-    const Task& task = *cluster_.store.task(key);
+    Task task = *cluster_.store.task(key);
+    task.first_seen = cluster_.wall();
     orders[key] = order_of(task);
     lanes[key] = task.serial_key;
   }

@@ -17,7 +17,9 @@ using Keys = std::vector<std::string>;
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("tasks start by time, then creation, those without a time first") {
+TEST_CASE(
+    "tasks start by time, then creation; those without a time have that at which they are first "
+    "seen") {
   Alone a;
   a.all_end_after(10ms);
   a.cluster.store.control(true, "");
@@ -30,6 +32,9 @@ TEST_CASE("tasks start by time, then creation, those without a time first") {
   put("late", 300);
   put("b", 100);
   put("z", std::nullopt);
+  put("tomorrow", std::chrono::floor<std::chrono::seconds>(a.cluster.wall() + 24h)
+                      .time_since_epoch()
+                      .count());  // an order, not a date
   put("a", 100);
   put("y", std::nullopt);
   Task& timed = a.cluster.make("timed");  // executeAt comes before taskTime
@@ -41,8 +46,40 @@ TEST_CASE("tasks start by time, then creation, those without a time first") {
 
   a.cluster.store.control(false, "");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.started ==
-        Keys{"tasks/z", "tasks/y", "tasks/b", "tasks/a", "tasks/timed", "tasks/late"});
+  CHECK(a.cluster.started == Keys{"tasks/b", "tasks/a", "tasks/timed", "tasks/late", "tasks/z",
+                                  "tasks/y", "tasks/tomorrow"});
+}
+
+TEST_CASE(
+    "tasks without a time come after those that are due for long, also when the clock was a day "
+    "wrong") {
+  Alone a;
+  a.all_end_after(10ms);
+  a.cluster.store.control(true, "");
+  a.cluster.step_clock(a.daemon, 24h);
+  a.cluster.run_for(1s);
+  a.cluster.put("untimed");
+  a.cluster.run_for(1s);
+  a.cluster.step_clock(a.daemon, -24h);
+  a.cluster.run_for(1s);
+  Task& later = a.cluster.make("later");
+  later.task_time = a.cluster.wall() + 1h;
+  a.cluster.store.put(later);
+  a.cluster.run_for(1s);
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started == Keys{"tasks/untimed", "tasks/later"});
+}
+
+TEST_CASE("when a task is first seen never falls with its CreateIndex, and does not change") {
+  const Instant noon{std::chrono::hours{12}};
+  FirstSeen seen;
+  CHECK(seen.of(20, noon) == noon);
+  CHECK(seen.of(10, noon + 5s) == noon);  // read later, but created before
+  CHECK(seen.of(30, noon + 10s) == noon + 10s);
+  CHECK(seen.of(50, noon + 20s) == noon + 20s);
+  CHECK(seen.of(15, noon + 30s) == noon);
+  CHECK(seen.of(30, noon + 30s) == noon + 10s);
 }
 
 TEST_CASE("a start tells how long the task waited, and how late it is") {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+/// When this leader first knew of a task, by its CreateIndex: the place in the order of a task
+/// without a time of its own. Never falls from one CreateIndex to a higher one, in whatever order
+/// records are read. To the second.
+class FirstSeen {
+ public:
+  /// Remembers `now` for a CreateIndex above all that were seen before.
+  Instant of(std::uint64_t create_index, Instant now) {
+    if (marks_.empty() || create_index > marks_.back().index) add(create_index, now);
+    const auto mark =
+        std::lower_bound(marks_.begin(), marks_.end(), create_index,
+                         [](const Mark& each, std::uint64_t index) { return each.index < index; });
+    return mark->time;
+  }
+  void clear() { marks_.clear(); }
+
+ private:
+  struct Mark {
+    std::uint64_t index;  // all up to this, from the mark before, were first seen at `time`
+    Instant time;
+  };
+  // An hour and more; what was created before counts as of the oldest mark.
+  static constexpr std::size_t kMostMarks = 4096;
+
+  void add(std::uint64_t create_index, Instant now) {
+    if (!marks_.empty() && now < marks_.back().time + std::chrono::seconds{1}) {
+      marks_.back().index = create_index;
+      return;
+    }
+    marks_.push_back({create_index, now});
+    if (marks_.size() > kMostMarks) marks_.pop_front();
+  }
+
+  std::deque<Mark> marks_;
+};
+
+}  // namespace lictor::core
