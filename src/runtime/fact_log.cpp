@@ -39,7 +39,7 @@ FactWords words_of(Kind kind) {
     case Kind::kClaimed:
       return {"claimed", Level::kDebug, "claimed"};
     case Kind::kStarted:
-      return {"started", Level::kDebug, "started", "type", "claimed_for"};
+      return {"started", Level::kInfo, "started", "type", "claimed_for"};
     case Kind::kDone:
       return {"done", Level::kInfo, "done", "type"};
     case Kind::kDoneLate:

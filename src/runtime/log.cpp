@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
@@ -44,6 +46,13 @@ const char* name_of(Level level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
+// The fields that hold a number. A task's id may look like one.
+bool is_number(std::string_view field) {
+  static constexpr std::array<std::string_view, 9> kNumbers{
+      "attempt", "token", "jobs", "lines", "queues", "files", "files_kept", "bytes", "bytes_kept"};
+  return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
+}
+
 // A field's value on a line of text, quoted if it holds spaces, quotes or "=".
 void append_value(std::string& line, std::string_view value) {
   const bool bare = std::all_of(value.begin(), value.end(),
@@ -60,11 +69,12 @@ void append_value(std::string& line, std::string_view value) {
   line += '"';
 }
 
-void word_text(std::string& line, std::string_view message, Fields fields) {
+void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
+  line = fmt::format("{:5} ", name_of(level));
   if (is_printable_ascii(message)) {
-    line = message;
+    line += message;
   } else {
-    line = excerpt(message, 4'000);
+    line += excerpt(message, 4'000);
   }
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
@@ -82,7 +92,9 @@ void word_json(std::string& line, Level level, std::string_view message, Fields 
   object["level"] = name_of(level);
   object["message"] = message;
   for (const auto& [name, value] : fields) {
-    if (!value.empty()) object[std::string{name}] = value;
+    if (value.empty()) continue;
+    const auto number = is_number(name) ? to_number<std::uint64_t>(value) : std::nullopt;
+    object[std::string{name}] = number ? json(*number) : json(value);
   }
   line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
@@ -91,7 +103,7 @@ void word(std::string& line, Level level, std::string_view message, Fields field
   if (g_style == LogStyle::kJson) {
     word_json(line, level, message, fields);
   } else {
-    word_text(line, message, fields);
+    word_text(line, level, message, fields);
   }
 }
 
@@ -221,7 +233,7 @@ void set_up_log(LogStyle style, Level least) {
   g_style = style;
   g_output = std::make_shared<Output>();
   auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
-  logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %-5l %v");
+  logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
   logger->set_level(to_spdlog(least));
   spdlog::set_default_logger(std::move(logger));
 }

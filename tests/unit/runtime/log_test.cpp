@@ -70,6 +70,19 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(captured.read_some().empty());
 }
 
+TEST_CASE(
+    "as JSON a count is a number, an id stays text, and a level has one name in both styles") {
+  Captured captured;
+  log(Level::kWarn, "failed", {{"task", "7"}, {"attempt", "2"}});
+  CHECK(captured.read_all().find(" warn  failed task=7 attempt=2\n") != std::string::npos);
+  set_up_log(LogStyle::kJson, Level::kInfo);
+  log(Level::kWarn, "failed", {{"task", "7"}, {"attempt", "2"}});
+  const auto told = nlohmann::json::parse(captured.read_all());
+  CHECK(told["level"] == "warn");
+  CHECK(told["task"] == "7");
+  CHECK(told["attempt"] == 2);
+}
+
 TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
   const std::string evil = "\x1b[2J\u202e\u2066\u061c\u009b\u2028\x7f\r\nforged\xff";
   Captured captured;
@@ -228,7 +241,7 @@ TEST_CASE("a line that a full disk has cut is ended before the next one") {
   for (std::string line; std::getline(lines, line);) told.push_back(line);
   REQUIRE(told.size() == 4);
   CHECK(told[1].size() == 10);
-  CHECK(nlohmann::json::parse(told[2]).at("lines") == "3");
+  CHECK(nlohmann::json::parse(told[2]).at("lines") == 3);
   CHECK(nlohmann::json::parse(told[3]).at("message") == "last");
 }
 
