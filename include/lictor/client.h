@@ -93,7 +93,7 @@ struct TaskFilter {
   std::optional<TaskState> state{};  ///< nothing: all but kDone; kRunning: orphans too
   std::string type{};                ///< empty: all
   std::string reason{};              ///< of dead letters; empty: all
-  std::string error{};               ///< of dead letters, the whole text; empty: all
+  std::string error{};  ///< of dead letters, but for numbers in its details; empty: all
   std::optional<WallTime> before{};  ///< of what is dead or done: only what ended before
 };
 

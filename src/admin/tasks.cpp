@@ -82,7 +82,10 @@ bool fits(const TaskInfo& task, const Question& question) {
   if (!question.state.empty() && client::state_name(task.state) != question.state) return false;
   if (!question.type.empty() && task.type != question.type) return false;
   if (!question.reason.empty() && task.reason != question.reason) return false;
-  if (!question.error.empty() && task.error != question.error) return false;
+  if (!question.error.empty() &&
+      client::error_kind(task.error) != client::error_kind(question.error)) {
+    return false;
+  }
   if (question.text.empty()) return true;
   return lowered(task.id).find(question.text) != std::string::npos ||
          lowered(task.type).find(question.text) != std::string::npos ||
@@ -102,6 +105,7 @@ ordered_json groups_of(const TaskListing& listing, Kind kind) {
   struct Group {
     std::size_t count = 0;
     std::optional<WallTime> oldest, newest;
+    std::string error{};  // of the newest
   };
   std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
   for (const TaskInfo& task : listing.tasks) {
@@ -109,8 +113,9 @@ ordered_json groups_of(const TaskListing& listing, Kind kind) {
     if (kind == Kind::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
       continue;
     }
-    Group& group = groups[{task.type, task.reason, task.error}];
+    Group& group = groups[{task.type, task.reason, client::error_kind(task.error)}];
     ++group.count;
+    if (group.error.empty() || (task.since && task.since > group.newest)) group.error = task.error;
     if (!task.since) continue;
     group.oldest = std::min(group.oldest.value_or(*task.since), *task.since);
     group.newest = std::max(group.newest.value_or(*task.since), *task.since);
@@ -122,7 +127,7 @@ ordered_json groups_of(const TaskListing& listing, Kind kind) {
     };
     told.emplace_back(group.count, ordered_json{{"type", client::text_or_null(std::get<0>(what))},
                                                 {"reason", client::text_or_null(std::get<1>(what))},
-                                                {"error", client::text_or_null(std::get<2>(what))},
+                                                {"error", client::text_or_null(group.error)},
                                                 {"count", group.count},
                                                 {"oldest", time(group.oldest)},
                                                 {"newest", time(group.newest)}});

@@ -353,7 +353,8 @@ class QueueCheck {
       if (entry.key.ends_with('/')) continue;
       const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
       dead.push_back(letter.id);
-      ++alike[letter.type + ": " + excerpt(letter.error.empty() ? letter.reason : letter.error)];
+      const std::string cause = letter.error.empty() ? letter.reason : letter.error;
+      ++alike[letter.type + ": " + excerpt(client::error_kind(cause))];
     }
     if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
     report_.warn(

@@ -33,7 +33,7 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   }
   if (!filter.type.empty() && task.type != filter.type) return false;
   if (!filter.reason.empty() && task.reason != filter.reason) return false;
-  if (!filter.error.empty() && task.error != filter.error) return false;
+  if (!filter.error.empty() && error_kind(task.error) != error_kind(filter.error)) return false;
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 

@@ -191,6 +191,30 @@ std::string_view state_text(TaskState state) {
   return state_name(state);
 }
 
+std::string error_kind(std::string_view error) {
+  const std::size_t colon = std::min(error.find(": "), error.size());
+  std::string kind{error.substr(0, colon)};
+  std::string word;
+  bool digit = false;
+  const auto end_word = [&] {
+    kind += digit ? "#" : word;
+    word.clear();
+    digit = false;
+  };
+  for (const char c : error.substr(colon)) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (is_digit || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      word += c;
+      digit = digit || is_digit;
+    } else {
+      end_word();
+      kind += c;
+    }
+  }
+  end_word();
+  return kind;
+}
+
 std::string described(const TaskInfo& task) {
   std::string text{state_text(task.state)};
   if (!task.node.empty()) text += " on " + task.node;

@@ -40,6 +40,10 @@ struct Leader {
 /// For people: an orphan is "running (orphan)".
 [[nodiscard]] std::string_view state_text(TaskState state);
 
+/// What errors that are alike share: after the first colon each word with a digit is a "#", as in
+/// "exit status 3: job # failed".
+[[nodiscard]] std::string error_kind(std::string_view error);
+
 /// "running on host-a, attempt 2: exit 3", in one line, printable.
 [[nodiscard]] std::string described(const TaskInfo& task);
 

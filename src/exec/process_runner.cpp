@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/read_file.h"
+#include "base/text.h"
 
 namespace lictor::exec {
 namespace {
@@ -41,6 +42,16 @@ std::string cause_text(StopCause cause) {
       break;
   }
   return {};
+}
+
+// The last line that holds anything; empty: there is none.
+std::string last_line(std::string_view output) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t end = output.find_last_not_of(kBlank);
+  if (end == std::string_view::npos) return {};
+  output = output.substr(0, end + 1);
+  const std::size_t before = output.find_last_of("\r\n");
+  return excerpt(output.substr(before == std::string_view::npos ? 0 : before + 1), 200);
 }
 
 Ending ending_of(const Exited& exited) {
@@ -179,6 +190,9 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end) {
   if (const auto* exited = std::get_if<Exited>(&end.how)) {
     exit.ending = ending_of(*exited);
     if (exit.ending != Ending::kDone) exit.error = cause_text(exited->cause) + exit_text(*exited);
+    const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
+    const std::string said = failed ? last_line(exit.output_tail) : std::string{};
+    if (!said.empty()) exit.error += ": " + said;
   } else if (const auto* failed = std::get_if<SpawnFailed>(&end.how)) {
     const bool lease = failed->step == Step::kLease;
     exit.ending = lease                              ? Ending::kStopped

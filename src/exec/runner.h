@@ -35,8 +35,8 @@ enum class Ending {
   kNotStarted,  ///< nothing ran: the host lacked a resource
 };
 
-/// How an attempt ended. `error` is one line for a person ("exit status 3", "killed by signal 9
-/// (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` come
+/// How an attempt ended. `error` is one line for a person ("exit status 3: no such image", "killed
+/// by signal 9 (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` come
 /// from a successful job and are not validated yet.
 struct Exit {
   AttemptId attempt;

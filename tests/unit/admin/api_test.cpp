@@ -224,10 +224,17 @@ TEST_CASE("dead letters are grouped by what they failed of, the newest first in 
     scene.letter("a" + std::to_string(i), "Mail", "exit status 1",
                  "2026-01-0" + std::to_string(i + 1) + "T00:00:00Z");
   }
+  scene.letter("a3", "Mail", "exit status 1: no route to 10.0.0.7");
+  scene.letter("a4", "Mail", "exit status 1: no route to 10.0.0.12", "2026-01-02T00:00:00Z");
   scene.letter("b", "Report", "timed out");
   const json page = scene.read("/v1/dead?queue=q");
-  REQUIRE(page["groups"].size() == 2);
+  REQUIRE(page["groups"].size() == 3);
   CHECK(page["groups"][0]["count"] == 3);
+  CHECK(page["groups"][1]["count"] == 2);
+  CHECK(page["groups"][1]["error"] == "exit status 1: no route to 10.0.0.12");
+  CHECK(scene.read(
+            "/v1/dead?queue=q&error=exit%20status%201:%20no%20route%20to%2010.0.0.1")["found"] ==
+        2);
   CHECK(page["groups"][0]["error"] == "exit status 1");
   CHECK(page["groups"][0]["newest"] == "2026-01-03T00:00:00.000Z");
   CHECK(ids_of(page).front() == "a2");

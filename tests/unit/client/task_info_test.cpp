@@ -127,6 +127,14 @@ TEST_CASE("another value among the dead letters is shown, too") {
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
 
+TEST_CASE("errors that differ in the numbers of their details alone are of one kind") {
+  CHECK(error_kind("exit status 3") == "exit status 3");
+  CHECK(error_kind("exit status 3: job 17 of host-a2: no route to 10.0.0.7") ==
+        "exit status 3: job # of host-#: no route to #.#.#.#");
+  CHECK(error_kind("timed out after 5s") == "timed out after 5s");
+  CHECK(error_kind("").empty());
+}
+
 TEST_CASE("the list has running tasks, then waiting tasks in order, then dead ones") {
   std::vector<TaskInfo> views{
       letter_of("{}", "dead"),

@@ -302,7 +302,7 @@ TEST_CASE("a job may close its output and go on; its end is its exit") {
   CHECK_FALSE(rig.exits.has(AttemptId{1}));
   write_file(dir / "go", "");
   const Exit exit = rig.exits.of(AttemptId{1});
-  CHECK(exit.error == "exit status 7");
+  CHECK(exit.error == "exit status 7: last words");
   CHECK(exit.output_tail == "last words\n");
 }
 
