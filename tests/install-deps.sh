@@ -18,7 +18,7 @@ case "${1-}" in
   build) ;;
   test)
     packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
-      fish zsh)
+      debootstrap systemd-container lintian fish zsh)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)
     type -P npm >/dev/null || packages+=(npm)
