@@ -25,7 +25,9 @@ std::string specification(const Option& option) {
     if (option.takes_folder()) value += "_files -/";
   }
   const std::string text = quoted('[' + specified(option.description) + ']' + value);
-  if (option.names.size() == 1) return quoted(option.names.front()) + text;
+  if (option.names.size() == 1) {
+    return quoted(option.names.front() + (option.form.empty() ? "" : "=")) + text;  // or a space
+  }
   const std::string names = fmt::format("{}", fmt::join(option.names, " "));
   return quoted('(' + names + ')') + '{' + replaced(names, " ", ",") + '}' + text;
 }
@@ -51,8 +53,12 @@ std::string zsh_completion(const std::vector<Command>& commands) {
     const std::string own = command.path.empty() ? "" : specifications(command);
     if (command.commands.empty()) {
       script += "  _arguments \\\n" + own + everywhere;
-      script += command.usage.empty() ? "    '*: :'\n}\n"
-                                      : "    " + quoted("*:" + command.usage + ":") + "\n}\n";
+      if (command.usage.empty()) {
+        script.erase(script.size() - 3);  // the line goes on no more
+      } else {
+        script += "    " + quoted("*:" + command.usage + ':');
+      }
+      script += "\n}\n";
       continue;
     }
     script += "  local curcontext=$curcontext state line\n  typeset -A opt_args\n";

@@ -53,7 +53,7 @@ look() {
   fish=$(grep -E "^complete -c lictor( -n '__lictor_at \"$path\"')? -[sl] " "$made/lictor.fish")
   for option in $(options_in <<<"$help"); do
     [[ " $(completed lictor "$@" "$option") " = *" $option "* ]] || tell "bash: lictor $path: no $option"
-    [[ $zsh =~ [\'{,]"$option"[\'},] ]] || tell "zsh: lictor $path: no $option"
+    [[ $zsh =~ [\'{,]"$option"[\'=},] ]] || tell "zsh: lictor $path: no $option"
     flag="-s ${option#-}"
     [ "$option" = "${option#--}" ] || flag="-l ${option#--}"
     [[ $fish = *" $flag "* ]] || tell "fish: lictor $path: no $option"
