@@ -14,7 +14,6 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 skip() {
-  trap - EXIT
   echo "skipped: $*"
   exit 77
 }
@@ -26,7 +25,7 @@ source=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 
 if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
   [ "$(id -u)" -eq 0 ] || skip "needs root, to boot a container"
-  for tool in debootstrap systemd-nspawn lintian nsenter unshare dpkg-deb apt-get findmnt cpack; do
+  for tool in debootstrap systemd-nspawn lintian nsenter unshare setpriv dpkg-deb apt-get findmnt cpack; do
     type -P "$tool" >/dev/null || skip "needs $tool (tests/install-deps.sh test)"
   done
   unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "namespaces cannot be made here"
@@ -37,7 +36,8 @@ if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
   finish() {
     local status=$? group
     trap - EXIT
-    [ -z "${inner-}" ] || { kill "$inner" 2>/dev/null && wait "$inner" || true; }
+    # unshare ignores TERM; all below it ends with it.
+    [ -z "${inner-}" ] || { kill -KILL "$inner" && wait "$inner" || true; } 2>/dev/null
     for group in "${groups[@]}"; do
       echo 0 >"${group%/*}/cgroup.procs" || true
       # Killed processes leave their group a moment later.
@@ -60,17 +60,19 @@ if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
     IFS=: read -r _ controllers path <<<"$line"
     case $controllers in
       "") mount=$(findmnt -n -o TARGET -t cgroup2 | head -n 1) ;;
-      name=systemd) mount=$(findmnt -n -o TARGET -t cgroup -O name=systemd | head -n 1) ;;
+      name=systemd | memory) mount=$(findmnt -n -o TARGET -t cgroup -O "$controllers" | head -n 1) ;;
       *) continue ;;
     esac
     [ -n "$mount" ] || continue
     group=${mount}${path%/}/lictor-boot.$$
     mkdir "$group" 2>/dev/null || skip "cgroups cannot be made in $mount"
     groups+=("$group")
+    [ "$controllers" != memory ] || export LICTOR_BOOT_MEMORY=$group
     echo 0 >"$group/cgroup.procs" || skip "a process cannot be moved to a cgroup in $mount"
   done
 
-  unshare --mount --pid --fork --mount-proc --kill-child=KILL -- "$0" "$@" &
+  # Killed, this takes them along.
+  setpriv --pdeathsig KILL unshare --mount --pid --fork --mount-proc --kill-child=KILL -- "$0" "$@" &
   inner=$!
   wait "$inner" && status=0 || status=$?
   inner=""
@@ -107,7 +109,7 @@ fail() {
   [ "${shell-}" = "" ] || in_it bash >&2 || true
   exit 1
 }
-trap '[ "$?" -eq 0 ] || fail "a command failed: $BASH_COMMAND"' EXIT
+trap 'case $? in 0 | 77) ;; *) fail "a command failed: $BASH_COMMAND" ;; esac' EXIT
 
 # until_true WHAT COMMAND...: the wait ends with the condition; the limit is for a machine that is
 # several times slower than any that was seen.
@@ -160,7 +162,7 @@ boot() {
   done
 }
 halt() {
-  in_it systemctl poweroff
+  kill -s RTMIN+4 "$init"  # systemd(1): as "systemctl start poweroff.target"
   init=""
   wait "$nspawn" || true
 }
@@ -212,6 +214,7 @@ cat >"$root/etc/systemd/system/consul.service" <<'UNIT'
 [Service]
 Type=exec
 ExecStart=/usr/local/bin/consul agent -dev -log-level=warn
+KillSignal=SIGKILL
 UNIT
 
 # --- The life of a service. -----------------------------------------------------------------------
@@ -267,6 +270,7 @@ put 1 Hello '{"to": "you"}'
 until_true "task 1 is done" done_well 1
 output 1 | grep -q '"to": *"you"' || fail "output: $(output 1)"
 in_it lictor logs 1 | grep -q '"you"' || fail "lictor logs shows: $(in_it lictor logs 1 2>&1)"
+in_it lictor check >"$work/check.log" 2>&1 || { cat "$work/check.log" >&2; fail "lictor check"; }
 
 step "systemctl reload takes over a new executor"
 configure() {
@@ -365,6 +369,37 @@ for with in "" " and its warden"; do
   ! logged "timed out" || fail "systemd had to wait for the frozen daemon before it killed it"
   until_true "lictor is active" active
 done
+
+step "a job that takes all memory is killed, and is a failed attempt: the daemon goes on"
+memory_limited=1
+if in_it grep -qw memory /sys/fs/cgroup/cgroup.controllers; then
+  in_it sh -c 'printf "[Service]\nMemoryMax=100M\nMemorySwapMax=0\n" >/etc/systemd/system/lictor.service.d/memory.conf'
+  in_it systemctl daemon-reload
+elif [ -n "${LICTOR_BOOT_MEMORY-}" ]; then
+  # By version 1 of cgroups, which systemd leaves alone in there. The numbers of processes are those
+  # of the container, hence by a writer in its namespace.
+  mkdir "$LICTOR_BOOT_MEMORY/small"
+  echo 0 >"$LICTOR_BOOT_MEMORY/small/memory.swappiness"
+  echo 100M >"$LICTOR_BOOT_MEMORY/small/memory.limit_in_bytes"
+  for process in $(main_pid) $(warden_pid "$(main_pid)"); do
+    nsenter --target "$init" --pid sh -c "echo $process >'$LICTOR_BOOT_MEMORY/small/cgroup.procs'"
+  done
+else
+  memory_limited=0
+  echo "        not tried: there is no memory controller for it here"
+fi
+if [ "$memory_limited" = 1 ]; then
+  configure ', "Hungry": {"exec": ["/usr/bin/tail", "/dev/zero"], "max_attempts": 1}'
+  in_it systemctl reload lictor.service
+  before=$(main_pid)
+  put hungry Hungry
+  is_dead() { ! gone dead/hungry; }
+  until_true "the task is a dead letter" is_dead
+  in_it lictor dead show hungry | grep -q "signal 9" || fail "its error: $(in_it lictor dead show hungry)"
+  [ "$(main_pid)" = "$before" ] || fail "the daemon was restarted"
+  put fed Hello
+  until_true "the next task is done" done_well fed
+fi
 
 step "a full /var/lib/lictor: the daemon goes on, and the task runs when there is room"
 in_it systemctl stop lictor.service
