@@ -11,13 +11,14 @@ set -euo pipefail
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
-packages=(g++ cmake ninja-build pkg-config ca-certificates curl
+packages=(g++ dpkg-dev file cmake ninja-build pkg-config ca-certificates curl
   nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
   libmicrohttpd-dev libsimdjson-dev libmimalloc-dev prometheus-cpp-dev)
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux)
+    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
+      debootstrap systemd-container lintian fish zsh)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)
     type -P npm >/dev/null || packages+=(npm)

@@ -207,7 +207,7 @@ class Daemon {
     }
     loop_.on_turn(interval, [this] { on_turn(); });
     for (auto& queue : queues_) queue->start();
-    sd_notify(0, "READY=1");
+    sd_notify(0, "STATUS=waiting for Consul");
     loop_.run();
     host_.board().rest();
     sd_notify(0, "STOPPING=1");
@@ -277,7 +277,7 @@ class Daemon {
  private:
   void on_signal(int signal) {
     if (signal == SIGHUP) {
-      sd_notify(0, "RELOADING=1");
+      if (ready_) sd_notify(0, "RELOADING=1");
       log(Level::kInfo, "SIGHUP: reading the configuration anew");
       return reloader_.request();
     }
@@ -365,8 +365,17 @@ class Daemon {
     for (auto& queue : queues_) queue->request_stop();
   }
 
+  // Whoever waits for the service wants it to work, and without Consul it cannot. systemd's patience
+  // (TimeoutStartSec=) ends only for a daemon that hangs: its watchdog begins once we are ready.
+  void tell_readiness() {
+    if (ready_ || stopping_) return;
+    ready_ = membership_.joined();
+    sd_notify(0, ready_ ? "READY=1\nSTATUS=following" : "EXTEND_TIMEOUT_USEC=60000000");
+  }
+
   void on_turn() {
     sd_notify(0, "WATCHDOG=1");
+    tell_readiness();
     host_.board().beat();
     const Instant now = boot_now();
     std::vector<std::string> leading;
@@ -416,8 +425,12 @@ class Daemon {
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   std::vector<std::string> leading_;
   bool stopping_ = false;
+  bool ready_ = false;  // Consul has given us a session
   Instant signalled_at_{};
-  Reloader reloader_{loop_, [this] { return load_to_apply(); }, [] { sd_notify(0, "READY=1"); }};
+  Reloader reloader_{loop_, [this] { return load_to_apply(); },
+                     [this] {
+                       if (ready_) sd_notify(0, "READY=1");
+                     }};
 };
 
 // Runs the daemon with the admin face and the log pruner, which have threads of their own.

@@ -39,6 +39,9 @@ class Membership : public Task {
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
 
+  /// Whether it has a session.
+  [[nodiscard]] bool joined() const { return state_ == State::kHeld; }
+
   /// Another value, written now, or with the next renewal where requests are under way.
   void set_value(std::string value);
 

@@ -18,6 +18,7 @@ declare -A may=(
   [runtime]="core wire net exec base lictor"
   [admin]="client runtime wire exec httpd core base lictor"
   [cli]="client wire net exec core base lictor"
+  [package]="app base lictor"
   [app]="admin cli client core dev exec httpd net runtime wire base lictor"
 )
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.

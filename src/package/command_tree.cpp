@@ -1,0 +1,56 @@
+#include "package/command_tree.h"
+
+#include <CLI/CLI.hpp>
+
+#include "app/command_options.h"
+
+namespace lictor::package {
+namespace {
+
+void add(const CLI::App& app, const std::string& path, std::vector<Command>& to) {
+  Command command;
+  command.path = path;
+  command.description = app.get_description();
+  command.about = app.get_footer();
+  for (const CLI::Option* option : app.get_options({})) {
+    // Every command has it, but it is told once, with the others that every command takes.
+    if (option == app.get_help_ptr() && !path.empty()) continue;
+    if (!option->nonpositional()) {
+      command.usage = option->get_name();
+      continue;
+    }
+    Option told;
+    for (const std::string& name : option->get_snames()) told.names.push_back('-' + name);
+    for (const std::string& name : option->get_lnames()) told.names.push_back("--" + name);
+    if (option->get_items_expected_max() > 0) told.form = option->get_type_name();
+    told.description = option->get_description();
+    command.options.push_back(std::move(told));
+  }
+  const auto inner = app.get_subcommands({});
+  for (const CLI::App* each : inner) command.commands.push_back(each->get_name());
+  to.push_back(std::move(command));
+  for (const CLI::App* each : inner) {
+    add(*each, path.empty() ? each->get_name() : path + ' ' + each->get_name(), to);
+  }
+}
+
+}  // namespace
+
+std::vector<Command> all_commands() {
+  CLI::App app{"", "lictor"};
+  app.set_help_flag("-h,--help", "Show this help");
+  app::Invocation invocation;
+  const auto makers = app::add_commands(app, invocation);
+  std::vector<Command> commands;
+  add(app, "", commands);
+  return commands;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+}  // namespace lictor::package

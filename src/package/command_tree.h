@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lictor::package {
+
+struct Option {
+  std::vector<std::string> names;  ///< "-f", "--follow"
+  std::string form;                ///< of its value: "FILE"; empty: a flag
+  std::string description;
+
+  [[nodiscard]] bool takes_file() const { return form.find("FILE") != std::string::npos; }
+  [[nodiscard]] bool takes_folder() const { return form == "FOLDER"; }
+};
+
+struct Command {
+  std::string path;  ///< "dead list"; empty: lictor itself, whose options every command takes
+  std::string description;
+  std::string about;  ///< the text below its options in --help
+  std::string usage;  ///< of its positional argument: "ID"; empty: it has none
+  std::vector<Option> options;
+  std::vector<std::string> commands;  ///< the names of those within it
+
+  [[nodiscard]] std::string name() const { return path.substr(path.rfind(' ') + 1); }
+};
+
+/// What the program takes, from the same definitions as its parser. lictor itself comes first, and
+/// each command before those within it.
+[[nodiscard]] std::vector<Command> all_commands();
+
+/// `text` with `from` replaced by `to` wherever it is.
+[[nodiscard]] std::string replaced(std::string text, const std::string& from,
+                                   const std::string& to);
+
+[[nodiscard]] std::string bash_completion(const std::vector<Command>& commands);
+[[nodiscard]] std::string zsh_completion(const std::vector<Command>& commands);
+[[nodiscard]] std::string fish_completion(const std::vector<Command>& commands);
+
+/// The man page `page` with @VERSION@, @OPTIONS@, @COMMANDS@ and @NOTES@ filled in.
+[[nodiscard]] std::string man_page(const std::string& page, const std::vector<Command>& commands);
+
+}  // namespace lictor::package

@@ -1,0 +1,77 @@
+#include <sstream>
+#include <stdexcept>
+
+#include "app/command_line.h"
+#include "package/command_tree.h"
+
+namespace lictor::package {
+namespace {
+
+// As roff shows it unchanged.
+std::string escaped(std::string text) {
+  text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
+  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
+  return text.starts_with('.') ? "\\&" + text : text;
+}
+
+// Paragraphs are filled; what is indented stays as it is.
+std::string paragraphs(const std::string& text) {
+  std::istringstream lines{text};
+  std::string page;
+  bool literal = false;
+  bool between = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) {
+      between = !page.empty();
+      continue;
+    }
+    const bool indented = line.starts_with("  ");
+    if (indented != literal) page += indented ? ".PP\n.nf\n" : ".fi\n";
+    if (between && !indented) page += ".PP\n";
+    page += escaped(line) + '\n';
+    literal = indented;
+    between = false;
+  }
+  return literal ? page + ".fi\n" : page;
+}
+
+std::string options_of(const Command& command) {
+  std::string page;
+  for (const Option& option : command.options) {
+    page += ".TP\n";
+    for (const std::string& name : option.names) {
+      page += (name == option.names.front() ? "\\fB" : ", \\fB") + escaped(name) + "\\fR";
+    }
+    if (!option.form.empty()) page += " \\fI" + escaped(option.form) + "\\fR";
+    page += '\n' + escaped(option.description) + ".\n";
+  }
+  return page;
+}
+
+// The text from "Exit codes:" on, below all commands.
+std::string notes() {
+  const auto parsed = app::parse_command_line({"--help"});
+  const auto* answer = std::get_if<app::Answer>(&parsed);
+  const std::size_t at = answer ? answer->text.find("Exit codes:") : std::string::npos;
+  if (at == std::string::npos) throw std::runtime_error{"lictor --help has no \"Exit codes:\""};
+  return paragraphs(answer->text.substr(at));
+}
+
+}  // namespace
+
+std::string man_page(const std::string& page, const std::vector<Command>& commands) {
+  std::string text;
+  for (const Command& command : commands) {
+    if (command.path.empty()) continue;
+    text += ".SS lictor " + escaped(command.path) + '\n' + escaped(command.description) + ".\n";
+    text += options_of(command);
+    // The options of all commands are told once, at the top.
+    text += ".PP\n" + paragraphs(command.about.substr(0, command.about.find("\nEverywhere:")));
+  }
+  std::string filled = replaced(page, "@VERSION@", LICTOR_VERSION);
+  filled = replaced(filled, "@OPTIONS@\n", options_of(commands.front()));
+  filled = replaced(filled, "@COMMANDS@\n", text);
+  return replaced(filled, "@NOTES@\n", notes());
+}
+
+}  // namespace lictor::package
