@@ -15,11 +15,13 @@
 #include "base/time_text.h"
 #include "runtime/log.h"
 #include "wire/consul.h"
+#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::runtime {
 namespace {
 
+using http::put;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
@@ -29,18 +31,6 @@ constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
 // As the lease's, so that a daemon that leads again after an outage is soon listed again.
 constexpr auto kMaxBackoff = 5s;
-
-http::Request put(std::string target, std::string body = {}) {
-  http::Request request;
-  request.method = "PUT";
-  request.target = std::move(target);
-  request.body = std::move(body);
-  return request;
-}
-
-bool replied(const http::Response& response, int status) {
-  return response.delivery == http::Delivery::kReplied && response.status == status;
-}
 
 }  // namespace
 
@@ -91,27 +81,26 @@ void Membership::step(Instant now) {
 }
 
 void Membership::create() {
-  json checks = json::array();
-  for (const std::string& check : options_.session_checks) checks.push_back(check);
   // No lock-delay: nothing relies on the lock, and a restarted daemon must be listed at once.
   const json session{{"Name", "lictor member " + options_.node},
                      {"TTL", kTtl},
                      {"LockDelay", "0s"},
                      {"Behavior", "delete"},
-                     {"NodeChecks", checks}};
+                     {"NodeChecks", options_.session_checks}};
   send(put("/v1/session/create", session.dump(-1, ' ', false, json::error_handler_t::replace)),
        &Membership::on_created);
 }
 
 void Membership::on_created(Instant now, const std::string&, const http::Response& response) {
   const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
-  if (!answer.is_object() || !answer.contains("ID") || !answer["ID"].is_string()) {
+  const std::string id = wire::text_member(answer, "ID");
+  if (id.empty()) {
     complain("session", "no session for this member's entry; it is not shown among the members",
              wire::describe(response));
     return retry(now);
   }
   told_.erase("session");
-  session_ = answer["ID"].get<std::string>();
+  session_ = id;
   remember();
   acquire(now);
 }
@@ -203,9 +192,8 @@ void Membership::remember() const {
 void Membership::withdraw() {
   unlink(file_.c_str());
   if (session_.empty()) return;
-  http::Request request = put("/v1/session/destroy/" + wire::query_value(session_));
-  request.timeout = 1s;
-  static_cast<void>(transport_.perform(std::move(request)));
+  const std::string target = "/v1/session/destroy/" + wire::query_value(session_);
+  static_cast<void>(transport_.perform(put(target, {}, 1s)));
   session_.clear();
 }
 

@@ -217,6 +217,12 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   return value;
 }
 
+std::string text_member(const json& value, const char* name) {
+  if (!value.is_object()) return {};
+  const auto it = value.find(name);
+  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
 Result<void> check_depth(const json& value) {
   if (!is_deeper(value, kMaxJsonDepth)) return {};
   return fail(ErrorCode::kInvalid, "expected at most " + std::to_string(kMaxJsonDepth) +
