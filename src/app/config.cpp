@@ -38,7 +38,7 @@ std::string mode_text(mode_t mode) { return fmt::format("(mode {:04o})", mode & 
 std::string node_name() {
   std::string name = host_name().substr(0, 128);
   for (char& c : name) {
-    if (!is_name(std::string{'x', c})) c = '-';
+    if (!is_word({&c, 1}, "_-.")) c = '-';
   }
   return is_name(name) ? name : "localhost";
 }
@@ -305,13 +305,6 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   auto config = build(&top, request);
   if (config) config->file = file;
   if (config) config->digest = digest_of(text);
-  return config;
-}
-
-Config default_config() {
-  Config config;
-  config.node = node_name();
-  config.queues.push_back(default_queue("default", config.root, config.node));
   return config;
 }
 

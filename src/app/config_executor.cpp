@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,18 +107,13 @@ Reader folder(std::string& target, Mode mode) {
   };
 }
 
-Reader variables(std::map<std::string, std::string>& target) {
+Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
   return [&target](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kObject) return place.expected("an object");
     for (const JsonValue& item : place.value().items) {
       const Place member = place.member(item);
-      const bool is_word = !item.key.empty() &&
-                           !(item.key.front() >= '0' && item.key.front() <= '9') &&
-                           std::all_of(item.key.begin(), item.key.end(), [](char c) {
-                             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                                    (c >= '0' && c <= '9') || c == '_';
-                           });
-      if (!is_word) {
+      const bool starts_with_digit = item.key.find_first_of("0123456789") == 0;
+      if (!is_word(item.key, "_") || starts_with_digit) {
         return member.refuse(
             "a variable's name has letters, digits and \"_\" only, no digit first");
       }
@@ -125,7 +121,7 @@ Reader variables(std::map<std::string, std::string>& target) {
         return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
       }
       LICTOR_TRY(auto value, take_argument(member));
-      target[item.key] = std::move(value);
+      target.emplace_back(item.key, std::move(value));
     }
     return {};
   };
@@ -158,15 +154,28 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
   };
 }
 
-Reader limits(ExecLimits& target) {
+Reader limits(std::vector<exec::Limit>& target) {
   return [&target](const Place& place) {
-    constexpr std::uint64_t kMaxBytes = 1024 * kGiB;
-    return read_settings(place, {{"open_files", whole(target.open_files, 3, 1U << 30U)},
-                                 {"processes", whole(target.processes, 1, 1U << 22U)},
-                                 {"memory", size(target.memory_bytes, kMaxBytes)},
-                                 {"file_size", size(target.file_size_bytes, kMaxBytes)},
-                                 {"core", size(target.core_bytes, kMaxBytes)},
-                                 {"cpu_time", duration(target.cpu_time, 1s, kYear)}});
+    const auto limit = [&target](int resource, auto take) -> Reader {
+      return [&target, resource, take](const Place& member) -> Result<void> {
+        LICTOR_TRY(const std::uint64_t value, take(member));
+        target.push_back({resource, value, value});
+        return {};
+      };
+    };
+    const auto bytes = [](const Place& member) { return size_of(member, 1024 * kGiB); };
+    const auto files = [](const Place& member) { return whole_of(member, 3, 1U << 30U); };
+    const auto processes = [](const Place& member) { return whole_of(member, 1, 1U << 22U); };
+    const auto seconds = [](const Place& member) -> Result<std::uint64_t> {
+      LICTOR_TRY(const Duration time, duration_of(member, 1s, kYear, {}));
+      return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+    };
+    return read_settings(place, {{"open_files", limit(RLIMIT_NOFILE, files)},
+                                 {"processes", limit(RLIMIT_NPROC, processes)},
+                                 {"memory", limit(RLIMIT_AS, bytes)},
+                                 {"file_size", limit(RLIMIT_FSIZE, bytes)},
+                                 {"core", limit(RLIMIT_CORE, bytes)},
+                                 {"cpu_time", limit(RLIMIT_CPU, seconds)}});
   };
 }
 
@@ -199,17 +208,9 @@ Reader plugin(PluginConfig& target, Mode mode) {
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-// RFC 9110, 5.6.2.
-bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-  });
-}
-
 Result<void> read_header(const Place& place, HttpConfig& target) {
   const std::string& name = place.value().key;
-  if (!is_token(name)) {
+  if (!is_word(name, "!#$%&'*+-.^_`|~")) {  // a token of RFC 9110, 5.6.2
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
   }
   const bool is_ours = name.size() >= 7 && equal_but_for_case(name.substr(0, 7), "lictor-");
@@ -228,7 +229,7 @@ Result<void> read_header(const Place& place, HttpConfig& target) {
                     });
   // Not quoted: it may be a secret.
   if (!fits) return place.refuse("expected text of one line");
-  target.headers[name] = value.text;
+  target.headers.emplace_back(name, value.text);
   return {};
 }
 
@@ -244,13 +245,13 @@ Reader headers(HttpConfig& target) {
   };
 }
 
-Reader url(std::string& target) {
+Reader url(exec::HttpTarget& target) {
   return [&target](const Place& place) -> Result<void> {
     const std::string what = R"(a URL such as "http://127.0.0.1:9000/notify")";
     if (place.value().kind != JsonKind::kString) return place.expected(what);
     auto parsed = exec::parse_http_target(place.value().text);
     if (!parsed) return place.refuse(parsed.error().message);
-    target = std::move(parsed->url);
+    target = *std::move(parsed);
     return {};
   };
 }
@@ -268,21 +269,21 @@ Reader readable_file(std::string& target, Mode mode) {
 
 Reader http(HttpConfig& target, Mode mode) {
   return [&target, mode](const Place& place) -> Result<void> {
-    if (place.value().kind == JsonKind::kString) return url(target.url)(place);
+    if (place.value().kind == JsonKind::kString) return url(target.target)(place);
     if (place.value().kind != JsonKind::kObject) {
       return place.expected(
           R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
     }
-    auto read = read_settings(place, {{"url", url(target.url)},
+    auto read = read_settings(place, {{"url", url(target.target)},
                                       {"headers", headers(target)},
                                       {"token_file", readable_file(target.token_file, mode)},
                                       {"ca_file", readable_file(target.ca_file, mode)}});
     if (!read) return read;
-    if (target.url.empty()) {
+    if (target.target.url.empty()) {
       return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
     }
     const bool own_authorization =
-        exec::parse_http_target(target.url)->has_user ||
+        target.target.has_user ||
         std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
           return equal_but_for_case(header.first, "Authorization");
         });
@@ -337,10 +338,10 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
        choice<core::OnLeaseLost>(policy.on_lease_lost, {{"stop", core::OnLeaseLost::kStop},
                                                         {"finish", core::OnLeaseLost::kFinish}})},
       {"exec", arguments(exec.argv, mode)},
-      {"cwd", folder(exec.cwd, mode)},
+      {"cwd", folder(exec.directory, mode)},
       {"user", user(exec.user, mode)},
-      {"env", variables(exec.env)},
-      {"output_limit", size(exec.output_limit_bytes, 16 * kGiB)},
+      {"env", variables(exec.environment)},
+      {"output_limit", size(exec.log_cap, 16 * kGiB)},
       {"limits", limits(exec.limits)},
       {"noop",
        [&](const Place& p) {
@@ -353,17 +354,11 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
 
   if (auto read = read_settings(place, settings); !read) return read;
   LICTOR_TRY(const auto kind, kind_of(place));
-  if (kind == "exec") {
-    target = std::move(exec);
-  } else if (kind == "noop") {
-    target = noop;
-  } else if (kind == "http") {
-    target = std::move(http_config);
-  } else if (kind == "plugin") {
-    target = std::move(plugin_config);
-  } else {
-    target = std::move(cpp);
-  }
+  target = kind == "exec"     ? ExecutorConfig{std::move(exec)}
+           : kind == "http"   ? ExecutorConfig{std::move(http_config)}
+           : kind == "plugin" ? ExecutorConfig{std::move(plugin_config)}
+           : kind == "cpp"    ? ExecutorConfig{std::move(cpp)}
+                              : ExecutorConfig{noop};
   return {};
 }
 

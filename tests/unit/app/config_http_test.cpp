@@ -28,13 +28,14 @@ Kind executor_of(const std::string& text, Mode mode = Mode::kDaemon) {
 TEST_SUITE_BEGIN("app");
 
 TEST_CASE("an http executor is a URL, or an object with one") {
-  CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").url ==
+  CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").target.url ==
         "http://127.0.0.1:9000/notify");
   const auto http = executor_of<HttpConfig>(
       R"({"http": {"url": "https://host/x", "headers": {"X-A": "b", "Host": "c"},
           "token_file": "/etc/passwd", "ca_file": "/etc/passwd"}, "timeout": "5s"})");
-  CHECK(http.url == "https://host/x");
-  CHECK(http.headers == std::map<std::string, std::string>{{"Host", "c"}, {"X-A", "b"}});
+  CHECK(http.target.url == "https://host/x");
+  CHECK(http.headers ==
+        std::vector<std::pair<std::string, std::string>>{{"X-A", "b"}, {"Host", "c"}});
   CHECK(http.token_file == "/etc/passwd");
   CHECK(http.ca_file == "/etc/passwd");
 }
