@@ -12,6 +12,7 @@
 
 #include <curl/curl.h>
 
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 #include "net/token_source.h"
 #include "net/transfer.h"
@@ -101,7 +102,7 @@ class Carrier {
   void wake() noexcept;
 
   /// Readable when there is something to do. An epoll instance: to be polled, not read.
-  [[nodiscard]] int fd() const { return epoll_fd_; }
+  [[nodiscard]] int fd() const { return epoll_.get(); }
   /// Does what can be done, and runs the callbacks of what is done. Waits for that up to `wait`.
   void step(std::chrono::milliseconds wait = {});
   [[nodiscard]] Instant next_deadline() const;
@@ -138,8 +139,8 @@ class Carrier {
   const Tuning tuning_;
   TokenSource token_;
   std::uint64_t last_id_ = 0;
-  int epoll_fd_ = -1;
-  int wake_fd_ = -1;
+  UniqueFd epoll_;
+  UniqueFd wake_;
 
   std::vector<TransferPtr> pool_;  // before multi_: handles are freed after they left it
   std::unique_ptr<CURLM, FreeMulti> multi_;
