@@ -30,13 +30,12 @@ constexpr std::uint64_t kGiB = 1ULL << 30U;
 
 Reader backoff(core::Backoff& target) {
   return [&target](const Place& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(R"(an object such as {"initial": "1s", "max": "5m"})");
-    }
-    auto read = read_settings(place, {{"initial", duration(target.initial, 1ms, 24h)},
-                                      {"max", duration(target.max, 1ms, kYear)},
-                                      {"factor", number(target.factor, 1, 100)},
-                                      {"jitter", number(target.jitter, 0, 1)}});
+    auto read = read_settings(place,
+                              {{"initial", duration(target.initial, 1ms, 24h)},
+                               {"max", duration(target.max, 1ms, kYear)},
+                               {"factor", number(target.factor, 1, 100)},
+                               {"jitter", number(target.jitter, 0, 1)}},
+                              R"(an object such as {"initial": "1s", "max": "5m"})");
     if (!read) return read;
     if (target.max < target.initial) {
       const std::string initial = format_duration(target.initial);
@@ -48,7 +47,7 @@ Reader backoff(core::Backoff& target) {
   };
 }
 
-// An element of an argument vector, or a variable's value: any text, but C ends it at a NUL.
+// An argument or a variable's value: any text without NUL, which ends a C string.
 Result<std::string> take_argument(const Place& place) {
   const JsonValue& value = place.value();
   if (value.kind != JsonKind::kString) return place.expected("text");
@@ -56,22 +55,45 @@ Result<std::string> take_argument(const Place& place) {
   return value.text;
 }
 
-// A typo is found at start, not with the first task.
-Result<void> check_program(const Place& place, const std::string& path) {
+// What is wrong with a path on this host; empty: nothing. A typo is found at start, not with the
+// first task.
+using Fault = std::string (*)(const std::string& path);
+
+std::string program_fault(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": " + errno_text() +
-                        "; install the program or correct the path");
+    return errno_text() + "; install the program or correct the path";
   }
-  if (!S_ISREG(status.st_mode)) {
-    return place.refuse('"' + excerpt(path, 200) + "\": expected a program, got " +
-                        (S_ISDIR(status.st_mode) ? "a folder" : "something else than a file"));
+  if (S_ISDIR(status.st_mode)) return "expected a program, got a folder";
+  if (!S_ISREG(status.st_mode)) return "expected a program, got something else than a file";
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0) return {};
+  return "not executable (" + errno_text() + "); make it so with chmod +x";
+}
+
+std::string folder_fault(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return errno_text() + "; make the folder or correct the path";
   }
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": not executable (" + errno_text() +
-                        "); make it so with chmod +x");
-  }
-  return {};
+  return S_ISDIR(status.st_mode) ? "" : "expected a folder, got something else; correct the path";
+}
+
+std::string reading_fault(const std::string& path) {
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0) return {};
+  return errno_text() + "; correct the path or the file's rights";
+}
+
+Result<void> check_path(const Place& place, const std::string& path, Mode mode, Fault fault_of) {
+  const std::string fault = mode == Mode::kClient ? "" : fault_of(path);
+  if (fault.empty()) return {};
+  return place.refuse('"' + excerpt(path, 200) + "\": " + fault);
+}
+
+Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
+  return [&target, mode, fault_of](const Place& place) -> Result<void> {
+    if (auto read = absolute_path(target)(place); !read) return read;
+    return check_path(place, target, mode, fault_of);
+  };
 }
 
 Reader arguments(std::vector<std::string>& target, Mode mode) {
@@ -86,24 +108,10 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
       return {};
     })(place);
     if (!read) return read;
-    // The PATH of a service is not the PATH of whoever wrote this.
+    // A service's PATH is not the PATH of the person who wrote the configuration.
     const Place program = place.item(0);
     if (!target.front().starts_with('/')) return program.expected("a program's absolute path");
-    if (mode == Mode::kClient) return {};
-    return check_program(program, target.front());
-  };
-}
-
-Reader folder(std::string& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
-    struct stat status {};
-    if (::stat(target.c_str(), &status) != 0) {
-      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
-                          "; make the folder or correct the path");
-    }
-    if (!S_ISDIR(status.st_mode)) return place.expected("a folder");
-    return {};
+    return check_path(program, target.front(), mode, program_fault);
   };
 }
 
@@ -148,7 +156,7 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
                           "CAP_CHOWN, or root; for the service, install systemd/job-user.conf; for "
                           "\"lictor check\", use root; or leave this out");
     }
-    found->shell = "/bin/sh";  // a service user's own may let nothing run
+    found->shell = "/bin/sh";  // a service user's shell is often nologin
     target = *std::move(found);
     return {};
   };
@@ -195,16 +203,16 @@ Reader plugin(PluginConfig& target, Mode mode) {
     if (place.value().kind == JsonKind::kString) return plugin_file(target.file, mode)(place);
     const std::string what = R"(an absolute path, or an object such as )"
                              R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
-    if (place.value().kind != JsonKind::kObject) return place.expected(what);
     auto read = read_settings(
-        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}});
+        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}},
+        what);
     if (!read) return read;
     if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
     return {};
   };
 }
 
-// What HTTP itself lives on.
+// The headers that HTTP itself needs.
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
@@ -256,28 +264,16 @@ Reader url(exec::HttpTarget& target) {
   };
 }
 
-Reader readable_file(std::string& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
-    if (::faccessat(AT_FDCWD, target.c_str(), R_OK, AT_EACCESS) != 0) {
-      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
-                          "; correct the path or the file's rights");
-    }
-    return {};
-  };
-}
-
 Reader http(HttpConfig& target, Mode mode) {
   return [&target, mode](const Place& place) -> Result<void> {
     if (place.value().kind == JsonKind::kString) return url(target.target)(place);
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(
-          R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
-    }
-    auto read = read_settings(place, {{"url", url(target.target)},
-                                      {"headers", headers(target)},
-                                      {"token_file", readable_file(target.token_file, mode)},
-                                      {"ca_file", readable_file(target.ca_file, mode)}});
+    auto read =
+        read_settings(place,
+                      {{"url", url(target.target)},
+                       {"headers", headers(target)},
+                       {"token_file", path_on_host(target.token_file, mode, reading_fault)},
+                       {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}},
+                      R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
     if (!read) return read;
     if (target.target.url.empty()) {
       return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
@@ -289,7 +285,7 @@ Reader http(HttpConfig& target, Mode mode) {
         });
     if (!target.token_file.empty() && own_authorization) {
       return place.member("token_file")
-          .refuse("the URL or a header says already who asks; remove one of the two");
+          .refuse("the URL or a header already has credentials; remove one of the two");
     }
     return {};
   };
@@ -297,7 +293,7 @@ Reader http(HttpConfig& target, Mode mode) {
 
 // The kind of an executor is the one of these keys that it has.
 constexpr std::array<std::string_view, 5> kKinds{"exec", "http", "noop", "cpp", "plugin"};
-// Mean something to "exec" alone.
+// The settings of "exec" only.
 constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
 
 Result<std::string_view> kind_of(const Place& place) {
@@ -338,7 +334,7 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
        choice<core::OnLeaseLost>(policy.on_lease_lost, {{"stop", core::OnLeaseLost::kStop},
                                                         {"finish", core::OnLeaseLost::kFinish}})},
       {"exec", arguments(exec.argv, mode)},
-      {"cwd", folder(exec.directory, mode)},
+      {"cwd", path_on_host(exec.directory, mode, folder_fault)},
       {"user", user(exec.user, mode)},
       {"env", variables(exec.environment)},
       {"output_limit", size(exec.log_cap, 16 * kGiB)},

@@ -148,8 +148,8 @@ tl::unexpected<Error> Place::refuse_on(int line, const std::string& message) con
                           path_, path_.empty() ? "" : ": ", message));
 }
 
-Result<void> read_settings(const Place& object, const Settings& settings) {
-  if (object.value().kind != JsonKind::kObject) return object.expected("an object");
+Result<void> read_settings(const Place& object, const Settings& settings, const std::string& what) {
+  if (object.value().kind != JsonKind::kObject) return object.expected(what);
   for (const JsonValue& item : object.value().items) {
     const Place member = object.member(item);
     const auto setting = std::find_if(settings.begin(), settings.end(),

@@ -56,9 +56,10 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-/// Reads each member of an object by its setting. Refuses anything but an object, and an unknown
-/// member (with the nearest known one).
-[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings);
+/// Reads each member of an object by its setting. Refuses anything but an object, in place of which
+/// `what` is expected, and an unknown member (with the nearest known one).
+[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings,
+                                         const std::string& what = "an object");
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
 // is one, says whose they are.

@@ -69,7 +69,7 @@ TEST_CASE("a bad http executor is refused without quoting its secrets") {
         ".token_file: \"/no/such\": No such file or directory; correct the path or the file's "
         "rights");
   CHECK(http_error(R"({"url": "http://me:s3cret@h/", "token_file": "/etc/passwd"})") ==
-        ".token_file: the URL or a header says already who asks; remove one of the two");
+        ".token_file: the URL or a header already has credentials; remove one of the two");
   CHECK(http_error("{" + url + R"(, "token_file": "/no/such"})", Mode::kClient) == "");
   CHECK(error_of(executor_text(R"({"http": "http://h/", "env": {}})")) ==
         "lictor.json:2: queues[0].executors.A.env: is for \"exec\", this executor is \"http\"; "
