@@ -46,7 +46,7 @@ struct ConsulConfig {
 
 struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
-  bool listen_is_default = true;  ///< nobody chose it: another port does where it is taken
+  bool listen_is_default = true;  ///< not configured: a taken port is replaced by a free one
   std::string token_file;
 
   friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
@@ -94,7 +94,7 @@ struct QueueConfig {
 
 struct Config {
   std::string file;    ///< where it was read from; empty: there was no file
-  std::string digest;  ///< of what all hosts should have alike; empty: there was no file
+  std::string digest;  ///< of the settings that all hosts should share; empty: there was no file
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";
@@ -105,12 +105,12 @@ struct Config {
   AdminConfig admin;
   exec::LogLimits logs;
   std::vector<QueueConfig> queues;    ///< never empty
-  std::vector<std::string> warnings;  ///< one line each, for whoever asked to load
+  std::vector<std::string> warnings;  ///< one line each
 };
 
-/// What commands need of a configuration. The daemon needs a file, executors, and programs that are
-/// there; a client only where the queues lie; an embedding program brings executors of its own, so
-/// that it can do without a file.
+/// What a command needs of a configuration. The daemon needs a file, executors, and programs that
+/// exist; a client needs only the queues' keys; a program that embeds lictor brings its own executors
+/// and needs no file.
 enum class Mode { kDaemon, kClient, kEmbedded };
 
 /// What overrides the file, as text: LICTOR_* variables, then flags.
