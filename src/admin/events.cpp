@@ -58,7 +58,7 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   Event& event = *told;
   event.at = wall_now();
   event.queue = queue;
-  const runtime::FactWords words = runtime::words_of(fact.kind);
+  const runtime::FactWords& words = runtime::words_of(fact.kind);
   event.name = words.event;
   event.duration_name = words.duration_name;
   event.task = excerpt(fact.key, kMaxTextBytes);

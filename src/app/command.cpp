@@ -47,8 +47,8 @@ std::map<std::string, std::string, std::less<>>& hidden_secrets() {
   return secrets;
 }
 
-// From here on no job, of this user either, finds Consul's secrets in /proc/<daemon>/environ or in
-// the memory of this process. It dumps no core and only root can debug it.
+// Afterwards no job, not even one of this user, can read Consul's secrets from /proc/<daemon>/environ
+// or from this process's memory. The process dumps no core, and only root can debug it.
 void hide_secrets() {
   prctl(PR_SET_DUMPABLE, 0);
   for (const char* name : {"CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}) {
@@ -272,7 +272,7 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   lictor::Client api{
       std::make_unique<lictor::Client::Impl>(*transport, target.queue, target.layout)};
   client::Store store{*transport};
-  // Whoever may not read the file is told by the face that it takes a token.
+  // A user who may not read the file gets an error from the admin face: it needs a token.
   net::TokenSource token;
   static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
   return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
@@ -340,7 +340,7 @@ int run_command(int argc, char** argv, const Registry& registry) {
   try {
     return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
   } catch (const std::system_error& error) {
-    // EAGAIN is what std::thread throws; others, of std::filesystem say, name what they are about.
+    // std::thread throws EAGAIN; the messages of others, such as std::filesystem's, are complete.
     const bool thread = error.code() == std::errc::resource_unavailable_try_again;
     std::fprintf(stderr, "lictor: %s%s%s\n", thread ? "cannot start a thread: " : "", error.what(),
                  thread ? "; raise the limit of processes" : "");

@@ -43,7 +43,7 @@ struct Invocation {
   Command command;
 };
 
-/// Nothing is to be done but to say this: help, or what is wrong with the arguments.
+/// The only output of the command: a help text, or an error in the arguments.
 struct Answer {
   int exit_code = 0;
   std::string text;  ///< to standard output; with an exit code, to standard error

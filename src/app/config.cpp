@@ -25,7 +25,7 @@
 namespace lictor::app {
 namespace {
 
-// Thousands of executors; a file beyond it is something else.
+// Enough for thousands of executors; a larger file is not a configuration.
 constexpr std::size_t kMaxFileBytes = 4U << 20U;
 constexpr std::size_t kMaxAddresses = 32;
 constexpr Duration kMinLogAge = std::chrono::minutes{1};
@@ -38,7 +38,7 @@ std::string mode_text(mode_t mode) { return fmt::format("(mode {:04o})", mode & 
 std::string node_name() {
   std::string name = host_name().substr(0, 128);
   for (char& c : name) {
-    if (!is_name(std::string{'x', c})) c = '-';
+    if (!is_word({&c, 1}, "_-.")) c = '-';
   }
   return is_name(name) ? name : "localhost";
 }
@@ -103,7 +103,7 @@ Result<void> read_consul(const Place& place, ConsulConfig& consul) {
   return {};
 }
 
-// The whole file but for the queues, whose paths depend on "root" wherever it stands.
+// Everything except the queues: their paths depend on "root", which may come later.
 Result<void> read_top(const Place& top, Config& config, std::optional<Place>& queues) {
   return read_settings(
       top,
@@ -148,9 +148,9 @@ void warn_of_open_token(const std::string& setting, const std::string& path, Con
   }
 }
 
-// What root's daemon runs as root nobody else may choose; what it runs as another user, nobody but
-// root and that user. The file is started by its path later: without a fault, that still leads to
-// it then. A script's interpreter and a program's libraries are not looked at.
+// Only root may choose what root's daemon runs as root; only root and that user what it runs as
+// another user. The program is started by its path later: without a fault, the path still leads to
+// the same file. A script's interpreter and a program's libraries are not checked.
 Result<void> check_programs(const Config& config) {
   if (::geteuid() != 0) return {};
   for (const QueueConfig& queue : config.queues) {
@@ -172,7 +172,7 @@ Result<void> check_programs(const Config& config) {
   return {};
 }
 
-// Everything after the file: `top` is its place, or nullptr where there was none.
+// `top`: the file's value; nullptr: there is no file.
 Result<Config> build(const Place* top, const LoadRequest& request) {
   Config config;
   std::optional<Place> queues;
@@ -215,7 +215,7 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   return config;
 }
 
-// What is wrong with the file called `named`, by errno.
+// The error for a file that cannot be read, from errno.
 tl::unexpected<Error> unreadable(const std::string& named, int error) {
   const bool denied = error == EACCES || error == EPERM;
   return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
@@ -225,7 +225,7 @@ tl::unexpected<Error> unreadable(const std::string& named, int error) {
 }
 
 void warn_of_open_file(const std::string& path, const struct stat& status, Config& config) {
-  if (!S_ISREG(status.st_mode)) return;  // a pipe is between us and whoever made it
+  if (!S_ISREG(status.st_mode)) return;  // other users cannot read a pipe
   const net::Options& consul = config.consul.options;
   if ((status.st_mode & S_IROTH) != 0 && !(consul.token.empty() && consul.basic_auth.empty())) {
     config.warnings.push_back(fmt::format(
@@ -284,8 +284,8 @@ Result<Config> load_config(const LoadRequest& request) {
 
 namespace {
 
-// The same on every host that runs the same queues: without comments, spaces, the order of members,
-// and what belongs to one host.
+// The same on all hosts with the same queues: ignores comments, spaces, the order of members, and the
+// settings of a single host.
 std::string digest_of(std::string_view text) {
   auto value = nlohmann::json::parse(text, nullptr, false, true);
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
@@ -305,13 +305,6 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   auto config = build(&top, request);
   if (config) config->file = file;
   if (config) config->digest = digest_of(text);
-  return config;
-}
-
-Config default_config() {
-  Config config;
-  config.node = node_name();
-  config.queues.push_back(default_queue("default", config.root, config.node));
   return config;
 }
 

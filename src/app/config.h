@@ -8,8 +8,6 @@
 //
 // Every refusal is one line: file:line: setting: what was expected, what came, what to change.
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,7 +18,9 @@
 #include <vector>
 
 #include "core/options.h"
-#include "exec/privileges.h"
+#include "exec/http_post.h"
+#include "exec/log_pruner.h"
+#include "exec/process_runner.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 #include "net/transport.h"
@@ -46,39 +46,15 @@ struct ConsulConfig {
 
 struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
-  bool listen_is_default = true;  ///< nobody chose it: another port does where it is taken
+  bool listen_is_default = true;  ///< not configured: a taken port is replaced by a free one
   std::string token_file;
 
   friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
 };
 
-/// "logs": how much of the jobs' output is kept.
-struct LogsConfig {
-  Duration max_age = std::chrono::hours{720};
-  std::uint64_t max_bytes = 1ULL << 30U;
-
-  friend bool operator==(const LogsConfig&, const LogsConfig&) = default;
-};
-
-/// Resource limits (setrlimit); what is not set is inherited.
-struct ExecLimits {
-  std::optional<std::uint64_t> open_files;       ///< RLIMIT_NOFILE
-  std::optional<std::uint64_t> processes;        ///< RLIMIT_NPROC
-  std::optional<std::uint64_t> memory_bytes;     ///< RLIMIT_AS
-  std::optional<std::uint64_t> file_size_bytes;  ///< RLIMIT_FSIZE
-  std::optional<std::uint64_t> core_bytes;       ///< RLIMIT_CORE
-  std::optional<Duration> cpu_time;              ///< RLIMIT_CPU, at least 1s
-};
-
-/// {"exec": ["/opt/jobs/any", "--verbose"]}
-struct ExecConfig {
-  std::vector<std::string> argv;   ///< argv[0] is absolute
-  std::string cwd;                 ///< empty: the daemon's own
-  std::optional<exec::User> user;  ///< set only where it differs from the daemon's own
-  std::map<std::string, std::string> env;
-  std::uint64_t output_limit_bytes = 1U << 20U;  ///< of the log file of one attempt
-  ExecLimits limits;
-};
+/// {"exec": ["/opt/jobs/any", "--verbose"]}: what the executor's own settings say. argv[0] is
+/// absolute; `user` is set only where it differs from the daemon's own.
+using ExecConfig = exec::ProcessOptions;
 
 /// {"noop": {"sleep": "5ms"}}
 struct NoopConfig {
@@ -91,12 +67,7 @@ struct CppConfig {
 };
 
 /// {"http": {"url": "http://127.0.0.1:9000/notify"}}, or the URL alone
-struct HttpConfig {
-  std::string url;
-  std::map<std::string, std::string> headers;
-  std::string token_file;  ///< sent as "Authorization: Bearer …"; read for each attempt
-  std::string ca_file;     ///< empty: the system's CAs
-};
+using HttpConfig = exec::HttpCall;
 
 /// {"plugin": {"file": "/opt/jobs/libresize.so", "executor": "Resize"}}, or the file alone
 struct PluginConfig {
@@ -123,7 +94,7 @@ struct QueueConfig {
 
 struct Config {
   std::string file;    ///< where it was read from; empty: there was no file
-  std::string digest;  ///< of what all hosts should have alike; empty: there was no file
+  std::string digest;  ///< of the settings that all hosts should share; empty: there was no file
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";
@@ -132,14 +103,14 @@ struct Config {
   LogConfig log;
   ConsulConfig consul;
   AdminConfig admin;
-  LogsConfig logs;
+  exec::LogLimits logs;
   std::vector<QueueConfig> queues;    ///< never empty
-  std::vector<std::string> warnings;  ///< one line each, for whoever asked to load
+  std::vector<std::string> warnings;  ///< one line each
 };
 
-/// What commands need of a configuration. The daemon needs a file, executors, and programs that are
-/// there; a client only where the queues lie; an embedding program brings executors of its own, so
-/// that it can do without a file.
+/// What a command needs of a configuration. The daemon needs a file, executors, and programs that
+/// exist; a client needs only the queues' keys; a program that embeds lictor brings its own executors
+/// and needs no file.
 enum class Mode { kDaemon, kClient, kEmbedded };
 
 /// What overrides the file, as text: LICTOR_* variables, then flags.
@@ -163,7 +134,8 @@ struct LoadRequest {
 };
 
 /// Reads the file that flags, environment or default name; variables and flags override it.
-/// Where the default file does not exist, a client gets default_config(), the daemon an error.
+/// Where the default file does not exist, the daemon gets an error, a client one queue "default"
+/// below "lictor/", without executors, and the local agent.
 /// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
 /// Errors: kInvalid, also when the daemon runs as root and others could change the file or a program
 /// in it (base/traced_file.h); kPermissionDenied, when the file may not be read.
@@ -172,9 +144,6 @@ struct LoadRequest {
 /// As load_config() for a file that holds `text`; `file` is what errors call it.
 [[nodiscard]] Result<Config> parse_config(std::string_view text, std::string_view file,
                                           const LoadRequest& request);
-
-/// One queue "default" below "lictor/", no executors, the local agent.
-[[nodiscard]] Config default_config();
 
 /// environ, as load_config() takes it.
 [[nodiscard]] Environment read_environment(const char* const* environment);

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,13 +30,12 @@ constexpr std::uint64_t kGiB = 1ULL << 30U;
 
 Reader backoff(core::Backoff& target) {
   return [&target](const Place& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(R"(an object such as {"initial": "1s", "max": "5m"})");
-    }
-    auto read = read_settings(place, {{"initial", duration(target.initial, 1ms, 24h)},
-                                      {"max", duration(target.max, 1ms, kYear)},
-                                      {"factor", number(target.factor, 1, 100)},
-                                      {"jitter", number(target.jitter, 0, 1)}});
+    auto read = read_settings(place,
+                              {{"initial", duration(target.initial, 1ms, 24h)},
+                               {"max", duration(target.max, 1ms, kYear)},
+                               {"factor", number(target.factor, 1, 100)},
+                               {"jitter", number(target.jitter, 0, 1)}},
+                              R"(an object such as {"initial": "1s", "max": "5m"})");
     if (!read) return read;
     if (target.max < target.initial) {
       const std::string initial = format_duration(target.initial);
@@ -47,7 +47,7 @@ Reader backoff(core::Backoff& target) {
   };
 }
 
-// An element of an argument vector, or a variable's value: any text, but C ends it at a NUL.
+// An argument or a variable's value: any text without NUL, which ends a C string.
 Result<std::string> take_argument(const Place& place) {
   const JsonValue& value = place.value();
   if (value.kind != JsonKind::kString) return place.expected("text");
@@ -55,22 +55,45 @@ Result<std::string> take_argument(const Place& place) {
   return value.text;
 }
 
-// A typo is found at start, not with the first task.
-Result<void> check_program(const Place& place, const std::string& path) {
+// What is wrong with a path on this host; empty: nothing. A typo is found at start, not with the
+// first task.
+using Fault = std::string (*)(const std::string& path);
+
+std::string program_fault(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": " + errno_text() +
-                        "; install the program or correct the path");
+    return errno_text() + "; install the program or correct the path";
   }
-  if (!S_ISREG(status.st_mode)) {
-    return place.refuse('"' + excerpt(path, 200) + "\": expected a program, got " +
-                        (S_ISDIR(status.st_mode) ? "a folder" : "something else than a file"));
+  if (S_ISDIR(status.st_mode)) return "expected a program, got a folder";
+  if (!S_ISREG(status.st_mode)) return "expected a program, got something else than a file";
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0) return {};
+  return "not executable (" + errno_text() + "); make it so with chmod +x";
+}
+
+std::string folder_fault(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return errno_text() + "; make the folder or correct the path";
   }
-  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
-    return place.refuse('"' + excerpt(path, 200) + "\": not executable (" + errno_text() +
-                        "); make it so with chmod +x");
-  }
-  return {};
+  return S_ISDIR(status.st_mode) ? "" : "expected a folder, got something else; correct the path";
+}
+
+std::string reading_fault(const std::string& path) {
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0) return {};
+  return errno_text() + "; correct the path or the file's rights";
+}
+
+Result<void> check_path(const Place& place, const std::string& path, Mode mode, Fault fault_of) {
+  const std::string fault = mode == Mode::kClient ? "" : fault_of(path);
+  if (fault.empty()) return {};
+  return place.refuse('"' + excerpt(path, 200) + "\": " + fault);
+}
+
+Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
+  return [&target, mode, fault_of](const Place& place) -> Result<void> {
+    if (auto read = absolute_path(target)(place); !read) return read;
+    return check_path(place, target, mode, fault_of);
+  };
 }
 
 Reader arguments(std::vector<std::string>& target, Mode mode) {
@@ -85,39 +108,20 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
       return {};
     })(place);
     if (!read) return read;
-    // The PATH of a service is not the PATH of whoever wrote this.
+    // A service's PATH is not the PATH of the person who wrote the configuration.
     const Place program = place.item(0);
     if (!target.front().starts_with('/')) return program.expected("a program's absolute path");
-    if (mode == Mode::kClient) return {};
-    return check_program(program, target.front());
+    return check_path(program, target.front(), mode, program_fault);
   };
 }
 
-Reader folder(std::string& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
-    struct stat status {};
-    if (::stat(target.c_str(), &status) != 0) {
-      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
-                          "; make the folder or correct the path");
-    }
-    if (!S_ISDIR(status.st_mode)) return place.expected("a folder");
-    return {};
-  };
-}
-
-Reader variables(std::map<std::string, std::string>& target) {
+Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
   return [&target](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kObject) return place.expected("an object");
     for (const JsonValue& item : place.value().items) {
       const Place member = place.member(item);
-      const bool is_word = !item.key.empty() &&
-                           !(item.key.front() >= '0' && item.key.front() <= '9') &&
-                           std::all_of(item.key.begin(), item.key.end(), [](char c) {
-                             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                                    (c >= '0' && c <= '9') || c == '_';
-                           });
-      if (!is_word) {
+      const bool starts_with_digit = item.key.find_first_of("0123456789") == 0;
+      if (!is_word(item.key, "_") || starts_with_digit) {
         return member.refuse(
             "a variable's name has letters, digits and \"_\" only, no digit first");
       }
@@ -125,7 +129,7 @@ Reader variables(std::map<std::string, std::string>& target) {
         return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
       }
       LICTOR_TRY(auto value, take_argument(member));
-      target[item.key] = std::move(value);
+      target.emplace_back(item.key, std::move(value));
     }
     return {};
   };
@@ -152,21 +156,34 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
                           "CAP_CHOWN, or root; for the service, install systemd/job-user.conf; for "
                           "\"lictor check\", use root; or leave this out");
     }
-    found->shell = "/bin/sh";  // a service user's own may let nothing run
+    found->shell = "/bin/sh";  // a service user's shell is often nologin
     target = *std::move(found);
     return {};
   };
 }
 
-Reader limits(ExecLimits& target) {
+Reader limits(std::vector<exec::Limit>& target) {
   return [&target](const Place& place) {
-    constexpr std::uint64_t kMaxBytes = 1024 * kGiB;
-    return read_settings(place, {{"open_files", whole(target.open_files, 3, 1U << 30U)},
-                                 {"processes", whole(target.processes, 1, 1U << 22U)},
-                                 {"memory", size(target.memory_bytes, kMaxBytes)},
-                                 {"file_size", size(target.file_size_bytes, kMaxBytes)},
-                                 {"core", size(target.core_bytes, kMaxBytes)},
-                                 {"cpu_time", duration(target.cpu_time, 1s, kYear)}});
+    const auto limit = [&target](int resource, auto take) -> Reader {
+      return [&target, resource, take](const Place& member) -> Result<void> {
+        LICTOR_TRY(const std::uint64_t value, take(member));
+        target.push_back({resource, value, value});
+        return {};
+      };
+    };
+    const auto bytes = [](const Place& member) { return size_of(member, 1024 * kGiB); };
+    const auto files = [](const Place& member) { return whole_of(member, 3, 1U << 30U); };
+    const auto processes = [](const Place& member) { return whole_of(member, 1, 1U << 22U); };
+    const auto seconds = [](const Place& member) -> Result<std::uint64_t> {
+      LICTOR_TRY(const Duration time, duration_of(member, 1s, kYear, {}));
+      return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+    };
+    return read_settings(place, {{"open_files", limit(RLIMIT_NOFILE, files)},
+                                 {"processes", limit(RLIMIT_NPROC, processes)},
+                                 {"memory", limit(RLIMIT_AS, bytes)},
+                                 {"file_size", limit(RLIMIT_FSIZE, bytes)},
+                                 {"core", limit(RLIMIT_CORE, bytes)},
+                                 {"cpu_time", limit(RLIMIT_CPU, seconds)}});
   };
 }
 
@@ -186,30 +203,22 @@ Reader plugin(PluginConfig& target, Mode mode) {
     if (place.value().kind == JsonKind::kString) return plugin_file(target.file, mode)(place);
     const std::string what = R"(an absolute path, or an object such as )"
                              R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
-    if (place.value().kind != JsonKind::kObject) return place.expected(what);
     auto read = read_settings(
-        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}});
+        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}},
+        what);
     if (!read) return read;
     if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
     return {};
   };
 }
 
-// What HTTP itself lives on.
+// The headers that HTTP itself needs.
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-// RFC 9110, 5.6.2.
-bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-  });
-}
-
 Result<void> read_header(const Place& place, HttpConfig& target) {
   const std::string& name = place.value().key;
-  if (!is_token(name)) {
+  if (!is_word(name, "!#$%&'*+-.^_`|~")) {  // a token of RFC 9110, 5.6.2
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
   }
   const bool is_ours = name.size() >= 7 && equal_but_for_case(name.substr(0, 7), "lictor-");
@@ -228,7 +237,7 @@ Result<void> read_header(const Place& place, HttpConfig& target) {
                     });
   // Not quoted: it may be a secret.
   if (!fits) return place.refuse("expected text of one line");
-  target.headers[name] = value.text;
+  target.headers.emplace_back(name, value.text);
   return {};
 }
 
@@ -244,51 +253,39 @@ Reader headers(HttpConfig& target) {
   };
 }
 
-Reader url(std::string& target) {
+Reader url(exec::HttpTarget& target) {
   return [&target](const Place& place) -> Result<void> {
     const std::string what = R"(a URL such as "http://127.0.0.1:9000/notify")";
     if (place.value().kind != JsonKind::kString) return place.expected(what);
     auto parsed = exec::parse_http_target(place.value().text);
     if (!parsed) return place.refuse(parsed.error().message);
-    target = std::move(parsed->url);
-    return {};
-  };
-}
-
-Reader readable_file(std::string& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
-    if (::faccessat(AT_FDCWD, target.c_str(), R_OK, AT_EACCESS) != 0) {
-      return place.refuse('"' + excerpt(target, 200) + "\": " + errno_text() +
-                          "; correct the path or the file's rights");
-    }
+    target = *std::move(parsed);
     return {};
   };
 }
 
 Reader http(HttpConfig& target, Mode mode) {
   return [&target, mode](const Place& place) -> Result<void> {
-    if (place.value().kind == JsonKind::kString) return url(target.url)(place);
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(
-          R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
-    }
-    auto read = read_settings(place, {{"url", url(target.url)},
-                                      {"headers", headers(target)},
-                                      {"token_file", readable_file(target.token_file, mode)},
-                                      {"ca_file", readable_file(target.ca_file, mode)}});
+    if (place.value().kind == JsonKind::kString) return url(target.target)(place);
+    auto read =
+        read_settings(place,
+                      {{"url", url(target.target)},
+                       {"headers", headers(target)},
+                       {"token_file", path_on_host(target.token_file, mode, reading_fault)},
+                       {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}},
+                      R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
     if (!read) return read;
-    if (target.url.empty()) {
+    if (target.target.url.empty()) {
       return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
     }
     const bool own_authorization =
-        exec::parse_http_target(target.url)->has_user ||
+        target.target.has_user ||
         std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
           return equal_but_for_case(header.first, "Authorization");
         });
     if (!target.token_file.empty() && own_authorization) {
       return place.member("token_file")
-          .refuse("the URL or a header says already who asks; remove one of the two");
+          .refuse("the URL or a header already has credentials; remove one of the two");
     }
     return {};
   };
@@ -296,7 +293,7 @@ Reader http(HttpConfig& target, Mode mode) {
 
 // The kind of an executor is the one of these keys that it has.
 constexpr std::array<std::string_view, 5> kKinds{"exec", "http", "noop", "cpp", "plugin"};
-// Mean something to "exec" alone.
+// The settings of "exec" only.
 constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
 
 Result<std::string_view> kind_of(const Place& place) {
@@ -337,10 +334,10 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
        choice<core::OnLeaseLost>(policy.on_lease_lost, {{"stop", core::OnLeaseLost::kStop},
                                                         {"finish", core::OnLeaseLost::kFinish}})},
       {"exec", arguments(exec.argv, mode)},
-      {"cwd", folder(exec.cwd, mode)},
+      {"cwd", path_on_host(exec.directory, mode, folder_fault)},
       {"user", user(exec.user, mode)},
-      {"env", variables(exec.env)},
-      {"output_limit", size(exec.output_limit_bytes, 16 * kGiB)},
+      {"env", variables(exec.environment)},
+      {"output_limit", size(exec.log_cap, 16 * kGiB)},
       {"limits", limits(exec.limits)},
       {"noop",
        [&](const Place& p) {
@@ -353,17 +350,11 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
 
   if (auto read = read_settings(place, settings); !read) return read;
   LICTOR_TRY(const auto kind, kind_of(place));
-  if (kind == "exec") {
-    target = std::move(exec);
-  } else if (kind == "noop") {
-    target = noop;
-  } else if (kind == "http") {
-    target = std::move(http_config);
-  } else if (kind == "plugin") {
-    target = std::move(plugin_config);
-  } else {
-    target = std::move(cpp);
-  }
+  target = kind == "exec"     ? ExecutorConfig{std::move(exec)}
+           : kind == "http"   ? ExecutorConfig{std::move(http_config)}
+           : kind == "plugin" ? ExecutorConfig{std::move(plugin_config)}
+           : kind == "cpp"    ? ExecutorConfig{std::move(cpp)}
+                              : ExecutorConfig{noop};
   return {};
 }
 

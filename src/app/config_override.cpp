@@ -10,7 +10,7 @@
 namespace lictor::app {
 namespace {
 
-// What is typed at a prompt is relative to its working directory; the daemon has another.
+// A path on the command line is relative to the shell's working directory, not to the daemon's.
 Reader path_from_here(std::string& target) {
   return [&target](const Place& place) -> Result<void> {
     std::error_code error;
@@ -51,7 +51,7 @@ struct Override {
   std::optional<std::string> Overrides::*flag_value;
   std::string_view variable;
   std::string_view flag;
-  Reader (*reader)(Config& config);  // nullptr: not to the Config
+  Reader (*reader)(Config& config);  // nullptr: load_config() reads it
 };
 constexpr std::array kOverrides{
     Override{&Overrides::config, "LICTOR_CONFIG", "--config", nullptr},
@@ -70,8 +70,8 @@ constexpr std::array kOverrides{
              [](Config& c) { return token_file(c.consul.options); }},
 };
 
-// What a job gets (DESIGN.md, executors): a command run by a job has them in its environment.
-// LICTOR_SEED and LICTOR_SEEDS are for tests.
+// The variables of a job (DESIGN.md, executors), which a command run by a job has in its environment;
+// LICTOR_SEED and LICTOR_SEEDS of the tests.
 constexpr std::array<std::string_view, 11> kOtherVariables{
     "LICTOR_TASK_ID", "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",
     "LICTOR_ATTEMPT", "LICTOR_FENCING_TOKEN", "LICTOR_DEADLINE",  "LICTOR_COMMIT",

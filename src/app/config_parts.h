@@ -58,8 +58,8 @@ inline constexpr std::array<QueuePath, 6> kQueuePaths{
 /// The settings that a queue gives as defaults and an executor may give itself.
 [[nodiscard]] Settings policy_settings(core::TypePolicy& policy);
 
-/// What may run at most once is not tried again after a failure either, unless somebody said how
-/// often: `counts_attempts`. A record cannot ask for more.
+/// A task that runs at most once is not tried again after a failure, unless the configuration sets
+/// max_attempts (`counts_attempts`). A record cannot ask for more.
 void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 
 /// Reads "executors" into queue.executors and, starting each from `defaults`, into the policies of
@@ -71,8 +71,8 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 
 // config_check.cpp
 
-/// For scheduling delays, and for clocks that drift by up to 1% against each other, each by its own
-/// share: max(1s, 2% of lock_delay).
+/// max(1s, 2% of lock_delay): covers scheduling delays, and the clocks of two hosts that each drift
+/// by up to 1%.
 [[nodiscard]] Duration margin_for(Duration lock_delay);
 
 /// Whether a queue's settings fit together: renewals into the session's TTL, the kill of all jobs
@@ -88,8 +88,8 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 /// would end; half of the shortest lease, where that is less.
 [[nodiscard]] Duration default_hang_timeout(const std::vector<QueueConfig>& queues);
 
-/// Whether a hang_timeout that is set and not 0 is less than each lease, at whose end the jobs of a
-/// daemon that hangs are ended anyway. `place` is that of the whole file.
+/// Errors: a hang_timeout that is not 0 and not less than each lease: at a lease's end the jobs of a
+/// hung daemon are killed anyway. `place` is that of the whole file.
 [[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
                                               const std::vector<QueueConfig>& queues);
 

@@ -23,7 +23,7 @@ Reader rate(std::optional<core::Rate>& target) {
                                       {"burst", whole(burst, 1, 1'000'000)}});
     if (!read) return read;
     if (tasks == 0) return place.expected(R"(an object such as {"tasks": 100, "per": "1s"})");
-    // A tenth at once by default: enough to fill a transaction, too little to be felt as a peak.
+    // A tenth at once by default: enough to fill a transaction, too little to be noticed as a peak.
     target = core::Rate{per / tasks, burst != 0 ? burst : std::max(1U, tasks / 10)};
     return {};
   };
@@ -37,19 +37,18 @@ Reader history(std::optional<core::HistoryLimits>& target) {
       if (place.value().boolean) target = limits;
       return {};
     }
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(
-          R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})");
-    }
-    auto read = read_settings(place, {{"keep", whole(limits.keep, 1, 100'000)},
-                                      {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}});
+    auto read =
+        read_settings(place,
+                      {{"keep", whole(limits.keep, 1, 100'000)},
+                       {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}},
+                      R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})");
     if (!read) return read;
     target = limits;
     return {};
   };
 }
 
-// What was not set; `place` is the queue's.
+// Fills in what was not set. `place` is the queue's.
 void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
   const wire::Layout home = wire::Layout::under(root, options.queue);

@@ -148,8 +148,8 @@ tl::unexpected<Error> Place::refuse_on(int line, const std::string& message) con
                           path_, path_.empty() ? "" : ": ", message));
 }
 
-Result<void> read_settings(const Place& object, const Settings& settings) {
-  if (object.value().kind != JsonKind::kObject) return object.expected("an object");
+Result<void> read_settings(const Place& object, const Settings& settings, const std::string& what) {
+  if (object.value().kind != JsonKind::kObject) return object.expected(what);
   for (const JsonValue& item : object.value().items) {
     const Place member = object.member(item);
     const auto setting = std::find_if(settings.begin(), settings.end(),
@@ -265,11 +265,7 @@ Reader texts(std::vector<std::string>& target, std::size_t max_items) {
 }
 
 bool is_name(std::string_view text) {
-  if (text.empty() || text.size() > kMaxNameBytes || text == "." || text == "..") return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+  return text.size() <= kMaxNameBytes && text != "." && text != ".." && is_word(text, "_-.");
 }
 
 std::string kv_key_fault(std::string_view key) {

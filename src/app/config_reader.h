@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/json_tree.h"
+#include "base/try.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -55,9 +56,10 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-/// Reads each member of an object by its setting. Refuses anything but an object, and an unknown
-/// member (with the nearest known one).
-[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings);
+/// Reads each member of an object by its setting. Refuses anything but an object, in place of which
+/// `what` is expected, and an unknown member (with the nearest known one).
+[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings,
+                                         const std::string& what = "an object");
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
 // is one, says whose they are.
@@ -75,9 +77,8 @@ using Settings = std::vector<Setting>;
 template <class T, class Take>
 [[nodiscard]] Reader into(T& target, Take take) {
   return [&target, take = std::move(take)](const Place& place) -> Result<void> {
-    auto value = take(place);
-    if (!value) return tl::unexpected{std::move(value.error())};
-    target = static_cast<T>(*std::move(value));
+    LICTOR_TRY(auto value, take(place));
+    target = static_cast<T>(std::move(value));
     return {};
   };
 }
@@ -112,32 +113,19 @@ template <class T>
 template <class T>
 using Choices = std::vector<std::pair<std::string_view, T>>;
 
-/// The quoted words, for an error: "one of \"a\", \"b\"".
-template <class T>
-[[nodiscard]] std::string one_of(const Choices<T>& choices) {
-  std::string words;
-  for (const auto& [word, value] : choices) {
-    words += (words.empty() ? "one of \"" : ", \"") + std::string{word} + '"';
-  }
-  return words;
-}
-
-template <class T>
-[[nodiscard]] std::optional<T> choose(std::string_view word, const Choices<T>& choices) {
-  for (const auto& [known, value] : choices) {
-    if (known == word) return value;
-  }
-  return std::nullopt;
-}
-
+/// The value of one of the words.
 template <class T>
 [[nodiscard]] Reader choice(T& target, Choices<T> choices) {
   return [&target, choices = std::move(choices)](const Place& place) -> Result<void> {
-    const bool is_text = place.value().kind == JsonKind::kString;
-    const auto chosen = is_text ? choose(place.value().text, choices) : std::nullopt;
-    if (!chosen) return place.expected(one_of(choices));
-    target = *chosen;
-    return {};
+    std::string words;
+    for (const auto& [word, value] : choices) {
+      if (place.value().kind == JsonKind::kString && place.value().text == word) {
+        target = value;
+        return {};
+      }
+      words += (words.empty() ? "one of \"" : ", \"") + std::string{word} + '"';
+    }
+    return place.expected(words);
   };
 }
 

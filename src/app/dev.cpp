@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kBuiltIn =
     R"({"queues": [{"name": "default", "executors": {"*": {"cpp": "print"}}}]})";
 
-// Shows a newcomer that the task arrived, and its parameters.
+// Prints each task and its parameters.
 std::shared_ptr<Executor> printer() {
   return make_executor([](const Context& context) {
     const Task& task = context.task();
@@ -68,7 +68,7 @@ class ScratchFolder {
   bool made_ = false;
 };
 
-// A daemon of the built-in queue has a session of this name from its start on.
+// Each daemon of the built-in queue holds a session whose name starts like this.
 bool has_rivals(const dev::State& state) {
   return std::count_if(state.sessions().begin(), state.sessions().end(), [](const auto& entry) {
            return entry.second.name.starts_with("lictor default ");
@@ -78,7 +78,7 @@ bool has_rivals(const dev::State& state) {
 // The store's process.
 class StoreProcess {
  public:
-  /// With `gives_way` this process gets SIGTERM when a second daemon comes to the built-in queue.
+  /// With `gives_way` this process gets SIGTERM when a second daemon joins the built-in queue.
   StoreProcess(std::vector<httpd::Listener> listeners, bool gives_way) {
     const pid_t parent = getpid();
     if (pipe2(rivals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
@@ -120,7 +120,7 @@ class StoreProcess {
   StoreProcess& operator=(const StoreProcess&) = delete;
 
   [[nodiscard]] bool started() const { return pid_ > 0; }
-  /// Whether another daemon has come, to which this process's own gives way.
+  /// Whether another daemon has joined the built-in queue.
   [[nodiscard]] bool has_rival() const {
     char byte = 0;
     return read(rivals_[0], &byte, 1) == 1;
@@ -198,7 +198,7 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     add_registered(*config, executors);
     config->consul.options = net::Options{};
     config->consul.options.addresses = {url};
-    // What another store's daemon has saved would be wrong here.
+    // The session saved by a daemon of another store does not exist in this one.
     config->state_dir = folder.path();
     return config;
   };

@@ -14,11 +14,11 @@ struct DevCommand {
   bool worker = true;
 };
 
-/// `lictor dev`: a store that speaks Consul's HTTP API, in a process of its own and in memory, and
-/// the daemon against it (if `command.worker`); both end with SIGINT or SIGTERM. `load` reads the
-/// configuration that was given; without one every task is printed and done, until another daemon
-/// joins the queue: then this one stops in order, and the store stays. Forks, so no thread may exist
-/// yet. Errors: those of `load` and of listening. Returns the daemon's exit code.
+/// `lictor dev`: runs a store that speaks Consul's HTTP API, in memory and in its own process, and,
+/// with `command.worker`, a daemon that uses it. SIGINT and SIGTERM end both. `load` reads the given
+/// configuration. Without one, every task is printed and counts as done until another daemon joins
+/// the queue; then this daemon stops and the store goes on. Forks, so no thread may exist yet.
+/// Errors: those of `load` and of listening. Returns the daemon's exit code.
 [[nodiscard]] Result<int> run_dev(const DevCommand& command, const LoadRequest& request,
                                   const Registry& registry,
                                   const std::function<Result<Config>()>& load,

@@ -1,6 +1,5 @@
 #include "app/executors.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -43,23 +42,6 @@ bool ends_with_lease(const Common& common, const std::string& type) {
   return policy_of(common, type).on_lease_lost == core::OnLeaseLost::kStop;
 }
 
-std::vector<exec::Limit> to_limits(const ExecLimits& limits) {
-  std::vector<exec::Limit> list;
-  const auto add = [&](int resource, const std::optional<std::uint64_t>& value) {
-    if (value) list.push_back({resource, *value, *value});
-  };
-  add(RLIMIT_NOFILE, limits.open_files);
-  add(RLIMIT_NPROC, limits.processes);
-  add(RLIMIT_AS, limits.memory_bytes);
-  add(RLIMIT_FSIZE, limits.file_size_bytes);
-  add(RLIMIT_CORE, limits.core_bytes);
-  if (limits.cpu_time) {
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(*limits.cpu_time).count();
-    add(RLIMIT_CPU, static_cast<std::uint64_t>(seconds));
-  }
-  return list;
-}
-
 // Jobs of other users come to their part of the scratch folder through state_dir.
 void let_jobs_pass(const Config& config) {
   struct stat status {};
@@ -68,19 +50,12 @@ void let_jobs_pass(const Config& config) {
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
-                                           const ExecConfig& config) {
-  exec::ProcessOptions options;
-  options.argv = config.argv;
-  options.environment.assign(config.env.begin(), config.env.end());
-  options.directory = config.cwd;
-  options.user = config.user;
-  if (config.user) let_jobs_pass(common.config);
-  options.limits = to_limits(config.limits);
+                                           ExecConfig options) {
+  if (options.user) let_jobs_pass(common.config);
   options.slot = common.slot;
   options.ends_with_lease = ends_with_lease(common, type);
   options.grace = common.queue.options.kill_grace;
   options.log_directory = log_directory(common.config);
-  options.log_cap = config.output_limit_bytes;
   options.scratch_directory = scratch_of(common.config);
   options.active_logs = common.active_logs;
   LICTOR_TRY(auto runner, exec::ProcessRunner::create(common.host, std::move(options)));
@@ -98,29 +73,21 @@ std::string place_of(const Common& common, const std::string& type) {
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
                                            const HttpConfig& config) {
-  LICTOR_TRY(auto target, exec::parse_http_target(config.url));
-  exec::HttpRunner::Options options;
-  options.call.target = std::move(target);
-  options.call.headers.assign(config.headers.begin(), config.headers.end());
-  options.call.token_file = config.token_file;
-  options.call.ca_file = config.ca_file;
-  options.slot = common.slot;
-  options.ends_with_lease = ends_with_lease(common, type);
-  LICTOR_TRY(auto runner, exec::HttpRunner::create(common.host.board(), std::move(options)));
+  LICTOR_TRY(auto runner,
+             exec::HttpRunner::create(common.host.board(),
+                                      {config, common.slot, ends_with_lease(common, type)}));
   return std::unique_ptr<exec::Runner>{std::move(runner)};
 }
 
 std::unique_ptr<exec::Runner> make_function(const Common& common, const std::string& type,
                                             std::shared_ptr<Executor> executor) {
-  exec::FunctionRunner::Options options;
-  options.threads = common.queue.options.concurrency;
-  options.slot = common.slot;
-  options.ends_with_lease = ends_with_lease(common, type);
   return std::make_unique<exec::FunctionRunner>(
       [executor = std::move(executor)](const exec::Attempt& attempt, const exec::JobTools& tools) {
         return run_in_process(*executor, attempt, tools);
       },
-      common.host.board(), options);
+      common.host.board(),
+      exec::FunctionRunner::Options{common.queue.options.concurrency, common.slot,
+                                    ends_with_lease(common, type)});
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,

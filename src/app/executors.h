@@ -19,19 +19,18 @@ using Registry = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
 /// Adds to each queue the registered executors whose name is not configured as a type there.
 void add_registered(Config& config, const Registry& registry);
 
-/// Readies the folder below state_dir where programs leave commits and results: removes what jobs
-/// of an earlier daemon left, of which none may run any more, and, where a program runs as another
-/// user, lets others pass through state_dir (not list it).
+/// Prepares the folder below state_dir for the commits and results of programs: removes the files of
+/// an earlier daemon's jobs, none of which may still run. Where a program runs as another user, other
+/// users may pass through state_dir, but not list it.
 void prepare_scratch(const Config& config);
 
 /// Where the output of attempts goes.
 [[nodiscard]] std::string log_directory(const Config& config);
 
-/// The runners that `queue` configures, which tell `active_logs` what they write. `host` must
-/// outlive them.
-/// Errors: kInvalid, naming the executor: a "cpp" name that nobody registered, a plug-in
-/// that cannot be taken; kFailed: the system's refusals. Loads plug-ins: not before the warden is
-/// forked.
+/// The runners of `queue`'s executors; they add their logs to `active_logs`. `host` must outlive
+/// them. Loads plug-ins, so call it only after the warden is forked.
+/// Errors: kInvalid, naming the executor: a "cpp" name that is not registered, an unusable plug-in;
+/// kFailed, the system refused something.
 [[nodiscard]] Result<runtime::Runners> make_runners(
     const Config& config, const QueueConfig& queue, exec::LeaseSlot slot, exec::ProcessHost& host,
     const Registry& registry, const std::shared_ptr<exec::ActiveLogs>& active_logs);

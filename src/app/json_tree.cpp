@@ -229,13 +229,6 @@ class TreeBuilder {
   std::string error_;
 };
 
-bool is_plain_word(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-}
-
 }  // namespace
 
 const JsonValue* JsonValue::find(std::string_view name) const {
@@ -257,7 +250,7 @@ Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file) 
 
 std::string member_path(std::string_view path, std::string_view name) {
   std::string longer{path};
-  if (!is_plain_word(name)) return longer + "[\"" + excerpt(name) + "\"]";
+  if (!is_word(name, "_-")) return longer + "[\"" + excerpt(name) + "\"]";
   if (!longer.empty()) longer += '.';
   return longer.append(name);
 }

@@ -16,7 +16,7 @@ enum class JsonKind { kNull, kBoolean, kWhole, kFraction, kString, kArray, kObje
 struct JsonValue {
   JsonKind kind = JsonKind::kNull;
   int line = 0;                  ///< of its key if it is a member, else of its first character
-  std::string key;               ///< what it is called in the object that holds it
+  std::string key;               ///< its name, if it is a member
   bool boolean = false;          ///< kBoolean
   std::int64_t whole = 0;        ///< kWhole
   double number = 0;             ///< kWhole, kFraction
@@ -30,7 +30,7 @@ struct JsonValue {
 /// Deeper than any configuration needs, and far from what would exhaust the stack.
 inline constexpr std::size_t kMaxJsonDepth = 32;
 
-/// Parses JSON with comments (`//` and `/* */`). `file` is what errors call it.
+/// Parses JSON with comments (`//` and `/* */`). Errors name it `file`.
 /// Errors: kInvalid, as "file:line:column: ..." for what is not JSON (a trailing comma among it),
 /// as "file:line: path: ..." for a key written twice and for more than kMaxJsonDepth levels.
 [[nodiscard]] Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file);

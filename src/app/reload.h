@@ -10,8 +10,8 @@
 
 namespace lictor::app {
 
-/// What differs in `next` and takes a restart: names, places and the timing that leases are built
-/// on. Empty: all that differs can be taken over while running (executors, limits, log.level).
+/// The changed settings that need a restart: names, paths and the timing of leases. Empty: all
+/// changes can be applied while running (executors, limits, log.level).
 [[nodiscard]] std::vector<std::string> needs_restart(const Config& running, const Config& next);
 
 /// Reloads off the loop, one at a time: files, user databases and plug-ins may take longer than a
@@ -20,7 +20,7 @@ namespace lictor::app {
 ///   idle --request--> loading --loaded, applied--> idle, or loading again if asked meanwhile
 class Reloader {
  public:
-  /// What the loop does with the result.
+  /// Applies the result, on the loop.
   using Apply = std::function<void()>;
 
   /// `load` runs on a thread of its own and may block; the loop then runs what it returns. `idle`
@@ -30,8 +30,8 @@ class Reloader {
   /// Waits for `load`; see busy().
   ~Reloader();
 
-  /// Begins, or begins again once the reload that is under way has been applied: what that one read
-  /// may be older than this request.
+  /// Begins a reload. During a reload: begins another one afterwards, because the running one may
+  /// have read the files before this request.
   void request();
   /// Whether a reload is under way. Once the loop has ended, its result is dropped.
   [[nodiscard]] bool busy() const { return busy_; }

@@ -29,7 +29,7 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
                         "; state_dir must be a folder that the daemon may write to");
 }
 
-// Who wrote the lock file last; for the message alone.
+// The process that wrote the lock file last, for the message.
 std::string holder_of(int fd) {
   std::array<char, 32> text{};
   const auto n = pread(fd, text.data(), text.size() - 1, 0);

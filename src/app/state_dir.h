@@ -8,18 +8,17 @@
 
 namespace lictor::app {
 
-/// Makes `path` if it is missing and takes its lock. The warden inherits the lock and keeps it
-/// until its last job is dead, so whoever holds it knows that nothing of an earlier daemon runs; a
-/// daemon that died is therefore waited for up to `patience`. Errors: kConflict when another daemon
-/// uses the folder; kPermissionDenied, kFailed.
+/// Makes `path` if it is missing and takes its lock; waits for it up to `patience`. The warden
+/// inherits the lock and keeps it until its last job is dead, so no job of an earlier daemon runs
+/// once this returns. Errors: kConflict, another daemon uses the folder; kPermissionDenied, kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
-/// What lets others at what lies in the folder, and the way out; empty: nothing, or it is not
-/// there. That the group of its owner or of who asks may write to it does not count, since a umask
-/// of 002 makes it so.
+/// Which other users may write to the folder, and what to do about it; empty: none, or there is no
+/// folder. Write permission of the owner's group and of the caller's is accepted: a umask of 002
+/// sets it.
 [[nodiscard]] std::string state_dir_exposure(const std::string& path);
 
-/// Whose the folder is, if it is not that of the user who asks; empty: it is, or is not there.
+/// The folder's owner, if it is not the calling user; empty: it is, or there is no folder.
 [[nodiscard]] std::string state_dir_owner(const std::string& path);
 
 }  // namespace lictor::app

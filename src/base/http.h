@@ -51,4 +51,19 @@ struct Response {
   Duration elapsed{};    ///< from the first byte received to the last: what the transfer cost
 };
 
+[[nodiscard]] inline Request put(std::string target, std::string body = {},
+                                 std::chrono::milliseconds timeout = Request{}.timeout) {
+  Request request;
+  request.method = "PUT";
+  request.target = std::move(target);
+  request.body = std::move(body);
+  request.timeout = timeout;
+  return request;
+}
+
+/// Whether the whole reply arrived, with this status.
+[[nodiscard]] inline bool replied(const Response& response, int status) {
+  return response.delivery == Delivery::kReplied && response.status == status;
+}
+
 }  // namespace lictor::http

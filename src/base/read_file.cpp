@@ -8,9 +8,15 @@
 #include <cerrno>
 
 #include "base/errno_text.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace lictor {
+namespace {
+
+constexpr std::size_t kMaxTokenBytes = 4096;  // Consul's are 36; JSON web tokens reach 2 KiB.
+
+}  // namespace
 
 std::optional<std::string> read_up_to(int fd, std::size_t limit) {
   constexpr std::size_t kPart = 64 * 1024;
@@ -42,6 +48,22 @@ Result<std::string> read_small_file(const std::string& what, const std::string& 
   if (!text) return refuse(errno_text());
   if (text->size() > limit) return refuse("over " + std::to_string(limit) + " bytes");
   return *std::move(text);
+}
+
+bool is_access_token(std::string_view text) {
+  return text.size() <= kMaxTokenBytes && is_printable_ascii(text) &&
+         text.find(' ') == std::string_view::npos;
+}
+
+Result<std::string> read_token_file(const std::string& path) {
+  auto text = read_small_file("token_file", path, kMaxTokenBytes);
+  if (!text) return text;
+  const std::string_view token = trimmed(*text);
+  if (!token.empty() && is_access_token(token)) return std::string{token};
+  return fail(ErrorCode::kInvalid, "token_file \"" + path +
+                                       "\": expected one token in printable ASCII, got " +
+                                       (token.empty() ? "nothing" : "something else (not shown)") +
+                                       "; write the token to it, and nothing else");
 }
 
 }  // namespace lictor

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lictor/result.h"
 
@@ -16,5 +17,13 @@ namespace lictor {
 /// wait for the writer of a FIFO. Errors: kInvalid, with what, path and the way out.
 [[nodiscard]] Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                                   std::size_t limit = 4U << 20U);
+
+/// Whether `text` can be an access token in a header: anything else, a line break above all, would let it
+/// write headers of its own.
+[[nodiscard]] bool is_access_token(std::string_view text);
+
+/// The one access token in the file; spaces and line ends around it don't count.
+/// Errors: kInvalid; the message never contains the token.
+[[nodiscard]] Result<std::string> read_token_file(const std::string& path);
 
 }  // namespace lictor

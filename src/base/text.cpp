@@ -40,6 +40,28 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
   return std::string{best};
 }
 
+bool is_word(std::string_view text, std::string_view more) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [more](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+std::string percent_encoded(std::string_view text, std::string_view kept) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_word({&c, 1}, kept)) {
+      encoded += c;
+    } else {
+      encoded.append({'%', kHex[byte >> 4U], kHex[byte & 15U]});
+    }
+  }
+  return encoded;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));

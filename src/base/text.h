@@ -18,6 +18,12 @@ namespace lictor {
 /// `text` without spaces, tabs and line ends around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
+/// Whether `text` is not empty and has only ASCII letters, digits and characters of `more`.
+[[nodiscard]] bool is_word(std::string_view text, std::string_view more);
+
+/// `text` with each byte but ASCII letters, digits and characters of `kept` as "%XX" (RFC 3986).
+[[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view kept);
+
 /// All of `text` as a number in decimal; nothing if it is none, or out of range.
 template <class Number>
 [[nodiscard]] std::optional<Number> to_number(std::string_view text) {

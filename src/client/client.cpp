@@ -144,13 +144,6 @@ class Submission {
   client::RecordWriter writer_;
 };
 
-// An empty id, say from an unset variable in a script, must not name the folder key.
-Result<void> check_id(const std::string& id) {
-  if (!id.empty() && !id.ends_with('/')) return {};
-  return fail(ErrorCode::kInvalid,
-              "expected a task's id, got " + (id.empty() ? "nothing" : '"' + printable(id) + '"'));
-}
-
 }  // namespace
 
 Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout layout)
@@ -209,42 +202,5 @@ std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> task
   submission.finish();
   return results;
 }
-
-Result<TaskList> Client::list(const TaskFilter& filter) {
-  return client::list_tasks(impl_->queue, filter);
-}
-Result<std::vector<TaskInfo>> Client::show(const std::string& id) {
-  return check_id(id).and_then([&] { return client::show_task(impl_->queue, id); });
-}
-Result<TaskInfo> Client::cancel(const std::string& id) {
-  return check_id(id).and_then([&] { return client::cancel_task(impl_->queue, id); });
-}
-Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
-  return client::cancel_tasks(impl_->queue, filter, progress);
-}
-Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
-  return check_id(id).and_then([&] { return client::retry_task(impl_->queue, id, drop_expiry); });
-}
-Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
-                                     const Progress& progress) {
-  return client::retry_tasks(impl_->queue, filter, drop_expiry, progress);
-}
-Result<TaskInfo> Client::purge(const std::string& id) {
-  return check_id(id).and_then([&] { return client::purge_letter(impl_->queue, id); });
-}
-Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
-  return client::purge_letters(impl_->queue, filter, progress);
-}
-Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
-  return check_id(id).and_then([&] { return client::follow(impl_->queue, id, options); });
-}
-Result<bool> Client::pause(const std::string& reason, const std::string& by) {
-  return client::pause_queue(impl_->queue, reason, by);
-}
-Result<bool> Client::resume(const std::string& by) {
-  return client::resume_queue(impl_->queue, by);
-}
-Result<PauseState> Client::paused() { return client::pause_state(impl_->queue); }
-Result<void> Client::step_down() { return client::ask_to_step_down(impl_->queue); }
 
 }  // namespace lictor

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/try.h"
 #include "client/change.h"
+#include "client/client.h"
 #include "client/control.h"
 #include "client/dead_letters.h"
 #include "client/retry.h"
@@ -166,38 +167,6 @@ Error not_there(const Queue& queue, const std::string& id) {
   return {ErrorCode::kNotFound, what + "; " + (hint.empty() ? "it may be done" : hint)};
 }
 
-}  // namespace
-
-Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id) {
-  LICTOR_TRY(const auto plan, removal_plan(queue));
-  auto cancelled = change_one(queue, queue.layout.task_key(id), plan);
-  if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
-  return tl::unexpected(not_there(queue, id));
-}
-
-Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
-                                const Progress& progress) {
-  if (filter.state == TaskState::kDead || filter.state == TaskState::kDone) {
-    return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
-  }
-  LICTOR_TRY(auto listed, list_tasks(queue, filter));
-  std::vector<BulkResult::Refusal> unnameable;
-  std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-    if (task.state == TaskState::kUnnameable) {
-      unnameable.push_back({task.id,
-                            {ErrorCode::kFailed, "cannot cancel " + printable(task.id) + ": " +
-                                                     unnameable_hint(queue.layout, task.id)}});
-    }
-    return task.state >= TaskState::kUnnameable;
-  });
-  LICTOR_TRY(const auto plan, removal_plan(queue));
-  auto result = change_many(queue, std::move(listed.tasks), plan, progress);
-  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
-  return result;
-}
-
-namespace {
-
 auto view_letters_of(const Queue& queue) {
   return [&queue](wire::KvEntry entry) { return view_dead_letter(queue.layout, std::move(entry)); };
 }
@@ -242,10 +211,93 @@ Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   return list_tasks(queue, filter);
 }
 
+constexpr int kTries = 10;  // more than that many operators at once?
+
+// False: `change` returned nothing, since there is nothing to do.
+Result<bool> change_control(
+    const Queue& queue,
+    const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
+  const std::string& key = queue.layout.control_key;
+  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<bool>> {
+    LICTOR_TRY(const auto control, queue.store.get(key));
+    const auto value = change(control ? std::string_view{control->value} : "");
+    if (!value) return fail(value.error().code, key + ": " + value.error().message);
+    if (!*value) return false;
+    LICTOR_TRY(const auto written,
+               queue.store.replace(key, control ? control->modify_index : 0, **value));
+    if (written) return true;
+    return std::nullopt;
+  });
+}
+
+std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }
+
 }  // namespace
 
-Result<TaskInfo> retry_task(const Queue& queue, const std::string& id, bool drop_expiry) {
-  LICTOR_TRY(const auto letters, dead_letters_of(queue, id));
+Result<PauseState> pause_state(const Queue& queue) {
+  LICTOR_TRY(const auto control, queue.store.get(queue.layout.control_key));
+  return control ? read_pause(control->value) : PauseState{};
+}
+
+}  // namespace lictor::client
+
+namespace lictor {
+
+using namespace client;
+
+namespace {
+
+// An empty id, say from an unset variable in a script, must not name the folder key.
+Result<void> check_id(const std::string& id) {
+  if (!id.empty() && !id.ends_with('/')) return {};
+  return fail(ErrorCode::kInvalid,
+              "expected a task's id, got " + (id.empty() ? "nothing" : '"' + printable(id) + '"'));
+}
+
+}  // namespace
+
+Result<TaskList> Client::list(const TaskFilter& filter) { return list_tasks(impl_->queue, filter); }
+
+Result<std::vector<TaskInfo>> Client::show(const std::string& id) {
+  return check_id(id).and_then([&] { return show_task(impl_->queue, id); });
+}
+
+Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
+  return check_id(id).and_then([&] { return follow(impl_->queue, id, options); });
+}
+
+Result<TaskInfo> Client::cancel(const std::string& id) {
+  const client::Queue& queue = impl_->queue;
+  LICTOR_TRY(const auto plan, check_id(id).and_then([&] { return removal_plan(queue); }));
+  auto cancelled = change_one(queue, queue.layout.task_key(id), plan);
+  if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
+  return tl::unexpected(not_there(queue, id));
+}
+
+Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
+  const client::Queue& queue = impl_->queue;
+  if (filter.state == TaskState::kDead || filter.state == TaskState::kDone) {
+    return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
+  }
+  LICTOR_TRY(auto listed, list_tasks(queue, filter));
+  std::vector<BulkResult::Refusal> unnameable;
+  std::erase_if(listed.tasks, [&](const TaskInfo& task) {
+    if (task.state == TaskState::kUnnameable) {
+      unnameable.push_back({task.id,
+                            {ErrorCode::kFailed, "cannot cancel " + printable(task.id) + ": " +
+                                                     unnameable_hint(queue.layout, task.id)}});
+    }
+    return task.state >= TaskState::kUnnameable;
+  });
+  LICTOR_TRY(const auto plan, removal_plan(queue));
+  auto result = change_many(queue, std::move(listed.tasks), plan, progress);
+  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
+  return result;
+}
+
+Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
+  const client::Queue& queue = impl_->queue;
+  LICTOR_TRY(const auto letters, check_id(id).and_then([&] { return dead_letters_of(queue, id); }));
   if (letters.empty()) return tl::unexpected(no_letter(queue, id));
   const auto newest = std::max_element(
       letters.begin(), letters.end(),
@@ -253,8 +305,9 @@ Result<TaskInfo> retry_task(const Queue& queue, const std::string& id, bool drop
   return change_one(queue, newest->key, retry_plan(queue, drop_expiry));
 }
 
-Result<BulkResult> retry_tasks(const Queue& queue, const TaskFilter& filter, bool drop_expiry,
-                               const Progress& progress) {
+Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
+                                     const Progress& progress) {
+  const client::Queue& queue = impl_->queue;
   LICTOR_TRY(auto listed, list_letters(queue, filter));
   // Only the newest letter of each task: the others would conflict with it.
   std::map<std::string, std::uint64_t> newest;
@@ -280,69 +333,39 @@ Result<BulkResult> retry_tasks(const Queue& queue, const TaskFilter& filter, boo
   return result;
 }
 
-Result<TaskInfo> purge_letter(const Queue& queue, const std::string& id) {
-  auto purged = change_one(queue, queue.layout.dead_prefix + id, purge_plan(queue));
+Result<TaskInfo> Client::purge(const std::string& id) {
+  const client::Queue& queue = impl_->queue;
+  auto purged = check_id(id).and_then(
+      [&] { return change_one(queue, queue.layout.dead_prefix + id, purge_plan(queue)); });
   if (purged || purged.error().code != ErrorCode::kNotFound) return purged;
   return tl::unexpected(no_letter(queue, id));
 }
 
-Result<BulkResult> purge_letters(const Queue& queue, const TaskFilter& filter,
-                                 const Progress& progress) {
-  LICTOR_TRY(auto listed, list_letters(queue, filter));
-  return change_many(queue, std::move(listed.tasks), purge_plan(queue), progress);
+Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
+  LICTOR_TRY(auto listed, list_letters(impl_->queue, filter));
+  return change_many(impl_->queue, std::move(listed.tasks), purge_plan(impl_->queue), progress);
 }
 
-namespace {
-
-constexpr int kTries = 10;  // more than that many operators at once?
-
-// False: `change` returned nothing, since there is nothing to do.
-Result<bool> change_control(
-    const Queue& queue,
-    const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
-  const std::string& key = queue.layout.control_key;
-  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<bool>> {
-    const auto control = queue.store.get(key);
-    if (!control) return tl::unexpected(control.error());
-    const auto value = change(*control ? std::string_view{(*control)->value} : "");
-    if (!value) return fail(value.error().code, key + ": " + value.error().message);
-    if (!*value) return false;
-    LICTOR_TRY(const auto written,
-               queue.store.replace(key, *control ? (*control)->modify_index : 0, **value));
-    if (written) return true;
-    return std::nullopt;
-  });
-}
-
-std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }
-
-}  // namespace
-
-Result<bool> pause_queue(const Queue& queue, const std::string& reason, const std::string& by) {
-  return change_control(queue, [&](std::string_view control) -> std::optional<std::string> {
+Result<bool> Client::pause(const std::string& reason, const std::string& by) {
+  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
     if (wire::control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
     return with_pause(control, whoever(by), wall_now(), reason);
   });
 }
 
-Result<bool> resume_queue(const Queue& queue, const std::string& by) {
-  return change_control(queue, [&](std::string_view control) -> std::optional<std::string> {
+Result<bool> Client::resume(const std::string& by) {
+  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
     if (!read_pause(control).paused) return std::nullopt;
     return with_resume(control, whoever(by), wall_now());
   });
 }
 
-Result<PauseState> pause_state(const Queue& queue) {
-  const auto control = queue.store.get(queue.layout.control_key);
-  if (!control) return tl::unexpected(control.error());
-  return *control ? read_pause((*control)->value) : PauseState{};
-}
+Result<PauseState> Client::paused() { return pause_state(impl_->queue); }
 
-Result<void> ask_to_step_down(const Queue& queue) {
-  Random random{random_seed()};
-  const std::string id = random.hex();
+Result<void> Client::step_down() {
+  const std::string id = Random{random_seed()}.hex();
   const auto asked =
-      change_control(queue, [&](std::string_view control) -> Result<std::optional<std::string>> {
+      change_control(impl_->queue, [&](auto control) -> Result<std::optional<std::string>> {
         if (const std::string fault = wire::control_fault(control); !fault.empty()) {
           return fail(ErrorCode::kInvalid, fault +
                                                "; the leader reads no request in it: run \"lictor "
@@ -350,8 +373,7 @@ Result<void> ask_to_step_down(const Queue& queue) {
         }
         return with_step_down(control, id, who_asks(), wall_now());
       });
-  if (!asked) return tl::unexpected(asked.error());
-  return {};
+  return asked.map([](bool) {});
 }
 
-}  // namespace lictor::client
+}  // namespace lictor

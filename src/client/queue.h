@@ -1,7 +1,7 @@
 #pragma once
 
-// What can be asked of a queue and done to it by way of Consul, without a leader's help. Each call
-// blocks; the errors are those of lictor/client.h.
+// What can be asked of a queue and done to it by way of Consul, without a leader's help: queue.cpp
+// has the rest as methods of Client. Each call blocks; the errors are those of lictor/client.h.
 //
 //   cancel   tasks/<id>  -- check-index, delete-cas ---------------------------> gone
 //   retry    dead/<id>   -- check-index, cas tasks/<id> = 0, delete-cas -------> tasks/<id>
@@ -29,26 +29,10 @@ struct Queue {
 [[nodiscard]] Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter);
 [[nodiscard]] Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& id);
 
-[[nodiscard]] Result<TaskInfo> cancel_task(const Queue& queue, const std::string& id);
-[[nodiscard]] Result<BulkResult> cancel_tasks(const Queue& queue, const TaskFilter& filter,
-                                              const Progress& progress);
-
-[[nodiscard]] Result<TaskInfo> retry_task(const Queue& queue, const std::string& id,
-                                          bool drop_expiry);
-[[nodiscard]] Result<BulkResult> retry_tasks(const Queue& queue, const TaskFilter& filter,
-                                             bool drop_expiry, const Progress& progress);
-[[nodiscard]] Result<TaskInfo> purge_letter(const Queue& queue, const std::string& id);
-[[nodiscard]] Result<BulkResult> purge_letters(const Queue& queue, const TaskFilter& filter,
-                                               const Progress& progress);
-
 /// See Client::wait().
 [[nodiscard]] Result<Ending> follow(const Queue& queue, const std::string& id,
                                     const WaitOptions& options);
 
-[[nodiscard]] Result<bool> pause_queue(const Queue& queue, const std::string& reason,
-                                       const std::string& by);
-[[nodiscard]] Result<bool> resume_queue(const Queue& queue, const std::string& by);
 [[nodiscard]] Result<PauseState> pause_state(const Queue& queue);
-[[nodiscard]] Result<void> ask_to_step_down(const Queue& queue);
 
 }  // namespace lictor::client

@@ -67,24 +67,7 @@ Error read_error(std::string_view doing, const http::Response& response) {
 
 }  // namespace
 
-bool replied(const http::Response& response, int status) {
-  return response.delivery == Delivery::kReplied && response.status == status;
-}
-
-std::optional<wire::TxnReply> txn_reply(const http::Response& response) {
-  if (!replied(response, 200) && !replied(response, 409)) return std::nullopt;
-  auto reply = wire::read_txn_reply(response.body);
-  if (!reply) return std::nullopt;
-  return *std::move(reply);
-}
-
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
-
-std::string text_member(const json& value, const char* name) {
-  if (!value.is_object()) return {};
-  const auto it = value.find(name);
-  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
-}
 
 Error store_error(std::string_view doing, const http::Response& response) {
   const std::string what = "cannot " + std::string{doing} + ": ";

@@ -8,11 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "base/http.h"
 #include "lictor/result.h"
 #include "net/transport.h"
+#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/record.h"
 
@@ -22,13 +21,11 @@ namespace lictor::client {
 /// no whole reply), kPermissionDenied, kTooLarge, kFailed. `doing`: "read task a/b".
 [[nodiscard]] Error store_error(std::string_view doing, const http::Response& response);
 
-[[nodiscard]] bool replied(const http::Response& response, int status);
-/// Nothing: it is no complete answer to a transaction.
-[[nodiscard]] std::optional<wire::TxnReply> txn_reply(const http::Response& response);
+using wire::text_member;
+using wire::txn_reply;
+
 /// `key` for a message.
 [[nodiscard]] std::string shown(const std::string& key);
-/// The text of the member `name`; "": there is none, or `value` is no object.
-[[nodiscard]] std::string text_member(const nlohmann::json& value, const char* name);
 
 /// Without a cluster leader, Consul answers after at most 7 s (rpc_hold_timeout), and says so, which
 /// is better than a timeout.

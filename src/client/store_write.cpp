@@ -51,12 +51,7 @@ Error lost(const std::string& key, const http::Response& response) {
 }
 
 http::Request put(std::string target, std::string body) {
-  http::Request request;
-  request.method = "PUT";
-  request.target = std::move(target);
-  request.body = std::move(body);
-  request.timeout = kStoreTimeout;
-  return request;
+  return http::put(std::move(target), std::move(body), kStoreTimeout);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "client/task_info.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -163,26 +164,11 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
 }
 
 std::string_view state_name(TaskState state) {
-  switch (state) {
-    case TaskState::kRunning:
-    case TaskState::kOrphan:
-      return "running";
-    case TaskState::kWaiting:
-      return "waiting";
-    case TaskState::kScheduled:
-      return "scheduled";
-    case TaskState::kUnreadable:
-      return "unreadable";
-    case TaskState::kTooLarge:
-      return "too_large";
-    case TaskState::kUnnameable:
-      return "unnameable";
-    case TaskState::kDead:
-      return "dead";
-    case TaskState::kDone:
-      return "done";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 9> kNames{"running",    "running",    "waiting",
+                                                          "scheduled",  "unreadable", "too_large",
+                                                          "unnameable", "dead",       "done"};
+  static_assert(kNames.size() == static_cast<std::size_t>(TaskState::kDone) + 1);
+  return kNames.at(static_cast<std::size_t>(state));
 }
 
 std::string_view state_text(TaskState state) {

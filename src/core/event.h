@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "base/job_ending.h"
 #include "core/effect.h"
 #include "core/key_list.h"
 #include "core/task.h"
@@ -187,13 +188,7 @@ struct Committed {
   std::string error;               // when unknown
 };
 
-enum class JobEnding {
-  kDone,
-  kRetry,
-  kPermanent,
-  kStopped,
-  kNotStarted,  // nothing of it ever ran, and not for anything that the task could help
-};
+using lictor::JobEnding;
 
 /// An attempt is over, and nothing of it runs any more.
 struct JobExited {

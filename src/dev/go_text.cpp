@@ -43,12 +43,6 @@ bool is_printable_path(std::string_view path) {
 
 std::string quote(std::string_view text) { return nlohmann::json(to_utf8(text)).dump(); }
 
-bool is_name(std::string_view name, std::string_view wanted) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(),
-                    [&](char a, char b) { return lower(a) == lower(b); });
-}
-
 Result<void> read_text(const nlohmann::json& value, std::string_view field, std::string& out) {
   if (value.is_null()) return {};
   if (!value.is_string()) {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/text.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -20,7 +21,9 @@ namespace lictor::dev {
 [[nodiscard]] std::string quote(std::string_view text);
 
 /// Whether encoding/json takes `name` for the field `wanted`: letters' case does not matter.
-[[nodiscard]] bool is_name(std::string_view name, std::string_view wanted);
+[[nodiscard]] inline bool is_name(std::string_view name, std::string_view wanted) {
+  return equal_but_for_case(name, wanted);
+}
 
 /// Null changes nothing. Errors: kInvalid, no string.
 [[nodiscard]] Result<void> read_text(const nlohmann::json& value, std::string_view field,

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/try.h"
 #include "dev/answer.h"
 #include "dev/go_text.h"
 #include "dev/model.h"
@@ -29,9 +30,8 @@ Duration fixed_lock_delay(Duration delay) {
 
 Result<void> read_lock_delay(const json& value, Duration& delay) {
   if (value.is_string()) {
-    const auto read = parse_go_duration(value.get<std::string>());
-    if (!read) return tl::unexpected(read.error());
-    delay = fixed_lock_delay(*read);
+    LICTOR_TRY(const auto read, parse_go_duration(value.get<std::string>()));
+    delay = fixed_lock_delay(read);
   } else if (value.is_number()) {
     delay = fixed_lock_delay(Duration{static_cast<Duration::rep>(value.get<double>())});
   }

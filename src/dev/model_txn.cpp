@@ -57,6 +57,17 @@ struct Model::TxnOp {
   }
 };
 
+template <class Op>
+Result<void> read_field(std::string_view name, const json& value, Op& op) {
+  if (is_name(name, "Verb")) return read_text(value, "Verb", op.verb);
+  if (is_name(name, "Key")) return read_text(value, "Key", op.record.key);
+  if (is_name(name, "Session")) return read_text(value, "Session", op.record.session);
+  if (is_name(name, "Flags")) return read_number(value, "Flags", op.record.flags);
+  if (is_name(name, "Index")) return read_number(value, "Index", op.record.modify_index);
+  if (is_name(name, "Value")) return read_value(value, op.record.value);
+  return is_name(name, "Namespace") ? Result<void>{} : wrong(name, "no such field");
+}
+
 Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
   TxnOp op;
   if (item.is_null()) return op;
@@ -67,23 +78,7 @@ Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
     if (!fields.is_object()) return wrong("KV", "an object");
     op.is_kv = true;
     for (const auto& [name, value] : fields.items()) {
-      Result<void> read;
-      if (is_name(name, "Verb")) {
-        read = read_text(value, "Verb", op.verb);
-      } else if (is_name(name, "Key")) {
-        read = read_text(value, "Key", op.record.key);
-      } else if (is_name(name, "Session")) {
-        read = read_text(value, "Session", op.record.session);
-      } else if (is_name(name, "Flags")) {
-        read = read_number(value, "Flags", op.record.flags);
-      } else if (is_name(name, "Index")) {
-        read = read_number(value, "Index", op.record.modify_index);
-      } else if (is_name(name, "Value")) {
-        read = read_value(value, op.record.value);
-      } else if (!is_name(name, "Namespace")) {
-        return wrong(name, "no such field");
-      }
-      if (!read) return tl::unexpected(std::move(read.error()));
+      if (auto read = read_field(name, value, op); !read) return tl::unexpected(read.error());
     }
   }
   return op;

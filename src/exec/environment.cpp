@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/time_text.h"
 
 namespace lictor::exec {
@@ -62,10 +63,7 @@ class Variables {
 
 std::string parameter_variable(std::string_view name) {
   std::string variable = "LICTOR_PARA_";
-  for (const char c : name) {
-    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    variable += kept ? c : '_';
-  }
+  for (const char c : name) variable += is_word({&c, 1}, "") ? c : '_';
   return variable;
 }
 

@@ -23,11 +23,8 @@ constexpr std::size_t kMaxErrorBytes = 4'000;
 
 thread_local const FunctionRunner* works_for = nullptr;
 
-Exit not_started() {
-  Exit exit{};
-  exit.ending = Ending::kStopped;
-  exit.error = "stopped before it started";
-  return exit;
+Exit not_started(AttemptId attempt) {
+  return ended(attempt, Ending::kStopped, "stopped before it started");
 }
 
 }  // namespace
@@ -86,7 +83,7 @@ void FunctionRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
   }
   // Unlocked: both run foreign code.
   if (waits) {
-    finish(*job, not_started());
+    finish(*job, not_started(job->id));
   } else {
     job->stop.request_stop();
   }
@@ -152,7 +149,7 @@ void FunctionRunner::work(Worker& self) {
 }
 
 void FunctionRunner::run(Job& job) {
-  if (job.stop.stop_requested()) return finish(job, not_started());
+  if (job.stop.stop_requested()) return finish(job, not_started(job.id));
   Exit exit{};
   try {
     exit = function_(std::move(job.attempt),
@@ -161,11 +158,9 @@ void FunctionRunner::run(Job& job) {
                         job.progress = std::move(text);
                       }});
   } catch (const std::exception& thrown) {
-    exit.ending = Ending::kRetry;
-    exit.error = thrown.what();
+    exit = ended(job.id, Ending::kRetry, thrown.what());
   } catch (...) {
-    exit.ending = Ending::kRetry;
-    exit.error = "threw an exception that is not a std::exception";
+    exit = ended(job.id, Ending::kRetry, "threw an exception that is not a std::exception");
   }
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;

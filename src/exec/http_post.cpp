@@ -1,9 +1,6 @@
 #include "exec/http_post.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -12,11 +9,10 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "base/unique_fd.h"
+#include "base/try.h"
 
 namespace lictor::exec {
 namespace {
@@ -27,7 +23,6 @@ constexpr long kKeepAliveIdleS = 60;
 constexpr long kKeepAliveIntervalS = 15;
 // Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
-constexpr std::size_t kMaxTokenBytes = 4096;
 constexpr std::size_t kTailBytes = 4096;
 constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
 
@@ -43,21 +38,6 @@ std::string shorten(std::string_view body) {
   while (is_continuation(text[head])) --head;
   while (tail < text.size() && is_continuation(text[tail])) ++tail;
   return text.substr(0, head).append(kGap).append(text, tail);
-}
-
-Result<std::string> read_token(const std::string& path) {
-  const auto refuse = [&](const std::string& problem) {
-    return fail(ErrorCode::kFailed, "token_file " + path + ": " + problem);
-  };
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  const auto text = file ? read_up_to(file.get(), kMaxTokenBytes) : std::nullopt;
-  if (!text) return refuse(errno_text());
-  std::string token{trimmed(*text)};
-  const bool valid = !token.empty() && token.size() <= kMaxTokenBytes &&
-                     is_printable_ascii(token) && token.find(' ') == std::string::npos;
-  if (!valid)
-    return refuse("expected one token in printable ASCII, got something else (not shown)");
-  return token;
 }
 
 bool is_json(const char* content_type) {
@@ -103,17 +83,7 @@ Result<HttpTarget> parse_http_target(const std::string& url) {
 }
 
 std::string header_value(std::string_view value) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string text;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7f && c != '%') {
-      text += c;
-    } else {
-      text.append({'%', kHex[byte >> 4U], kHex[byte & 15U]});
-    }
-  }
-  return text;
+  return percent_encoded(value, "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~");
 }
 
 HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
@@ -128,9 +98,7 @@ Result<void> HttpPost::prepare(const HttpCall& call) {
   shown_ = call.target.shown;
   std::string token;
   if (!call.token_file.empty()) {
-    auto read = read_token(call.token_file);
-    if (!read) return tl::unexpected(std::move(read.error()));
-    token = *std::move(read);
+    LICTOR_TRY(token, read_token_file(call.token_file));
   }
   set(CURLOPT_PRIVATE, this);
   set(CURLOPT_ERRORBUFFER, error_text_.data());
@@ -266,12 +234,9 @@ Exit HttpPost::conclude(CURLcode code) {
 }
 
 Exit HttpPost::stopped() const {
-  Exit exit{};
-  exit.attempt = attempt_.id;
-  exit.ending = Ending::kStopped;
-  exit.error = handed_over_ ? "stopped; the request may have been carried out"
-                            : "stopped before the request was sent";
-  return exit;
+  return ended(attempt_.id, Ending::kStopped,
+               handed_over_ ? "stopped; the request may have been carried out"
+                            : "stopped before the request was sent");
 }
 
 void HttpPost::judge(int status, Exit& exit) const {

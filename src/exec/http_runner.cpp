@@ -91,10 +91,7 @@ bool HttpRunner::take_orders() {
 
 void HttpRunner::send(Post post) {
   if (auto ready = post->prepare(call_); !ready) {
-    Exit exit{};
-    exit.attempt = post->id();
-    exit.ending = Ending::kRetry;
-    exit.error = std::move(ready.error().message);
+    Exit exit = ended(post->id(), Ending::kRetry, std::move(ready.error().message));
     return finish(std::move(post), std::move(exit));
   }
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), post->easy()) == CURLM_OK);

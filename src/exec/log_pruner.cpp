@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -31,96 +30,84 @@ std::uint64_t space_of(const struct stat& file) {
                    static_cast<std::uint64_t>(file.st_size), kLeastSpace});
 }
 
+using Folder = std::shared_ptr<DIR>;
+
 struct File {
   std::chrono::nanoseconds modified{};  // since the epoch
   std::uint64_t space = 0;
-  std::size_t folder = 0;
+  Folder folder;
   std::string name;
+  std::string path;
 };
 
-using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+void note_error(const char* what, const std::string& path, std::string& error) {
+  if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text();
+}
 
-class Pass {
- public:
-  explicit Pass(std::string directory) : directory_(std::move(directory)) {}
+// Null: it is no folder, or cannot be read.
+Folder open_folder(int parent, const std::string& name, std::string& error) {
+  UniqueFd fd{openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  // Files and links at this level are not lictor's.
+  if (!fd && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) note_error("read", name, error);
+  DIR* const folder = fd ? fdopendir(fd.release()) : nullptr;
+  return folder ? Folder{folder, closedir} : nullptr;
+}
 
-  // Lists the logs, oldest first.
-  void collect() {
-    const Folder top = open_folder(AT_FDCWD, directory_);
-    while (const dirent* entry = top ? readdir(top.get()) : nullptr) {
-      const std::string name{entry->d_name};
-      if (name == "." || name == "..") continue;
-      if (Folder folder = open_folder(dirfd(top.get()), name)) {
-        folders_.emplace_back(std::move(folder), directory_ + "/" + name + "/");
-        collect_from(folders_.size() - 1);
-      }
+// The logs of one queue.
+void add_logs(const Folder& folder, const std::string& path, std::vector<File>& files) {
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name{entry->d_name};
+    struct stat info {};
+    if (!name.ends_with(".log") ||
+        fstatat(dirfd(folder.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(info.st_mode)) {
+      continue;
     }
-    std::sort(files_.begin(), files_.end(), [](const File& a, const File& b) {
-      return std::tie(a.modified, a.name) < std::tie(b.modified, b.name);
-    });
+    files.push_back(
+        {std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec},
+         space_of(info), folder, name, path + "/" + name});
   }
+}
 
-  Pruned prune(const LogLimits& limits, WallTime now, const ActiveLogs& active) {
-    for (const File& file : files_) pruned_.kept_bytes += file.space;
-    pruned_.kept = files_.size();
-    const auto oldest = std::chrono::nanoseconds{now.time_since_epoch()} - limits.max_age;
-    for (const File& file : files_) {
-      if (file.modified >= oldest && pruned_.kept_bytes <= limits.max_bytes) break;
-      const auto& [folder, path] = folders_[file.folder];
-      if (active.contains(path + file.name)) continue;
-      if (unlinkat(dirfd(folder.get()), file.name.c_str(), 0) != 0 && errno != ENOENT) {
-        note_error("remove", path + file.name);
-        continue;
-      }
-      ++pruned_.removed;
-      --pruned_.kept;
-      pruned_.removed_bytes += file.space;
-      pruned_.kept_bytes -= file.space;
-    }
-    return std::move(pruned_);
-  }
-
- private:
-  Folder open_folder(int parent, const std::string& name) {
-    UniqueFd fd{openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-    // Files and links at this level are not lictor's.
-    if (!fd && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) note_error("read", name);
-    return {fd ? fdopendir(fd.release()) : nullptr, closedir};
-  }
-
-  void collect_from(std::size_t index) {
-    DIR* folder = folders_[index].first.get();
-    while (const dirent* entry = readdir(folder)) {
-      struct stat info {};
-      if (!std::string_view{entry->d_name}.ends_with(".log") ||
-          fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-          !S_ISREG(info.st_mode)) {
-        continue;
-      }
-      files_.push_back({std::chrono::seconds{info.st_mtim.tv_sec} +
-                            std::chrono::nanoseconds{info.st_mtim.tv_nsec},
-                        space_of(info), index, entry->d_name});
+// All logs, the oldest first.
+std::vector<File> all_logs(const std::string& directory, std::string& error) {
+  std::vector<File> files;
+  const Folder top = open_folder(AT_FDCWD, directory, error);
+  while (const dirent* entry = top ? readdir(top.get()) : nullptr) {
+    const std::string name{entry->d_name};
+    if (name == "." || name == "..") continue;
+    if (const Folder folder = open_folder(dirfd(top.get()), name, error)) {
+      add_logs(folder, directory + "/" + name, files);
     }
   }
-
-  void note_error(const char* what, const std::string& path) {
-    if (!pruned_.error.empty()) return;
-    pruned_.error = std::string{"cannot "} + what + " " + path + ": " + errno_text();
-  }
-
-  const std::string directory_;
-  std::vector<std::pair<Folder, std::string>> folders_;
-  std::vector<File> files_;
-  Pruned pruned_;
-};
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+    return std::tie(a.modified, a.name) < std::tie(b.modified, b.name);
+  });
+  return files;
+}
 
 }  // namespace
 
 Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
                   const ActiveLogs& active) {
-  Pass pass{directory};
-  pass.collect();
-  return pass.prune(limits, now, active);
+  Pruned pruned;
+  const std::vector<File> files = all_logs(directory, pruned.error);
+  for (const File& file : files) pruned.kept_bytes += file.space;
+  pruned.kept = files.size();
+  const auto oldest = std::chrono::nanoseconds{now.time_since_epoch()} - limits.max_age;
+  for (const File& file : files) {
+    if (file.modified >= oldest && pruned.kept_bytes <= limits.max_bytes) break;
+    if (active.contains(file.path)) continue;
+    if (unlinkat(dirfd(file.folder.get()), file.name.c_str(), 0) != 0 && errno != ENOENT) {
+      note_error("remove", file.path, pruned.error);
+      continue;
+    }
+    ++pruned.removed;
+    --pruned.kept;
+    pruned.removed_bytes += file.space;
+    pruned.kept_bytes -= file.space;
+  }
+  return pruned;
 }
 
 LogPruner::LogPruner(std::string directory, LogLimits limits,

@@ -18,6 +18,8 @@ namespace lictor::exec {
 struct LogLimits {
   Duration max_age = std::chrono::hours{720};
   std::uint64_t max_bytes = 1ULL << 30U;  ///< on the disk
+
+  friend bool operator==(const LogLimits&, const LogLimits&) = default;
 };
 
 struct Pruned {

@@ -3,17 +3,6 @@
 #include "base/clock.h"
 
 namespace lictor::exec {
-namespace {
-
-Exit ended(AttemptId attempt, Ending ending) {
-  Exit exit{};
-  exit.attempt = attempt;
-  exit.ending = ending;
-  if (ending == Ending::kStopped) exit.error = "stopped";
-  return exit;
-}
-
-}  // namespace
 
 NoopRunner::NoopRunner(Duration sleep) : sleep_(sleep) {
   if (sleep_ > Duration::zero()) thread_ = std::thread{[this] { work(); }};
@@ -28,7 +17,7 @@ NoopRunner::~NoopRunner() {
   wake_.notify_one();
   thread_.join();
   for (auto& [when, sleeper] : sleepers_) {
-    sleeper.on_exit(ended(sleeper.attempt, Ending::kStopped));
+    sleeper.on_exit(ended(sleeper.attempt, Ending::kStopped, "stopped"));
   }
 }
 
@@ -59,7 +48,7 @@ void NoopRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
     sleepers_.erase(found->second);
     by_attempt_.erase(found);
   }
-  on_exit(ended(attempt, Ending::kStopped));
+  on_exit(ended(attempt, Ending::kStopped, "stopped"));
 }
 
 void NoopRunner::work() {

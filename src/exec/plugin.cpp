@@ -16,6 +16,7 @@
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/traced_file.h"
+#include "base/try.h"
 #include "lictor/plugin.h"
 
 namespace lictor::exec {
@@ -112,9 +113,8 @@ Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
   const std::lock_guard lock{mutex};
   auto plugin = loaded.find(file);
   if (plugin == loaded.end()) {
-    auto executors = load(file);
-    if (!executors) return tl::unexpected(std::move(executors.error()));
-    plugin = loaded.emplace(file, *std::move(executors)).first;
+    LICTOR_TRY(auto executors, load(file));
+    plugin = loaded.emplace(file, std::move(executors)).first;
   }
   const Executors& executors = plugin->second;
   if (const auto it = executors.find(executor.empty() ? type : executor); it != executors.end()) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace lictor::exec {
 namespace {
@@ -31,17 +33,10 @@ std::string exit_text(const Exited& exited) {
 }
 
 std::string cause_text(StopCause cause) {
-  switch (cause) {
-    case StopCause::kStop:
-      return "stopped: ";
-    case StopCause::kLease:
-      return "stopped since the lease ran out: ";
-    case StopCause::kDaemonGone:
-      return "stopped since the daemon went down: ";
-    case StopCause::kNone:
-      break;
-  }
-  return {};
+  static constexpr std::array kTexts{
+      "", "stopped: ", "stopped since the lease ran out: ", "stopped since the daemon went down: "};
+  static_assert(kTexts.size() == static_cast<std::size_t>(StopCause::kDaemonGone) + 1);
+  return kTexts.at(static_cast<std::size_t>(cause));
 }
 
 // The last line that holds anything; empty: there is none.
@@ -221,12 +216,10 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   }
   auto settings = std::make_shared<Settings>();
   if (!options.scratch_directory.empty()) {
-    auto scratch = make_scratch(options.scratch_directory, options.user);
-    if (!scratch) return tl::unexpected(scratch.error());
+    LICTOR_TRY(settings->handover_directory, make_scratch(options.scratch_directory, options.user));
     // Names are unique across daemons, so that an attempt never gets an older file.
-    settings->handover_directory = *scratch;
-    settings->handover_stem =
-        *scratch + "/" + std::to_string(boot_now().time_since_epoch().count()) + "-";
+    settings->handover_stem = settings->handover_directory + "/" +
+                              std::to_string(boot_now().time_since_epoch().count()) + "-";
   }
   settings->program.argv = options.argv;
   settings->program.directory = options.directory;

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/id.h"
+#include "base/job_ending.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -27,13 +29,7 @@ struct Attempt {
   std::shared_ptr<const std::string> record;
 };
 
-enum class Ending {
-  kDone,        ///< finish the task
-  kRetry,       ///< it failed; try again while attempts are left
-  kPermanent,   ///< it failed; trying again cannot help
-  kStopped,     ///< it ended because stop() was called or the lease ran out
-  kNotStarted,  ///< nothing ran: the host lacked a resource
-};
+using Ending = JobEnding;
 
 /// How an attempt ended. `error` is one line for a person ("exit status 3: no such image", "killed
 /// by signal 9 (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` come
@@ -51,6 +47,15 @@ struct Exit {
   /// it, and may call start() and stop().
   bool spares_thread = false;
 };
+
+/// An end without output.
+[[nodiscard]] inline Exit ended(AttemptId attempt, Ending ending, std::string error = {}) {
+  Exit exit{};
+  exit.attempt = attempt;
+  exit.ending = ending;
+  exit.error = std::move(error);
+  return exit;
+}
 
 /// The largest commit or result of a job: Consul refuses larger requests.
 inline constexpr std::size_t kMaxHandedBytes = 524288;

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/errno_text.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "exec/output_log.h"
 
@@ -30,21 +29,15 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path, int numb
                   (denied ? "; ask for the right to read it" : ""));
 }
 
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
 // "<attempt>.<token>.log", which follows the task's name.
 std::optional<StoredLog> parse_rest(std::string_view rest) {
-  StoredLog log;
-  if (!take_number(rest, log.attempt) || !rest.starts_with('.')) return std::nullopt;
-  rest.remove_prefix(1);
-  if (!take_number(rest, log.token) || rest != kSuffix) return std::nullopt;
-  return log;
+  const std::size_t dot = rest.find('.');
+  if (dot == std::string_view::npos || !rest.ends_with(kSuffix)) return std::nullopt;
+  const auto attempt = to_number<std::uint32_t>(rest.substr(0, dot));
+  rest.remove_suffix(kSuffix.size());
+  const auto token = to_number<std::uint64_t>(rest.substr(std::min(dot + 1, rest.size())));
+  if (!attempt || !token) return std::nullopt;
+  return StoredLog{{}, *attempt, *token};
 }
 
 WallTime wall_time(const timespec& time) {

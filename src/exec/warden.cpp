@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/errno_text.h"
+#include "base/try.h"
 #include "exec/privileges.h"
 #include "exec/warden_loop.h"
 
@@ -92,10 +93,8 @@ void reset_signals() {
 }  // namespace
 
 Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
-  auto ends = Channel::create();
-  if (!ends) return tl::unexpected(ends.error());
-  auto programs = ProgramTable::create();
-  if (!programs) return tl::unexpected(programs.error());
+  LICTOR_TRY(auto ends, Channel::create());
+  LICTOR_TRY(auto programs, ProgramTable::create());
   UniqueFd daemon{static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))};
   if (!daemon && errno != ENOSYS && errno != EPERM) {
     return fail(ErrorCode::kFailed, "cannot watch a process (pidfd_open): " + errno_text());
@@ -118,12 +117,12 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
     return fail(ErrorCode::kFailed, "cannot fork the warden: " + errno_text(fork_error));
   }
   if (pid == 0) {
-    { const Channel daemons_end = std::move(ends->first); }
-    run_warden(board, std::move(ends->second), *std::move(programs), std::move(cgroups),
+    { const Channel daemons_end = std::move(ends.first); }
+    run_warden(board, std::move(ends.second), std::move(programs), std::move(cgroups),
                std::move(daemon), daemon_pid, std::move(options));
   }
   if (auto dropped = drop_job_capabilities(); !dropped) return tl::unexpected(dropped.error());
-  return Warden{std::move(ends->first), pid, *std::move(programs), std::move(cgroups)};
+  return Warden{std::move(ends.first), pid, std::move(programs), std::move(cgroups)};
 }
 
 }  // namespace lictor::exec

@@ -18,6 +18,7 @@
 
 #include "base/errno_text.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace lictor::httpd {
 namespace {
@@ -28,11 +29,6 @@ constexpr std::size_t kMaxUnixPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 
 tl::unexpected<Error> refuse(std::string_view text, const std::string& expected) {
   return fail(ErrorCode::kInvalid, '"' + excerpt(text, 120) + "\": expected " + expected);
-}
-
-bool is_host_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
 }
 
 tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
@@ -160,8 +156,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   const bool bracketed = host.starts_with('[');
   in6_addr v6{};
   if (bracketed ? !host.ends_with(']') || inet_pton(AF_INET6, address.host.c_str(), &v6) != 1
-                : address.host.empty() || address.host != host ||
-                      !std::all_of(host.begin(), host.end(), is_host_char)) {
+                : address.host != host || !is_word(host, ".-_")) {
     return refuse(text, form);
   }
   return address;
@@ -213,13 +208,12 @@ Listener::~Listener() {
 Result<std::vector<Listener>> open_listeners(const ListenOptions& options) {
   std::vector<Listener> listeners;
   for (const std::string& text : options.addresses) {
-    auto address = parse_listen_address(text);
-    if (!address) return tl::unexpected(std::move(address.error()));
-    auto listener = address->unix_path.empty() ? listen_tcp(*address, options.host_name)
-                                               : listen_unix(*address);
+    LICTOR_TRY(auto address, parse_listen_address(text));
+    auto listener =
+        address.unix_path.empty() ? listen_tcp(address, options.host_name) : listen_unix(address);
     if (!listener && listener.error().code == ErrorCode::kConflict && options.any_port_will_do) {
-      address->port = 0;
-      listener = listen_tcp(*address, options.host_name);
+      address.port = 0;
+      listener = listen_tcp(address, options.host_name);
       if (listener) {
         options.on_warning(text + " is taken; the admin face listens on " + listener->url +
                            " instead; set admin.listen to choose");

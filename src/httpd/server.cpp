@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/text.h"
 #include "httpd/call.h"
 
 namespace lictor::httpd {
@@ -39,14 +40,6 @@ constexpr auto kOutOfDescriptorsPause = 100ms;
 
 Response error(int status, std::string_view message) {
   return {status, "application/json", "{\"error\":\"" + std::string{message} + "\"}\n", {}};
-}
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
 }
 
 struct Connection {
@@ -358,7 +351,7 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
       mhd, MHD_HEADER_KIND,
       [](void* headers, MHD_ValueKind, const char* name, std::size_t name_size, const char* value,
          std::size_t value_size) {
-        static_cast<decltype(Request::headers)*>(headers)->emplace(lower({name, name_size}),
+        static_cast<decltype(Request::headers)*>(headers)->emplace(lowered({name, name_size}),
                                                                    std::string{value, value_size});
         return MHD_YES;
       },

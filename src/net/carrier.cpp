@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "net/tls_files.h"
 
 namespace lictor::net {
@@ -57,13 +58,10 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
   }
   Client client;
   for (const std::string& address : options.addresses) {
-    Result<Endpoint> endpoint = parse_endpoint(address, options.tls_server_name);
-    if (!endpoint) return tl::unexpected{std::move(endpoint.error())};
-    client.endpoints.push_back(*std::move(endpoint));
+    LICTOR_TRY(auto endpoint, parse_endpoint(address, options.tls_server_name));
+    client.endpoints.push_back(std::move(endpoint));
   }
-  Result<std::string> bundle = load_tls_files(options);
-  if (!bundle) return tl::unexpected{std::move(bundle.error())};
-  client.ca_bundle = *std::move(bundle);
+  LICTOR_TRY(client.ca_bundle, load_tls_files(options));
   client.options = options;
 
   std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), tuning)};
@@ -85,9 +83,9 @@ Result<void> Carrier::start(const Options& options) {
   }
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (global == CURLE_OK) multi_.reset(curl_multi_init());
-  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
-  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (!multi_ || epoll_fd_ < 0 || wake_fd_ < 0) {
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!multi_ || !epoll_ || !wake_) {
     return fail(ErrorCode::kFailed,
                 "HTTP client: expected libcurl to start, it did not; check the limits of memory "
                 "and open files");
@@ -101,22 +99,19 @@ Result<void> Carrier::start(const Options& options) {
   set(CURLMOPT_TIMERFUNCTION, &Carrier::on_timer);
   set(CURLMOPT_TIMERDATA, this);
   limit_connections(boot_now());
-  watch(wake_fd_, EPOLLIN);
+  watch(wake_.get(), EPOLLIN);
   return {};
 }
 
 Carrier::~Carrier() {
   cancel_all();
   multi_.reset();  // closes its connections, which calls on_socket()
-  for (const int fd : {epoll_fd_, wake_fd_}) {
-    if (fd >= 0) close(fd);
-  }
 }
 
 void Carrier::wake() noexcept {
   const std::uint64_t one = 1;
   // A full counter means that a wake-up is pending.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
 }
 
 RequestId Carrier::send(Request request, Callback done) {
@@ -149,18 +144,12 @@ void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at
 
 int Carrier::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
   const auto& carrier = *static_cast<Carrier*>(self);
-  switch (what) {
-    case CURL_POLL_IN:
-      carrier.watch(socket, EPOLLIN);
-      break;
-    case CURL_POLL_OUT:
-      carrier.watch(socket, EPOLLOUT);
-      break;
-    case CURL_POLL_INOUT:
-      carrier.watch(socket, EPOLLIN | EPOLLOUT);
-      break;
-    default:  // A socket that is closed already is no longer in the epoll set.
-      epoll_ctl(carrier.epoll_fd_, EPOLL_CTL_DEL, socket, nullptr);
+  const std::uint32_t events =
+      ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+  if (events != 0) {
+    carrier.watch(socket, events);
+  } else {  // A socket that is closed already is no longer in the epoll set.
+    epoll_ctl(carrier.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
   }
   return 0;
 }
@@ -170,9 +159,9 @@ void Carrier::watch(int socket, std::uint32_t events) const {
   epoll_event event{};
   event.events = events;
   event.data.fd = socket;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, socket, &event) == 0) return;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &event) == 0) return;
   LICTOR_ASSERT(errno == ENOENT);
-  LICTOR_ASSERT(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, socket, &event) == 0);
+  LICTOR_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0);
 }
 
 int Carrier::on_timer(CURLM*, long timeout_ms, void* self) {
@@ -192,9 +181,9 @@ void Carrier::act(curl_socket_t socket, int events) {
 }
 
 void Carrier::act_on(const epoll_event& event) {
-  if (event.data.fd == wake_fd_) {
+  if (event.data.fd == wake_.get()) {
     std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = read(wake_fd_, &count, sizeof count);
+    [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof count);
     return;
   }
   int events = 0;
@@ -215,7 +204,7 @@ void Carrier::step(milliseconds wait) {
   std::array<epoll_event, kSocketsAtOnce> events{};
   int count = 0;
   do {
-    count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
+    count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                        static_cast<int>(wait.count()));
     wait = milliseconds{0};
     for (int i = 0; i < count; ++i) act_on(events[static_cast<std::size_t>(i)]);

@@ -12,6 +12,7 @@
 
 #include <curl/curl.h>
 
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 #include "net/token_source.h"
 #include "net/transfer.h"
@@ -49,7 +50,7 @@ class Failover {
   std::vector<Instant> avoided_until_;
 };
 
-/// What the tests set otherwise.
+/// The tests use other values.
 struct Tuning {
   /// How long an address that failed is avoided: two of Consul's own leader elections at most
   /// times, and short enough that a restarted local agent is soon used again.
@@ -65,9 +66,9 @@ struct Tuning {
   Duration keep_more_for = std::chrono::seconds{1};
 };
 
-/// What carries requests to Consul, on the thread of whoever drives it: waits for fd() to become
-/// readable or for next_deadline(), and calls step(). Transport drives one on a thread of its own;
-/// who has a loop already saves two changes of thread a request by driving it there.
+/// Sends requests to Consul on its owner's thread: the owner waits for fd() to become readable or
+/// for next_deadline(), and calls step(). Transport does so on its own thread. An owner with a loop
+/// saves two changes of thread for each request.
 ///
 /// Not thread safe, but for set_token(): everything else on one thread. Nothing in it blocks.
 ///
@@ -97,12 +98,13 @@ class Carrier {
   void cancel_all();
   /// From any thread.
   void set_token(const std::string& token) { token_.set(token); }
-  /// From any thread: step() is due.
+  /// From any thread: makes fd() readable.
   void wake() noexcept;
 
   /// Readable when there is something to do. An epoll instance: to be polled, not read.
-  [[nodiscard]] int fd() const { return epoll_fd_; }
-  /// Does what can be done, and runs the callbacks of what is done. Waits for that up to `wait`.
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  /// Sends and receives what is possible, waiting up to `wait`, and runs the callbacks of finished
+  /// requests.
   void step(std::chrono::milliseconds wait = {});
   [[nodiscard]] Instant next_deadline() const;
   /// Nothing is under way or waits.
@@ -138,8 +140,8 @@ class Carrier {
   const Tuning tuning_;
   TokenSource token_;
   std::uint64_t last_id_ = 0;
-  int epoll_fd_ = -1;
-  int wake_fd_ = -1;
+  UniqueFd epoll_;
+  UniqueFd wake_;
 
   std::vector<TransferPtr> pool_;  // before multi_: handles are freed after they left it
   std::unique_ptr<CURLM, FreeMulti> multi_;

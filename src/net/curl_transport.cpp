@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/try.h"
 
 namespace lictor::net {
 namespace {
@@ -35,9 +36,8 @@ Response Transport::perform(Request request) {
 }
 
 Result<std::unique_ptr<CurlTransport>> CurlTransport::open(Options options, Tuning tuning) {
-  auto carrier = Carrier::open(std::move(options), tuning);
-  if (!carrier) return tl::unexpected{std::move(carrier.error())};
-  return std::unique_ptr<CurlTransport>{new CurlTransport(*std::move(carrier))};
+  LICTOR_TRY(auto carrier, Carrier::open(std::move(options), tuning));
+  return std::unique_ptr<CurlTransport>{new CurlTransport(std::move(carrier))};
 }
 
 CurlTransport::CurlTransport(std::unique_ptr<Carrier> carrier) : carrier_(std::move(carrier)) {

@@ -2,7 +2,6 @@
 
 #include <sys/un.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/text.h"
@@ -19,22 +18,13 @@ tl::unexpected<Error> refuse(std::string_view address, const std::string& expect
                                        expected + "; " + remedy);
 }
 
-bool is_host_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
-}
-
-bool is_host_name(std::string_view text) {
-  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), is_host_char);
-}
+bool is_host_name(std::string_view text) { return text.size() <= 253 && is_word(text, ".-_"); }
 
 // "[::1]", "[fe80::1%eth0]"
 bool is_bracketed_ipv6(std::string_view text) {
   if (text.size() < 4 || text.front() != '[' || text.back() != ']') return false;
   text = text.substr(1, text.size() - 2);
-  return text.find(':') != std::string_view::npos &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_host_char(c) || c == ':' || c == '%'; });
+  return text.find(':') != std::string_view::npos && is_word(text, ".-_:%");
 }
 
 bool is_port(std::string_view text) { return to_number<std::uint16_t>(text).value_or(0) != 0; }

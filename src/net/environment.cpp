@@ -1,10 +1,12 @@
 #include "net/environment.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "net/endpoint.h"
 
 namespace lictor::net {
@@ -22,12 +24,8 @@ Result<std::optional<bool>> read_bool(const GetEnv& get_env, const char* name) {
   constexpr std::array<std::string_view, 6> kFalse{"0", "f", "F", "false", "FALSE", "False"};
   const std::optional<std::string> value = read(get_env, name);
   if (!value) return std::optional<bool>{};
-  for (const std::string_view word : kTrue) {
-    if (*value == word) return true;
-  }
-  for (const std::string_view word : kFalse) {
-    if (*value == word) return false;
-  }
+  if (std::ranges::find(kTrue, *value) != kTrue.end()) return true;
+  if (std::ranges::find(kFalse, *value) != kFalse.end()) return false;
   return fail(ErrorCode::kInvalid, "environment variable " + std::string{name} +
                                        ": expected true or false, got \"" + excerpt(*value) +
                                        "\"; correct or unset it");
@@ -42,14 +40,12 @@ Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
 
   if (auto address = read(get_env, "CONSUL_HTTP_ADDR")) base.addresses = {*std::move(address)};
 
-  const auto ssl = read_bool(get_env, "CONSUL_HTTP_SSL");
-  if (!ssl) return tl::unexpected{ssl.error()};
+  LICTOR_TRY(const auto ssl, read_bool(get_env, "CONSUL_HTTP_SSL"));
   for (std::string& address : base.addresses) {
-    if (has_no_scheme(address)) address.insert(0, ssl->value_or(false) ? "https://" : "http://");
+    if (has_no_scheme(address)) address.insert(0, ssl.value_or(false) ? "https://" : "http://");
   }
-  const auto verify = read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY");
-  if (!verify) return tl::unexpected{verify.error()};
-  if (*verify) base.tls_verify = **verify;
+  LICTOR_TRY(const auto verify, read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY"));
+  base.tls_verify = verify.value_or(base.tls_verify);
 
   if (auto token = read(get_env, "CONSUL_HTTP_TOKEN")) {
     base.token = *std::move(token);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/read_file.h"
+#include "base/try.h"
 
 namespace lictor::net {
 namespace {
@@ -41,10 +42,8 @@ Result<std::string> read_ca_path(const std::string& folder) {
   }
   std::string all;
   for (const std::string& path : paths) {
-    const Result<std::string> text = read_pem("certificate in ca_path", path, kCertificate);
-    if (!text) return tl::unexpected{text.error()};
-    all += *text;
-    all += '\n';
+    LICTOR_TRY(const auto text, read_pem("certificate in ca_path", path, kCertificate));
+    all += text + '\n';
   }
   if (all.empty()) {
     return fail(ErrorCode::kInvalid, "ca_path \"" + folder +

@@ -13,17 +13,10 @@
 #include "base/clock.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace lictor::net {
 namespace {
-
-constexpr std::size_t kMaxTokenBytes = 4096;  // Consul's are 36; JSON web tokens reach 2 KiB.
-
-// Anything else, a line break above all, would let the token write headers of its own.
-bool is_header_value(std::string_view text) {
-  return text.size() <= kMaxTokenBytes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
-}
 
 using FileInfo = struct stat;
 
@@ -58,18 +51,6 @@ std::thread start_thread(std::function<void()> run) {
 }
 
 struct TokenSource::State {
-  [[nodiscard]] Result<std::string> read_token(const std::string& path) const {
-    const Result<std::string> text =
-        read ? read(path) : read_small_file("token_file", path, kMaxTokenBytes);
-    if (!text) return tl::unexpected{text.error()};
-    const std::string_view secret = trimmed(*text);
-    if (!secret.empty() && is_header_value(secret)) return std::string{secret};
-    return fail(ErrorCode::kInvalid,
-                "token_file \"" + path + "\": expected one token in printable ASCII, got " +
-                    (secret.empty() ? "nothing" : "something else (not shown)") +
-                    "; write the token's secret ID to it");
-  }
-
   Read read;
   FileInfo seen{};  // the thread's, once it runs
 
@@ -97,16 +78,14 @@ Result<void> TokenSource::open(const std::string& token, std::string file, Durat
   if (!file.empty()) {
     // Before the read: a change in between is then seen as one at the next check.
     const FileInfo info = info_of(file);
-    auto read = state.read_token(file);
-    if (!read) return tl::unexpected{std::move(read.error())};
-    state.token = *std::move(read);
+    LICTOR_TRY(state.token, state.read(file));
     state.seen = seen_as(info);
     state.file = std::move(file);
     start_thread([shared = state_, check_every] { watch(*shared, check_every); }).detach();
     return {};
   }
   const std::string_view fixed = trimmed(token);
-  if (!is_header_value(fixed)) {
+  if (!is_access_token(fixed)) {
     return fail(ErrorCode::kInvalid,
                 "Consul token: expected printable ASCII without spaces, got something else (not "
                 "shown); correct token or CONSUL_HTTP_TOKEN");
@@ -123,7 +102,7 @@ std::string TokenSource::current() const {
 void TokenSource::set(const std::string& token) {
   const std::lock_guard lock{state_->mutex};
   const std::string_view text = trimmed(token);
-  if (!is_header_value(text)) return;
+  if (!is_access_token(text)) return;
   state_->token = text;
   state_->file.clear();
 }
@@ -137,7 +116,7 @@ void TokenSource::watch(State& state, Duration check_every) {
     lock.unlock();
     const FileInfo info = info_of(file);
     const bool fresh = info.st_ino != 0 && !is_same(info, state.seen);
-    const auto token = fresh ? state.read_token(file) : Result<std::string>{};
+    const auto token = fresh ? state.read(file) : Result<std::string>{};
     lock.lock();
     if (!fresh || !token || state.file.empty()) continue;
     state.token = *token;

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "base/read_file.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -21,7 +22,7 @@ class TokenSource {
   using Read = std::function<Result<std::string>(const std::string& path)>;
 
   /// `read` is for tests.
-  explicit TokenSource(Read read = {});
+  explicit TokenSource(Read read = read_token_file);
   /// Does not wait for a read under way: a dead file system never ends it.
   ~TokenSource();
   TokenSource(const TokenSource&) = delete;

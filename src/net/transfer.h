@@ -13,7 +13,7 @@
 
 namespace lictor::net {
 
-/// What is the same for every request of a transport.
+/// The common part of all requests of a transport.
 struct Client {
   Options options;
   std::vector<Endpoint> endpoints;
@@ -39,7 +39,7 @@ struct FreeEasy {
 /// transaction that was carried out the first time would then come back as rejected.
 class Transfer {
  public:
-  /// Over all that Consul's state can sensibly be; a body beyond it would take the daemon's memory.
+  /// More than any sensible state of Consul; a longer body would exhaust the daemon's memory.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{512} << 20U;
 
   Transfer();
@@ -59,8 +59,8 @@ class Transfer {
 
   /// Adds a reason to response.error, after those of earlier addresses.
   void add_error(const std::string& reason);
-  /// What an error is to add of a request that was sent and not answered; nothing for one that
-  /// only reads.
+  /// The part of an error that says that an unanswered request may have been carried out; empty for
+  /// one that only reads.
   [[nodiscard]] std::string doubt() const;
 
   /// Forgets the request, keeps the handle and its buffers.

@@ -32,7 +32,7 @@ struct Options {
   bool tls_verify = true;
   std::string consul_namespace;  ///< X-Consul-Namespace; not sent when empty (Enterprise only)
   std::chrono::milliseconds connect_timeout{1000};
-  std::string server = "a Consul agent";  ///< who is to listen there, for what errors say
+  std::string server = "a Consul agent";  ///< that should listen there, for error messages
 
   friend bool operator==(const Options&, const Options&) = default;
 };

@@ -9,13 +9,14 @@ namespace lictor::runtime {
 
 /// How the log and /v1/events report a kind of fact.
 struct FactWords {
+  core::Fact::Kind kind;
   const char* event;  ///< its name in /v1/events
   Level level;
   const char* message;
   const char* text_name = "error";     ///< of the log's field for the fact's text
   const char* duration_name = "took";  ///< of the log's field for its duration; in events "took_ms"
 };
-[[nodiscard]] FactWords words_of(core::Fact::Kind kind);
+[[nodiscard]] const FactWords& words_of(core::Fact::Kind kind);
 
 /// Writes a line about `fact`, which the core of `queue` found, into the log.
 void log_fact(const std::string& queue, const core::Fact& fact);

@@ -41,11 +41,11 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  loop->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  loop->signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  loop->clock_fd_ = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  loop->timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (loop->wake_fd_ < 0 || loop->signal_fd_ < 0 || loop->clock_fd_ < 0 || loop->timer_fd_ < 0) {
+  loop->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  loop->signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  loop->clock_.reset(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  loop->timer_.reset(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!loop->wake_ || !loop->signals_ || !loop->clock_ || !loop->timer_) {
     return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
                                         errno_text() + "; raise the limit of open files");
   }
@@ -53,16 +53,10 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   return loop;
 }
 
-Loop::~Loop() {
-  for (const int fd : {wake_fd_, signal_fd_, clock_fd_, timer_fd_}) {
-    if (fd >= 0) close(fd);
-  }
-}
-
 void Loop::wake() noexcept {
   const std::uint64_t one = 1;
   // A full counter means that a wake-up is pending.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
 }
 
 bool Loop::post(std::function<void()> work) {
@@ -94,12 +88,12 @@ void Loop::on_turn(Duration interval, std::function<void()> handler) {
 void Loop::arm_clock_watch() {
   itimerspec never{};
   never.it_value.tv_sec = 0x7fffffff;
-  timerfd_settime(clock_fd_, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr);
+  timerfd_settime(clock_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr);
 }
 
 void Loop::read_clock_watch() {
   std::uint64_t expirations = 0;
-  if (read(clock_fd_, &expirations, sizeof expirations) < 0 && errno == ECANCELED) {
+  if (read(clock_.get(), &expirations, sizeof expirations) < 0 && errno == ECANCELED) {
     arm_clock_watch();
     if (on_clock_step_) on_clock_step_();
   }
@@ -162,12 +156,13 @@ void Loop::wait(Instant deadline) {
   const bool is_long = left > kLongWait;
   if (is_long) {
     const itimerspec once{{}, to_timespec(left)};
-    timerfd_settime(timer_fd_, 0, &once, nullptr);
+    timerfd_settime(timer_.get(), 0, &once, nullptr);
   }
   const timespec timeout = to_timespec(left);
   polled_.clear();
-  for (const int fd : {wake_fd_, signal_fd_, clock_fd_, timer_fd_})
-    polled_.push_back({fd, POLLIN, 0});
+  for (const UniqueFd* fd : {&wake_, &signals_, &clock_, &timer_}) {
+    polled_.push_back({fd->get(), POLLIN, 0});
+  }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
   const bool ready =
       ppoll(polled_.data(), polled_.size(), is_long ? nullptr : &timeout, nullptr) > 0;
@@ -183,7 +178,7 @@ void Loop::read_polled() {
     [[maybe_unused]] const auto got = read(counted->fd, &count, sizeof count);
   }
   signalfd_siginfo info{};
-  while (polled_[1].revents != 0 && read(signal_fd_, &info, sizeof info) == sizeof info) {
+  while (polled_[1].revents != 0 && read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (on_signal_) on_signal_(static_cast<int>(info.ssi_signo));
   }
   if (polled_[2].revents != 0) read_clock_watch();

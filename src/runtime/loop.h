@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -57,7 +58,6 @@ class Loop {
   /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
   /// Errors: kFailed, out of file descriptors.
   [[nodiscard]] static Result<std::unique_ptr<Loop>> create();
-  ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -112,10 +112,7 @@ class Loop {
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;
   Duration turn_interval_ = std::chrono::seconds{10};
-  int wake_fd_ = -1;
-  int signal_fd_ = -1;
-  int clock_fd_ = -1;
-  int timer_fd_ = -1;
+  UniqueFd wake_, signals_, clock_, timer_;
   bool stopped_ = false;
   std::thread::id own_thread_;
   ClockOffset clock_offset_;

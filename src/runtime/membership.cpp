@@ -15,11 +15,13 @@
 #include "base/time_text.h"
 #include "runtime/log.h"
 #include "wire/consul.h"
+#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::runtime {
 namespace {
 
+using http::put;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
@@ -29,18 +31,6 @@ constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
 // As the lease's, so that a daemon that leads again after an outage is soon listed again.
 constexpr auto kMaxBackoff = 5s;
-
-http::Request put(std::string target, std::string body = {}) {
-  http::Request request;
-  request.method = "PUT";
-  request.target = std::move(target);
-  request.body = std::move(body);
-  return request;
-}
-
-bool replied(const http::Response& response, int status) {
-  return response.delivery == http::Delivery::kReplied && response.status == status;
-}
 
 }  // namespace
 
@@ -63,15 +53,15 @@ Membership::~Membership() {
 }
 
 void Membership::send(http::Request request,
-                      void (Membership::*reply)(Instant, const std::string&, const http::Response&),
-                      const std::string& key) {
+                      std::function<void(Instant, const http::Response&)> on_reply) {
   ++waiting_;
-  transport_.send(std::move(request), [this, inbox = inbox_, reply, key](http::Response response) {
+  transport_.send(std::move(request), [this, inbox = inbox_,
+                                       on_reply = std::move(on_reply)](http::Response response) {
     const std::lock_guard lock{inbox->mutex};
     if (inbox->loop == nullptr) return;  // `this` is gone
-    inbox->replies.emplace_back([this, reply, key, response = std::move(response)](Instant now) {
+    inbox->replies.emplace_back([this, on_reply, response = std::move(response)](Instant now) {
       --waiting_;
-      (this->*reply)(now, key, response);
+      on_reply(now, response);
     });
     inbox->loop->wake();
   });
@@ -91,41 +81,41 @@ void Membership::step(Instant now) {
 }
 
 void Membership::create() {
-  json checks = json::array();
-  for (const std::string& check : options_.session_checks) checks.push_back(check);
   // No lock-delay: nothing relies on the lock, and a restarted daemon must be listed at once.
   const json session{{"Name", "lictor member " + options_.node},
                      {"TTL", kTtl},
                      {"LockDelay", "0s"},
                      {"Behavior", "delete"},
-                     {"NodeChecks", checks}};
+                     {"NodeChecks", options_.session_checks}};
   send(put("/v1/session/create", session.dump(-1, ' ', false, json::error_handler_t::replace)),
-       &Membership::on_created);
+       [this](Instant now, const http::Response& response) { on_created(now, response); });
 }
 
-void Membership::on_created(Instant now, const std::string&, const http::Response& response) {
+void Membership::on_created(Instant now, const http::Response& response) {
   const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
-  if (!answer.is_object() || !answer.contains("ID") || !answer["ID"].is_string()) {
+  const std::string id = wire::text_member(answer, "ID");
+  if (id.empty()) {
     complain("session", "no session for this member's entry; it is not shown among the members",
              wire::describe(response));
     return retry(now);
   }
   told_.erase("session");
-  session_ = answer["ID"].get<std::string>();
+  session_ = id;
   remember();
   acquire(now);
 }
 
 void Membership::renew() {
-  send(put("/v1/session/renew/" + wire::query_value(session_)), &Membership::on_renewed);
+  send(put("/v1/session/renew/" + wire::query_value(session_)),
+       [this](Instant now, const http::Response& response) { on_renewed(now, response); });
 }
 
-void Membership::on_renewed(Instant now, const std::string&, const http::Response& response) {
+void Membership::on_renewed(Instant now, const http::Response& response) {
   if (replied(response, 404)) return lose(now);
   if (!replied(response, 200)) {
     complain("session", "this member's session could not be renewed", wire::describe(response));
     // A remembered session may belong to another daemon; a new one serves as well.
-    if (state_ == State::kNone && replied(response, 403)) session_.clear();
+    if (!held_ && replied(response, 403)) session_.clear();
     return retry(now);
   }
   told_.erase("session");
@@ -138,12 +128,14 @@ void Membership::acquire(Instant now) {
   json value = json::parse(options_.value);
   value["seen"] = format_rfc3339(wall_now());
   const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  state_ = State::kHeld;
+  held_ = true;
   backoff_ = {};
   next_at_ = now + kRenewInterval;
   for (const std::string& key : options_.keys) {
     send(put(wire::kv_path(key) + "?acquire=" + wire::query_value(session_), text),
-         &Membership::on_acquired, key);
+         [this, key](Instant at, const http::Response& response) {
+           on_acquired(at, key, response);
+         });
   }
 }
 
@@ -167,16 +159,17 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
 // the entries held, and this daemon would take the holder for another daemon.
 void Membership::lose(Instant now) {
   if (!session_.empty()) {
-    send(put("/v1/session/destroy/" + wire::query_value(session_)), &Membership::on_destroyed);
+    send(put("/v1/session/destroy/" + wire::query_value(session_)),
+         [](Instant, const http::Response&) {});
   }
   session_.clear();
-  state_ = State::kNone;
+  held_ = false;
   next_at_ = now;
 }
 
 void Membership::set_value(std::string value) {
   options_.value = std::move(value);
-  if (state_ == State::kHeld && waiting_ == 0) next_at_ = Instant::min();
+  if (held_ && waiting_ == 0) next_at_ = Instant::min();
 }
 
 void Membership::retry(Instant now) {
@@ -203,9 +196,8 @@ void Membership::remember() const {
 void Membership::withdraw() {
   unlink(file_.c_str());
   if (session_.empty()) return;
-  http::Request request = put("/v1/session/destroy/" + wire::query_value(session_));
-  request.timeout = 1s;
-  static_cast<void>(transport_.perform(std::move(request)));
+  const std::string target = "/v1/session/destroy/" + wire::query_value(session_);
+  static_cast<void>(transport_.perform(put(target, {}, 1s)));
   session_.clear();
 }
 

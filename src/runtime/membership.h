@@ -2,9 +2,9 @@
 
 // The daemon's own session and the keys that it holds with it.
 //
-//   kNone --renew the remembered one, or create--> kHeld --renewal: gone--> kNone
-//                                                    |
-//                                                    +--withdraw()--> session destroyed, keys gone
+//   none --renew the remembered one, or create--> held --renewal: gone--> none
+//                                                   |
+//                                                   +--withdraw()--> session destroyed, keys gone
 
 #include <cstddef>
 #include <functional>
@@ -40,7 +40,7 @@ class Membership : public Task {
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
 
   /// Whether it has a session.
-  [[nodiscard]] bool joined() const { return state_ == State::kHeld; }
+  [[nodiscard]] bool joined() const { return held_; }
 
   /// Another value, written now, or with the next renewal where requests are under way.
   void set_value(std::string value);
@@ -55,17 +55,12 @@ class Membership : public Task {
     std::vector<std::function<void(Instant)>> replies;
     Loop* loop = nullptr;
   };
-  enum class State { kNone, kHeld };
-
-  void send(http::Request request,
-            void (Membership::*reply)(Instant, const std::string&, const http::Response&),
-            const std::string& key = {});
+  void send(http::Request request, std::function<void(Instant, const http::Response&)> on_reply);
   void create();
   void renew();
   void acquire(Instant now);
-  void on_destroyed(Instant, const std::string&, const http::Response&) {}
-  void on_created(Instant now, const std::string&, const http::Response& response);
-  void on_renewed(Instant now, const std::string&, const http::Response& response);
+  void on_created(Instant now, const http::Response& response);
+  void on_renewed(Instant now, const http::Response& response);
   void on_acquired(Instant now, const std::string& key, const http::Response& response);
   void lose(Instant now);
   void retry(Instant now);
@@ -78,7 +73,7 @@ class Membership : public Task {
   net::Transport& transport_;
   const std::shared_ptr<Inbox> inbox_;
 
-  State state_ = State::kNone;
+  bool held_ = false;
   std::string session_;      // held, or remembered and not verified yet
   std::size_t waiting_ = 0;  // requests under way
   Duration backoff_{};

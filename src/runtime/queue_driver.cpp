@@ -21,22 +21,6 @@ namespace {
 // From this many tasks on, their memory is worth returning: a task takes about 1 kB.
 constexpr std::size_t kBacklog = 500;
 
-core::JobEnding to_core(exec::Ending ending) {
-  switch (ending) {
-    case exec::Ending::kDone:
-      return core::JobEnding::kDone;
-    case exec::Ending::kRetry:
-      return core::JobEnding::kRetry;
-    case exec::Ending::kPermanent:
-      return core::JobEnding::kPermanent;
-    case exec::Ending::kStopped:
-      return core::JobEnding::kStopped;
-    case exec::Ending::kNotStarted:
-      return core::JobEnding::kNotStarted;
-  }
-  return core::JobEnding::kRetry;
-}
-
 bool is_about_jobs(const core::Effect& effect) {
   return std::holds_alternative<core::StartJob>(effect) ||
          std::holds_alternative<core::StopJob>(effect) ||
@@ -49,7 +33,7 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
                         exec::Exit exit) {
   core::JobExited event;
   event.attempt = exit.attempt;
-  event.ending = to_core(exit.ending);
+  event.ending = exit.ending;
   event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
   event.retry_after = exit.retry_after;

@@ -47,16 +47,13 @@ void Registration::send_registration() {
                        {"TTL", kCheckTtl},
                        {"Status", "passing"},
                        {"DeregisterCriticalServiceAfter", kForgetAfter}}}};
-  http::Request request;
-  request.method = "PUT";
-  request.target = "/v1/agent/service/register";
-  request.body = service.dump(-1, ' ', false, json::error_handler_t::replace);
-  transport_.send(std::move(request), [](const http::Response& response) {
+  std::string body = service.dump(-1, ' ', false, json::error_handler_t::replace);
+  transport_.send(http::put("/v1/agent/service/register", std::move(body)), [](const http::Response&
+                                                                                   response) {
     if (response.status == 403) {
       log(Level::kWarn,
           "no right to register the service in Consul's catalog; grant service \"lictor\" write, "
-          "or "
-          "set consul.register to false",
+          "or set consul.register to false",
           {{"error", wire::describe(response)}});
     }
   });
@@ -71,18 +68,13 @@ void Registration::step(Instant now) {
     send_registration();
     return;
   }
-  http::Request pass;
-  pass.method = "PUT";
-  pass.target = "/v1/agent/check/pass/" + wire::query_value("lictor-" + node_);
-  transport_.send(std::move(pass), [](const http::Response&) {});
+  transport_.send(http::put("/v1/agent/check/pass/" + wire::query_value("lictor-" + node_)),
+                  [](const http::Response&) {});
 }
 
 void Registration::withdraw() {
-  http::Request request;
-  request.method = "PUT";
-  request.target = "/v1/agent/service/deregister/" + wire::query_value("lictor-" + node_);
-  request.timeout = 1s;
-  static_cast<void>(transport_.perform(std::move(request)));
+  const std::string target = "/v1/agent/service/deregister/" + wire::query_value("lictor-" + node_);
+  static_cast<void>(transport_.perform(http::put(target, {}, 1s)));
 }
 
 }  // namespace lictor::runtime

@@ -14,6 +14,7 @@
 #include "base/errno_text.h"
 #include "base/time_text.h"
 #include "runtime/log.h"
+#include "wire/json_text.h"
 
 namespace lictor::runtime {
 
@@ -32,13 +33,13 @@ std::optional<std::string> SessionFile::load() const {
   std::string text;  // one line, as it was saved
   std::getline(file, text);
   const json saved = json::parse(text, nullptr, false);
-  if (!saved.is_object() || saved.value("node", json{}) != json(node_) ||
-      saved.value("session_ttl", json{}) != json(format_duration(ttl_)) ||
-      saved.value("lock_delay", json{}) != json(format_duration(lock_delay_)) ||
-      !saved.contains("session") || !saved["session"].is_string()) {
+  std::string session = wire::text_member(saved, "session");
+  if (session.empty() || wire::text_member(saved, "node") != node_ ||
+      wire::text_member(saved, "session_ttl") != format_duration(ttl_) ||
+      wire::text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
     return std::nullopt;
   }
-  return saved["session"].get<std::string>();
+  return session;
 }
 
 void SessionFile::save(const std::string& session) const {

@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "wire/json_text.h"
 
 namespace lictor::wire {
@@ -100,13 +101,12 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Rese
   }
   std::vector<core::KvWrite> writes;
   for (const json& entry : *parsed) {
-    auto write = read_entry(entry, writes.size());
-    if (!write) return tl::unexpected(std::move(write.error()));
-    if (const std::string owner = owner_of(write->key, reserved, task_key); !owner.empty()) {
+    LICTOR_TRY(auto write, read_entry(entry, writes.size()));
+    if (const std::string owner = owner_of(write.key, reserved, task_key); !owner.empty()) {
       return refuse(writes.size(),
-                    "key: " + excerpt(write->key) + " is " + owner + ", which lictor alone writes");
+                    "key: " + excerpt(write.key) + " is " + owner + ", which lictor alone writes");
     }
-    writes.push_back(*std::move(write));
+    writes.push_back(std::move(write));
   }
   return writes;
 }

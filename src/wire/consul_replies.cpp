@@ -1,6 +1,7 @@
 // Consul's replies as events.
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -28,34 +29,14 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-bool replied(const http::Response& response, int status) {
-  return response.delivery == Delivery::kReplied && response.status == status;
-}
-
 // Rejected: Consul refused before it did anything, or the request never left this host. Everything
 // else is unknown: even after a 500 the write may be applied (6.5).
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
-  switch (response.status) {
-    case 400:
-    case 401:
-    case 403:
-    case 404:
-    case 405:
-    case 413:
-    case 429:
-      return Outcome::kRejected;
-    default:
-      return Outcome::kUnknown;
-  }
-}
-
-// A string field of a JSON object, or "".
-std::string field(const std::optional<json>& object, const char* name) {
-  if (!object || !object->is_object()) return {};
-  const auto it = object->find(name);
-  return it != object->end() && it->is_string() ? it->get<std::string>() : std::string{};
+  constexpr std::array kRefusals{400, 401, 403, 404, 405, 413, 429};
+  const bool refused = std::ranges::find(kRefusals, response.status) != kRefusals.end();
+  return refused ? Outcome::kRejected : Outcome::kUnknown;
 }
 
 core::OpFailure why_refused(int status) {
@@ -127,7 +108,7 @@ std::string describe(const http::Response& response) {
 core::SessionCreated decode(const core::CreateSession& effect, const http::Response& response) {
   core::SessionCreated event{effect.request, Outcome::kUnknown, {}, {}};
   if (replied(response, 200)) {
-    event.session = field(parse_json(response.body), "ID");
+    event.session = text_member(parse_json(response.body).value_or(json{}), "ID");
     if (!event.session.empty()) {
       event.outcome = Outcome::kApplied;
       return event;
@@ -164,9 +145,8 @@ core::SessionDestroyed decode(const core::DestroySession& effect, const http::Re
 core::LockReplied decode(const core::AcquireLock& effect, const http::Response& response) {
   using Answer = core::LockReplied::Answer;
   core::LockReplied event{effect.request, Answer::kUnknown, 0, {}};
-  const bool answered = replied(response, 200) || replied(response, 409);
-  const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
-  if (!answered || !reply) {
+  const auto reply = txn_reply(response);
+  if (!reply) {
     event.error = describe(response);
     if (response.delivery == Delivery::kReplied && failed_write(response) == Outcome::kRejected) {
       event.answer = Answer::kRefused;
@@ -215,12 +195,12 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   event.ok = event.found = true;
   event.session = entry->session;
   event.modify_index = entry->modify_index;
-  const auto value = parse_json(entry->value);
-  event.holder = field(value, "node");
-  event.holder_lock_delay = parse_duration(field(value, "lock_delay"));
+  const json value = parse_json(entry->value).value_or(json{});
+  event.holder = text_member(value, "node");
+  event.holder_lock_delay = parse_duration(text_member(value, "lock_delay"));
   // Versions that wrote no `released` left an empty value.
   event.released =
-      entry->session.empty() && (entry->value.empty() || !field(value, "released").empty());
+      entry->session.empty() && (entry->value.empty() || !text_member(value, "released").empty());
   if (event.holder.empty() && !entry->session.empty()) event.holder = "session " + entry->session;
   return event;
 }
@@ -250,16 +230,12 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
     event.error = std::move(fault);
     return event;
   }
-  const auto control = parse_json(entry->value.empty() ? "{}" : std::string_view{entry->value});
-  const auto part = [&](const char* name) -> std::optional<json> {
-    const auto it = control->find(name);
-    return it == control->end() || it->is_null() ? std::optional<json>{} : std::optional{*it};
-  };
-  const auto paused = part("paused");
-  event.paused = paused && (paused->is_object() || *paused == json(true));
-  const auto step_down = part("step_down");
-  event.step_down = field(step_down, "id");
-  event.by = field(event.paused ? paused : step_down, "by");
+  const json control = parse_json(entry->value).value_or(json::object());  // it may be empty
+  const json paused = control.value("paused", json{});
+  event.paused = paused.is_object() || paused == json(true);
+  const json step_down = control.value("step_down", json{});
+  event.step_down = text_member(step_down, "id");
+  event.by = text_member(event.paused ? paused : step_down, "by");
   return event;
 }
 
@@ -317,9 +293,8 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
                           const http::Response& response) {
   core::TasksFetched event;
   event.request = effect.request;
-  const bool answered = replied(response, 200) || replied(response, 409);
-  auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
-  if (!answered || !reply) {
+  auto reply = txn_reply(response);
+  if (!reply) {
     event.error = describe(response);
     return event;
   }
@@ -408,10 +383,9 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.modify_index = *index;
     return event;
   }
-  const bool answered = replied(response, 200) || replied(response, 409);
-  const auto reply = answered ? read_txn_reply(response.body) : Result<TxnReply>{};
-  if (!answered || !reply) {
-    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
+  const auto reply = txn_reply(response);
+  if (!reply) {
+    event.outcome = failed_write(response);
     event.error = describe(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
       event.failures.push_back({core::Committed::kFence, why_refused(response.status),

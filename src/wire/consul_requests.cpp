@@ -11,14 +11,8 @@
 namespace lictor::wire {
 namespace {
 
-http::Request request(const Binding& binding, std::string method, std::string target,
-                      std::string body = {}) {
-  http::Request r;
-  r.method = std::move(method);
-  r.target = std::move(target);
-  r.body = std::move(body);
-  r.timeout = binding.request_timeout;
-  return r;
+http::Request put(const Binding& binding, std::string target, std::string body = {}) {
+  return http::put(std::move(target), std::move(body), binding.request_timeout);
 }
 
 // "?index=" makes it a blocking query; its time-out must outlast wait * 17/16
@@ -34,12 +28,14 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
     add("index=" + std::to_string(index));
     add("wait=" + std::to_string(binding.wait.count()) + "s");
   }
-  http::Request r = request(binding, "GET", std::move(target));
+  http::Request request;
+  request.target = std::move(target);
+  request.timeout = binding.request_timeout;
   if (index != 0) {
-    r.long_poll = true;
-    r.timeout = std::chrono::milliseconds{binding.wait} * 17 / 16 + binding.request_timeout;
+    request.long_poll = true;
+    request.timeout += std::chrono::milliseconds{binding.wait} * 17 / 16;
   }
-  return r;
+  return request;
 }
 
 // The leader key's value. Candidates read lock_delay and `member` from it.
@@ -66,19 +62,19 @@ http::Request encode(const Binding& binding, const core::CreateSession&) {
   for (const std::string& check : binding.session_checks) {
     checks += (checks.empty() ? "" : ",") + json_quoted(check);
   }
-  return request(binding, "PUT", "/v1/session/create",
-                 R"({"Name":)" + json_quoted("lictor " + binding.queue + " " + binding.node) +
-                     R"(,"TTL":")" + format_duration(binding.session_ttl) + R"(","LockDelay":")" +
-                     format_duration(binding.lock_delay) +
-                     R"(","Behavior":"release","NodeChecks":[)" + checks + "]}");
+  return put(binding, "/v1/session/create",
+             R"({"Name":)" + json_quoted("lictor " + binding.queue + " " + binding.node) +
+                 R"(,"TTL":")" + format_duration(binding.session_ttl) + R"(","LockDelay":")" +
+                 format_duration(binding.lock_delay) + R"(","Behavior":"release","NodeChecks":[)" +
+                 checks + "]}");
 }
 
 http::Request encode(const Binding& binding, const core::RenewSession& effect) {
-  return request(binding, "PUT", "/v1/session/renew/" + query_value(effect.session));
+  return put(binding, "/v1/session/renew/" + query_value(effect.session));
 }
 
 http::Request encode(const Binding& binding, const core::DestroySession& effect) {
-  return request(binding, "PUT", "/v1/session/destroy/" + query_value(effect.session));
+  return put(binding, "/v1/session/destroy/" + query_value(effect.session));
 }
 
 http::Request encode(const Binding& binding, const core::AcquireLock& effect, WallTime at) {
@@ -95,7 +91,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
     txn.verb("check-not-exists", key);
   }
   txn.verb("lock", key).session(effect.session).value(held_value(binding, at));
-  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
+  return put(binding, "/v1/txn", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
@@ -104,7 +100,7 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect, Wa
   txn.verb("unlock", binding.layout.leader_key)
       .session(effect.session)
       .value(released_value(binding, at));
-  return request(binding, "PUT", "/v1/txn", std::move(txn).body());
+  return put(binding, "/v1/txn", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
@@ -125,7 +121,7 @@ http::Request encode(const Binding& binding, const core::ListTasks& effect) {
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
   Txn txn;
   for (const std::string& key : effect.keys) txn.verb("get", key);
-  return request(binding, "PUT", "/v1/txn?consistent", std::move(txn).body());
+  return put(binding, "/v1/txn?consistent", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ListCopies& effect) {
@@ -137,7 +133,7 @@ http::Request encode(const Binding& binding, const core::ListHistory&) {
 }
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {
-  return request(binding, "PUT", "/v1/txn", transaction_body(binding.layout, binding.node, commit));
+  return put(binding, "/v1/txn", transaction_body(binding.layout, binding.node, commit));
 }
 
 }  // namespace lictor::wire

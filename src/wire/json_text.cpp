@@ -19,24 +19,18 @@ struct Checker : nlohmann::json_sax<json> {
   std::size_t error_byte = 0;
   std::string found;
   bool out_of_range = false;
-  bool object = false;
-  bool first = true;
 
-  bool seen(bool is_object = false) {
-    if (std::exchange(first, false)) object = is_object;
-    return true;
-  }
-  bool null() override { return seen(); }
-  bool boolean(bool) override { return seen(); }
-  bool number_integer(number_integer_t) override { return seen(); }
-  bool number_unsigned(number_unsigned_t) override { return seen(); }
-  bool number_float(number_float_t, const string_t&) override { return seen(); }
-  bool string(string_t&) override { return seen(); }
-  bool binary(binary_t&) override { return seen(); }
-  bool start_object(std::size_t) override { return seen(true); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
   bool key(string_t&) override { return true; }
   bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return seen(); }
+  bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(std::size_t position, const std::string& last_token,
                    const json::exception& error) override {
@@ -123,7 +117,7 @@ Result<void> check_object(std::string_view text) {
                                          std::to_string(checker.error_byte) + ": \"" +
                                          excerpt(checker.found, 40) + "\"");
   }
-  if (!checker.object) {
+  if (text[text.find_first_not_of(" \t\n\r")] != '{') {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got " + excerpt(text, 40));
   }
   return {};
@@ -215,6 +209,12 @@ std::optional<json> parse_json(std::string_view text, std::size_t max_depth) {
   json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
   return value;
+}
+
+std::string text_member(const json& value, const char* name) {
+  if (!value.is_object()) return {};
+  const auto it = value.find(name);
+  return it != value.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
 Result<void> check_depth(const json& value) {

@@ -65,6 +65,9 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 
+/// The text of the member `name`; "": there is none, or `value` is no object.
+[[nodiscard]] std::string text_member(const nlohmann::json& value, const char* name);
+
 /// Errors: kInvalid, `value` nests more than kMaxJsonDepth arrays and objects.
 [[nodiscard]] Result<void> check_depth(const nlohmann::json& value);
 

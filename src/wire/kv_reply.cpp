@@ -148,6 +148,12 @@ Result<TxnReply> read_txn_reply(std::string_view body) {
   return parse(body, false, read).map([&] { return std::move(reply); });
 }
 
+std::optional<TxnReply> txn_reply(const http::Response& response) {
+  if (!replied(response, 200) && !replied(response, 409)) return std::nullopt;
+  auto reply = read_txn_reply(response.body);
+  return reply ? std::optional{*std::move(reply)} : std::nullopt;
+}
+
 // The reply to sixty claims has sixty entries, of which nothing else matters.
 std::optional<std::uint64_t> read_txn_index(std::string_view body) {
   if (body.size() > Parsers::kMostBytes) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/http.h"
 #include "core/key_list.h"
 #include "lictor/result.h"
 #include "wire/record.h"
@@ -30,6 +31,8 @@ struct TxnReply {
   std::vector<OpError> errors;
 };
 [[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);
+/// Nothing: it is no complete answer to a transaction.
+[[nodiscard]] std::optional<TxnReply> txn_reply(const http::Response& response);
 
 /// The greatest ModifyIndex among the results of a 200: that of everything it wrote. Nothing: it
 /// has no results, or it is not complete; then use read_txn_reply().

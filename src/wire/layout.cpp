@@ -1,28 +1,8 @@
 #include "wire/layout.h"
 
+#include "base/text.h"
+
 namespace lictor::wire {
-namespace {
-
-std::string encode(std::string_view text, bool keep_slash) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  encoded.reserve(text.size());
-  for (const char c : text) {
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (alphanumeric || c == '-' || c == '_' || c == '.' || c == '~' || (keep_slash && c == '/')) {
-      encoded += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      encoded += '%';
-      encoded += kDigits[byte >> 4U];
-      encoded += kDigits[byte & 15U];
-    }
-  }
-  return encoded;
-}
-
-}  // namespace
 
 Layout Layout::under(std::string_view root, std::string_view queue) {
   const std::string base = std::string{root} + std::string{queue} + "/";
@@ -45,8 +25,8 @@ std::string Layout::done_key(std::string_view task_key) const {
   return done_prefix + task_id(task_key).value_or(std::string{task_key});
 }
 
-std::string kv_path(std::string_view key) { return "/v1/kv/" + encode(key, true); }
+std::string kv_path(std::string_view key) { return "/v1/kv/" + percent_encoded(key, "-_.~/"); }
 
-std::string query_value(std::string_view text) { return encode(text, false); }
+std::string query_value(std::string_view text) { return percent_encoded(text, "-_.~"); }
 
 }  // namespace lictor::wire

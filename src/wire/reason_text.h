@@ -8,11 +8,11 @@
 
 namespace lictor::wire {
 
-/// A word for programs: "not_due", "paused", ...
-[[nodiscard]] std::string_view reason_name(core::Reason::Kind kind);
-
-/// A sentence for people, without a full stop. Tasks are named by their ids.
-[[nodiscard]] std::string reason_text(const core::Reason& reason, const Layout& layout);
+struct ReasonWords {
+  std::string name;  ///< for programs: "not_due", "paused", ...
+  std::string text;  ///< a sentence for people, without a full stop; tasks are named by their ids
+};
+[[nodiscard]] ReasonWords words_of(const core::Reason& reason, const Layout& layout);
 
 /// [{"reason": "not_due", "text": "...", "until": RFC 3339, "task": id, "count": n}, ...]
 [[nodiscard]] std::string reasons_json(const std::vector<core::Reason>& reasons,

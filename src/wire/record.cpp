@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "wire/json_text.h"
 
 namespace lictor::wire {
@@ -74,9 +75,8 @@ Result<core::Backoff> read_backoff(std::string_view text) {
   core::Backoff backoff;
   for (const Member& member : *members) {
     if (member.name == "initial" || member.name == "max") {
-      const auto duration = read_duration(member.value_text);
-      if (!duration) return tl::unexpected(duration.error());
-      (member.name == "max" ? backoff.max : backoff.initial) = *duration;
+      LICTOR_TRY((member.name == "max" ? backoff.max : backoff.initial),
+                 read_duration(member.value_text));
     } else if (member.name == "factor" || member.name == "jitter") {
       const bool factor = member.name == "factor";
       const auto value = parse_json(member.value_text, kAnyDepth);
@@ -98,12 +98,11 @@ Result<core::Backoff> read_backoff(std::string_view text) {
 std::optional<core::Claim> read_claim(std::string_view text) {
   const auto value = parse_json(text, kAnyDepth);
   if (!value || !value->is_object()) return std::nullopt;
-  const auto field = [&](const char* name) {
-    const auto it = value->find(name);
-    return it != value->end() && it->is_string() ? it->get<std::string>() : std::string{};
-  };
-  core::Claim claim{field("node"), field("session"), field("nonce"), {}};
-  claim.since = parse_rfc3339(field("since")).value_or(WallTime{});
+  core::Claim claim{text_member(*value, "node"),
+                    text_member(*value, "session"),
+                    text_member(*value, "nonce"),
+                    {}};
+  claim.since = parse_rfc3339(text_member(*value, "since")).value_or(WallTime{});
   return claim;
 }
 

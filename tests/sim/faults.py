@@ -425,23 +425,20 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "wire/consul_replies.cpp",
-        """      return Outcome::kUnknown;
-  }
-}
-
-// A string""",
-        """      return FAULT(ErrorRefused) ? Outcome::kRejected : Outcome::kUnknown;
-  }
-}
-
-// A string""",
+        """  return refused ? Outcome::kRejected : Outcome::kUnknown;
+""",
+        """  return refused || FAULT(ErrorRefused) ? Outcome::kRejected : Outcome::kUnknown;
+""",
     ),
     (
         "wire/consul_replies.cpp",
-        """    event.outcome = answered ? Outcome::kUnknown : failed_write(response);
+        """  if (!reply) {
+    event.outcome = failed_write(response);
 """,
-        """    const Outcome cut = FAULT(CutRefused) ? Outcome::kRejected : Outcome::kUnknown;
-    event.outcome = answered ? cut : failed_write(response);
+        """  if (!reply) {
+    const bool answered = replied(response, 200) || replied(response, 409);
+    event.outcome =
+        FAULT(CutRefused) && answered ? Outcome::kRejected : failed_write(response);
 """,
     ),
     (

@@ -238,7 +238,7 @@ TEST_CASE("loading refuses a program that cannot be started") {
        {exec(R"(["/bin/sh"], "cwd": "/no/such")"),
         "cwd: \"/no/such\": No such file or directory; make the folder or correct the path"},
        {exec(R"(["/bin/sh"], "cwd": "/etc/passwd")"),
-        "cwd: expected a folder, got \"/etc/passwd\""},
+        "cwd: \"/etc/passwd\": expected a folder, got something else; correct the path"},
        {exec(R"(["/bin/sh"], "cwd": "tmp")"), "cwd: expected an absolute path, got \"tmp\""},
        {exec(R"(["/bin/sh"], "user": "no-such-user")"),
         "user: there is no user \"no-such-user\" on this host; create the user or correct the "

@@ -28,13 +28,14 @@ Kind executor_of(const std::string& text, Mode mode = Mode::kDaemon) {
 TEST_SUITE_BEGIN("app");
 
 TEST_CASE("an http executor is a URL, or an object with one") {
-  CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").url ==
+  CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").target.url ==
         "http://127.0.0.1:9000/notify");
   const auto http = executor_of<HttpConfig>(
       R"({"http": {"url": "https://host/x", "headers": {"X-A": "b", "Host": "c"},
           "token_file": "/etc/passwd", "ca_file": "/etc/passwd"}, "timeout": "5s"})");
-  CHECK(http.url == "https://host/x");
-  CHECK(http.headers == std::map<std::string, std::string>{{"Host", "c"}, {"X-A", "b"}});
+  CHECK(http.target.url == "https://host/x");
+  CHECK(http.headers ==
+        std::vector<std::pair<std::string, std::string>>{{"X-A", "b"}, {"Host", "c"}});
   CHECK(http.token_file == "/etc/passwd");
   CHECK(http.ca_file == "/etc/passwd");
 }
@@ -68,7 +69,7 @@ TEST_CASE("a bad http executor is refused without quoting its secrets") {
         ".token_file: \"/no/such\": No such file or directory; correct the path or the file's "
         "rights");
   CHECK(http_error(R"({"url": "http://me:s3cret@h/", "token_file": "/etc/passwd"})") ==
-        ".token_file: the URL or a header says already who asks; remove one of the two");
+        ".token_file: the URL or a header already has credentials; remove one of the two");
   CHECK(http_error("{" + url + R"(, "token_file": "/no/such"})", Mode::kClient) == "");
   CHECK(error_of(executor_text(R"({"http": "http://h/", "env": {}})")) ==
         "lictor.json:2: queues[0].executors.A.env: is for \"exec\", this executor is \"http\"; "

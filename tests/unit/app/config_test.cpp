@@ -2,9 +2,12 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <variant>
 
 #include <doctest/doctest.h>
@@ -240,21 +243,26 @@ TEST_CASE("every setting of exec is read") {
                      "core": 0, "cpu_time": "1h"}})"));
   const auto& exec = std::get<ExecConfig>(config.queues[0].executors.at("A"));
   CHECK(exec.argv == std::vector<std::string>{"/bin/sh", "-c", "echo \"$X\"\n", ""});
-  CHECK(exec.cwd == "/");
-  CHECK(exec.output_limit_bytes == 65536);
-  CHECK(exec.env == std::map<std::string, std::string>{{"X", "two\nlines"}, {"_y", ""}});
-  CHECK(exec.limits.open_files == 1024);
-  CHECK(exec.limits.processes == 50);
-  CHECK(exec.limits.memory_bytes == 2ULL << 30U);
-  CHECK(exec.limits.file_size_bytes == 1000);
-  CHECK(exec.limits.core_bytes == 0);
-  CHECK(exec.limits.cpu_time == 1h);
+  CHECK(exec.directory == "/");
+  CHECK(exec.log_cap == 65536);
+  CHECK(exec.environment ==
+        std::vector<std::pair<std::string, std::string>>{{"X", "two\nlines"}, {"_y", ""}});
+  std::map<int, rlim_t> limits;
+  for (const exec::Limit& limit : exec.limits) {
+    CHECK(limit.soft == limit.hard);
+    limits[limit.resource] = limit.hard;
+  }
+  CHECK(limits == std::map<int, rlim_t>{{RLIMIT_NOFILE, 1024},
+                                        {RLIMIT_NPROC, 50},
+                                        {RLIMIT_AS, 2ULL << 30U},
+                                        {RLIMIT_FSIZE, 1000},
+                                        {RLIMIT_CORE, 0},
+                                        {RLIMIT_CPU, 3600}});
 
   const Config bare = parsed(executor_text(R"({"exec": ["/bin/sh"]})"));
   const auto& plain = std::get<ExecConfig>(bare.queues[0].executors.at("A"));
-  CHECK(plain.output_limit_bytes == 1U << 20U);
-  CHECK_FALSE(plain.limits.open_files);
-  CHECK_FALSE(plain.limits.cpu_time);
+  CHECK(plain.log_cap == 1U << 20U);
+  CHECK(plain.limits.empty());
 }
 
 TEST_CASE("a user is looked up at load, and another user needs root or capabilities") {
@@ -307,7 +315,11 @@ TEST_CASE("a client needs neither executors nor their programs, but the same lay
 }
 
 TEST_CASE("without a file a client finds the default queue at the local agent") {
-  const Config config = default_config();
+  LoadRequest request = request_for(Mode::kClient);
+  request.default_path = "/no/such/lictor.json";
+  const auto loaded = load_config(request);
+  REQUIRE(loaded);
+  const Config& config = *loaded;
   CHECK(config.file.empty());
   CHECK_FALSE(config.node.empty());
   REQUIRE(config.queues.size() == 1);

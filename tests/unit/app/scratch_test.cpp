@@ -26,7 +26,8 @@ TEST_CASE(
     "others") {
   const unit::TemporaryFolder folder;
   const std::string& dir = folder.path();
-  Config config = default_config();
+  Config config;
+  config.queues.emplace_back();
   config.state_dir = dir;
   std::filesystem::create_directories(dir + "/scratch/0");
   std::ofstream{dir + "/scratch/0/1-1.commit"} << "[]";

@@ -17,6 +17,13 @@ TEST_CASE("the nearest word is found, and none when none is near") {
   CHECK(nearest("", {}).empty());
 }
 
+TEST_CASE("what is kept of a text stands as it is, the rest is percent-encoded") {
+  CHECK(is_word("aZ09-_", "-_"));
+  CHECK_FALSE(is_word("a/b", "-_"));
+  CHECK_FALSE(is_word("", "-_"));
+  CHECK(percent_encoded("aZ0/-~\xff %", "/-") == "aZ0/-%7E%FF%20%25");
+}
+
 TEST_CASE("UTF-8 is as RFC 3629 has it") {
   for (const char* text : {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                            "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80"}) {

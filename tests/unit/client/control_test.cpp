@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "client/queue.h"
+#include "client/client.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
@@ -29,14 +29,15 @@ TEST_CASE("only a pause or a resume corrects an unreadable control key") {
   const auto said = [](const std::string& control, auto call) {
     test::FakeConsul consul{
         {test::reply(200, test::entry("k", control)), test::reply(200, "true")}};
-    Store store{consul};
-    const auto result = call(Queue{store, "q", wire::Layout::under("lictor/", "q")});
+    lictor::Client client{
+        std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+    const auto result = call(client);
     return std::pair{result.has_value() ? std::string{} : result.error().message,
                      consul.asked.size() > 1 ? consul.asked.back().body : std::string{}};
   };
-  const auto pause = [](const Queue& queue) { return pause_queue(queue, "moving", "me@h"); };
-  const auto resume = [](const Queue& queue) { return resume_queue(queue, "me@h"); };
-  const auto step_down = [](const Queue& queue) { return ask_to_step_down(queue); };
+  const auto pause = [](lictor::Client& client) { return client.pause("moving", "me@h"); };
+  const auto resume = [](lictor::Client& client) { return client.resume("me@h"); };
+  const auto step_down = [](lictor::Client& client) { return client.step_down(); };
   for (const char* control : {"[]", "nonsense", R"({"paused":17})"}) {
     CAPTURE(control);
     CHECK(said(control, pause).second.starts_with(R"({"paused":{"by":"me@h")"));

@@ -1,8 +1,10 @@
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
 
+#include "client/client.h"
 #include "client/task_id.h"
 #include "fake_consul.h"
 
@@ -37,8 +39,8 @@ struct Scene {
   explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
 
   test::FakeConsul consul;
-  Store store{consul};
-  Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
+  lictor::Client client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
 };
 
 TaskState state_of(http::Response single, const std::string& id) {
@@ -47,7 +49,7 @@ TaskState state_of(http::Response single, const std::string& id) {
   filter.type = "T";
   scene.consul.add(reply(404, "", 9));  // the dead letters, and their folder
   scene.consul.add(reply(404, "", 9));
-  const auto all = list_tasks(scene.queue, filter);
+  const auto all = scene.client.list(filter);
   REQUIRE(all);
   REQUIRE(all->tasks.size() == 2);
   return all->tasks[all->tasks[0].id == id ? 0 : 1].state;
@@ -73,7 +75,7 @@ TEST_CASE("cancel --all refuses unnameable tasks without a try") {
     if (!waiting) scene.consul.add(reply(404, "", 9));
     scene.consul.add(reply(404, "", 9));  // the leader
     scene.consul.add(reply(200, R"({"Results":null,"Errors":null})"));
-    const auto done = cancel_tasks(scene.queue, filter, {});
+    const auto done = scene.client.cancel_all(filter);
     REQUIRE(done);
     REQUIRE(done->tasks.size() == 1);
     CHECK(done->tasks[0].id == "good");
@@ -92,14 +94,14 @@ TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
     const bool as_bytes = id != kBad;
     const auto none = as_bytes ? gone : reply(404, "", 9);
     Scene shown{{none, none, reply(409, test::kNoLetters), none}};
-    const auto show = show_task(shown.queue, id);
+    const auto show = shown.client.show(id);
     REQUIRE_FALSE(show);
     CHECK(show.error().code == ErrorCode::kNotFound);
     CHECK(contains(show.error().message, "not UTF-8"));
     CHECK(contains(show.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
 
     Scene cancelled{{reply(404, "", 9), none, none, reply(409, test::kNoLetters), none}};
-    const auto cancel = cancel_task(cancelled.queue, id);
+    const auto cancel = cancelled.client.cancel(id);
     REQUIRE_FALSE(cancel);
     CHECK(cancel.error().code == ErrorCode::kNotFound);
     CHECK(contains(cancel.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));

@@ -300,9 +300,13 @@ TEST_CASE("http: credentials go to the receiver, and into no error") {
   HttpCall call{parse_http_target(server.address()).value(), {}, dir / "token", {}};
   Client client{std::move(call)};
   CHECK(client.run(attempt(1)).error ==
-        "token_file " + dir / "token" + ": No such file or directory");
+        "token_file \"" + dir / "token" +
+            "\": expected a readable file, got: No such file or directory; correct the path or its "
+            "rights");
   write_file(dir / "token", "a\nb");
-  CHECK(client.run(attempt(2)).error.ends_with("got something else (not shown)"));
+  CHECK(client.run(attempt(2))
+            .error.ends_with(
+                "got something else (not shown); write the token to it, and nothing else"));
   CHECK(server.requests().size() == 1);
   write_file(dir / "token", " t0ken\n");
   CHECK(client.run(attempt(3)).ending == Ending::kRetry);

@@ -61,7 +61,7 @@ TEST_CASE("a token file that vanishes or is emptied leaves the last token in for
   const auto looks = std::make_shared<std::atomic<int>>(0);
   TokenSource source{[looks](const std::string& path) {
     ++*looks;
-    return read_small_file("token_file", path);
+    return read_token_file(path);
   }};
   REQUIRE(source.open("", file, 1ms));
   // Until the file was looked at twice more: the first look may have begun before the change.

@@ -107,8 +107,9 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
     core::Reason reason;
     reason.kind = static_cast<Kind>(i);
     reason.key = "l/q/tasks/x";
-    CHECK(reason_name(reason.kind) != "unknown");
-    CHECK_FALSE(reason_text(reason, kLayout).empty());
+    const ReasonWords words = words_of(reason, kLayout);
+    CHECK(words.name != "unknown");
+    CHECK_FALSE(words.text.empty());
   }
   core::Reason reason;
   reason.kind = Kind::kSerial;
@@ -124,12 +125,12 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
   running.count = 1;
   running.since = WallTime{std::chrono::seconds{1'795'253'400}};
   const std::string begin = "it is running, attempt 1, since 2026-11-21T09:30:00.000Z";
-  CHECK(reason_text(running, kLayout) == begin);
+  CHECK(words_of(running, kLayout).text == begin);
   running.progress = R"({"fraction":0.29,"note":""})";
-  CHECK(reason_text(running, kLayout) == begin + ", 29% done");
+  CHECK(words_of(running, kLayout).text == begin + ", 29% done");
   running.progress = R"({"fraction":0.999,"note":"page 999"})";
   running.text = "it timed out";
-  CHECK(reason_text(running, kLayout) ==
+  CHECK(words_of(running, kLayout).text ==
         begin + ", 99% done: page 999, and is being stopped: it timed out");
   CHECK(reasons_json({running}, kLayout)
             .ends_with(R"(,"count":1,"progress":)" + running.progress + "}]"));
