@@ -121,7 +121,7 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   auto letters = dead_letters_of(queue, id);
   if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));
   auto done = queue.store.get(queue.done_key(id));
-  if (done && *done) found.push_back(view_done(queue.layout, **std::move(done)));
+  if (done && *done) found.push_back(view_done(queue.layout, std::move(**done)));
   if (!found.empty()) return found;
 
   // Without all rights, "not found" cannot be known.
