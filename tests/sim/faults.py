@@ -37,6 +37,7 @@ CORE = {
     "IgnoreLane": "serialKey is ignored",
     "ForgetDistant": "a task of much later is not read again when it is near",
     "OrderByKey": "tasks start in the order of their keys",
+    "UntimedFirst": "a task without a time starts before all others",
     "IgnoreExecuteAt": "a task starts before its executeAt",
     "IgnorePause": "tasks are claimed and started although the queue is paused",
     "ClaimUnread": "a new leader claims before it has read whether the queue is paused",
@@ -296,6 +297,13 @@ Lease::Change Lease::on(Instant now, const SessionDestroyed""",
         """  if (!is_news) return;
 """,
         """  if (!is_news && !FAULT(NoTombstone)) return;
+""",
+    ),
+    (
+        "core/task.cpp",
+        """task.task_time.value_or(task.first_seen);
+""",
+        """task.task_time.value_or(FAULT(UntimedFirst) ? WallTime::min() : task.first_seen);
 """,
     ),
     (

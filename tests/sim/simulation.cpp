@@ -411,9 +411,9 @@ void Simulation::try_order() {
   std::map<std::string, Order> orders;
   std::map<std::string, std::string> lanes;
   for (const std::string& key : cluster_.store.task_keys()) {
-    Task task = *cluster_.store.task(key);
-    task.first_seen = cluster_.wall();
-    orders[key] = order_of(task);
+    const Task& task = *cluster_.store.task(key);
+    const WallTime time = task.execute_at.value_or(task.task_time.value_or(cluster_.wall()));
+    orders[key] = {time, task.create_index, task.key};  // as README.md says, not as the core does
     lanes[key] = task.serial_key;
   }
   control(false, "");

@@ -50,9 +50,7 @@ TEST_CASE(
                                   "tasks/y", "tasks/tomorrow"});
 }
 
-TEST_CASE(
-    "tasks without a time come after those that are due for long, also when the clock was a day "
-    "wrong") {
+TEST_CASE("a task without a time has the right place once a clock that was a day ahead is set") {
   Alone a;
   a.all_end_after(10ms);
   a.cluster.store.control(true, "");
