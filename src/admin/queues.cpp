@@ -29,6 +29,7 @@ bool is_status(const json& status) {
     const bool fits = name.ends_with("_ms")    ? value.is_number_integer()
                       : name == "cannot_start" ? value.is_string()
                       : name == "log_error"    ? value.is_string()
+                      : name == "running"      ? value.is_number_unsigned()
                       : name == "states"       ? value.is_object()
                       : name == "activity"     ? value.is_object()
                                                : true;
