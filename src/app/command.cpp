@@ -47,8 +47,9 @@ std::map<std::string, std::string, std::less<>>& hidden_secrets() {
   return secrets;
 }
 
-// Afterwards no job, not even one of this user, can read Consul's secrets from /proc/<daemon>/environ
-// or from this process's memory. The process dumps no core, and only root can debug it.
+// Afterwards no job, not even one of this user, can read Consul's secrets from
+// /proc/<daemon>/environ or from this process's memory. The process dumps no core, and only root
+// can debug it.
 void hide_secrets() {
   prctl(PR_SET_DUMPABLE, 0);
   for (const char* name : {"CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}) {

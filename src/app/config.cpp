@@ -284,8 +284,8 @@ Result<Config> load_config(const LoadRequest& request) {
 
 namespace {
 
-// The same on all hosts with the same queues: ignores comments, spaces, the order of members, and the
-// settings of a single host.
+// The same on all hosts with the same queues: ignores comments, spaces, the order of members, and
+// the settings of a single host.
 std::string digest_of(std::string_view text) {
   auto value = nlohmann::json::parse(text, nullptr, false, true);
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {

@@ -109,8 +109,8 @@ struct Config {
 };
 
 /// What a command needs of a configuration. The daemon needs a file, executors, and programs that
-/// exist; a client needs only the queues' keys; a program that embeds lictor brings its own executors
-/// and needs no file.
+/// exist; a client needs only the queues' keys; a program that embeds lictor brings its own
+/// executors and needs no file.
 enum class Mode { kDaemon, kClient, kEmbedded };
 
 /// What overrides the file, as text: LICTOR_* variables, then flags.

@@ -150,7 +150,8 @@ std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   return paths;
 }
 
-// `inner` equals `outer` or is under it. The error names the line of the path that is written later.
+// `inner` equals `outer` or is under it. The error names the line of the path that is written
+// later.
 Result<void> refuse_overlap(const Place& place, const Path& outer, const Path& inner) {
   const auto line_of = [&](const Path& path) {
     const JsonValue* written = place.value().items[path.queue].find(path.setting);

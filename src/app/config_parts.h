@@ -88,8 +88,8 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 /// would end; half of the shortest lease, where that is less.
 [[nodiscard]] Duration default_hang_timeout(const std::vector<QueueConfig>& queues);
 
-/// Errors: a hang_timeout that is not 0 and not less than each lease: at a lease's end the jobs of a
-/// hung daemon are killed anyway. `place` is that of the whole file.
+/// Errors: a hang_timeout that is not 0 and not less than each lease: at a lease's end the jobs of
+/// a hung daemon are killed anyway. `place` is that of the whole file.
 [[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
                                               const std::vector<QueueConfig>& queues);
 

@@ -365,8 +365,9 @@ class Daemon {
     for (auto& queue : queues_) queue->request_stop();
   }
 
-  // Whoever waits for the service wants it to work, and without Consul it cannot. systemd's patience
-  // (TimeoutStartSec=) ends only for a daemon that hangs: its watchdog begins once we are ready.
+  // Whoever waits for the service wants it to work, and without Consul it cannot. systemd's
+  // patience (TimeoutStartSec=) ends only for a daemon that hangs: its watchdog begins once we are
+  // ready.
   void tell_readiness() {
     if (ready_ || stopping_) return;
     ready_ = membership_.joined();

@@ -15,10 +15,10 @@ struct DevCommand {
 };
 
 /// `lictor dev`: runs a store that speaks Consul's HTTP API, in memory and in its own process, and,
-/// with `command.worker`, a daemon that uses it. SIGINT and SIGTERM end both. `load` reads the given
-/// configuration. Without one, every task is printed and counts as done until another daemon joins
-/// the queue; then this daemon stops and the store goes on. Forks, so no thread may exist yet.
-/// Errors: those of `load` and of listening. Returns the daemon's exit code.
+/// with `command.worker`, a daemon that uses it. SIGINT and SIGTERM end both. `load` reads the
+/// given configuration. Without one, every task is printed and counts as done until another daemon
+/// joins the queue; then this daemon stops and the store goes on. Forks, so no thread may exist
+/// yet. Errors: those of `load` and of listening. Returns the daemon's exit code.
 [[nodiscard]] Result<int> run_dev(const DevCommand& command, const LoadRequest& request,
                                   const Registry& registry,
                                   const std::function<Result<Config>()>& load,

@@ -10,7 +10,8 @@ namespace lictor::app {
 
 /// Makes `path` if it is missing and takes its lock; waits for it up to `patience`. The warden
 /// inherits the lock and keeps it until its last job is dead, so no job of an earlier daemon runs
-/// once this returns. Errors: kConflict, another daemon uses the folder; kPermissionDenied, kFailed.
+/// once this returns. Errors: kConflict, another daemon uses the folder; kPermissionDenied,
+/// kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
 /// Which other users may write to the folder, and what to do about it; empty: none, or there is no

@@ -18,8 +18,8 @@ namespace lictor {
 [[nodiscard]] Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                                   std::size_t limit = 4U << 20U);
 
-/// Whether `text` can be an access token in a header: anything else, a line break above all, would let it
-/// write headers of its own.
+/// Whether `text` can be an access token in a header: anything else, a line break above all, would
+/// let it write headers of its own.
 [[nodiscard]] bool is_access_token(std::string_view text);
 
 /// The one access token in the file; spaces and line ends around it don't count.

@@ -8,8 +8,8 @@
 
 namespace lictor {
 
-/// "150ms", "10s", "5m", "2h", "1d", "2w", with fractions ("1.5s") and, as in Go, sums ("1h30m"). Nothing when
-/// it is not such a text, is negative, or is over 10 years.
+/// "150ms", "10s", "5m", "2h", "1d", "2w", with fractions ("1.5s") and, as in Go, sums ("1h30m").
+/// Nothing when it is not such a text, is negative, or is over 10 years.
 [[nodiscard]] std::optional<Duration> parse_duration(std::string_view text);
 
 /// The shortest such text that means `duration`, exact to the microsecond: "10s", "1.5s", "2h".

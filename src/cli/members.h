@@ -26,8 +26,8 @@ class AdminClient {
       std::string token = {});
 
   /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
-  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401, 403),
-  /// kFailed.
+  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401,
+  /// 403), kFailed.
   [[nodiscard]] Result<std::string> get(std::string target,
                                         std::chrono::seconds wait = std::chrono::seconds{0});
 
@@ -96,9 +96,9 @@ class DaemonFaces {
   DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token)
       : store_(store), layout_(layout), queue_(std::move(queue)), token_(std::move(token)) {}
 
-  /// The JSON that the daemon answers that answered last, else the first of: those of this host, the
-  /// leader, any other. Blocks, for two seconds a daemon at most. Errors: kFailed, with why each of
-  /// them could not be asked; those of read_members().
+  /// The JSON that the daemon answers that answered last, else the first of: those of this host,
+  /// the leader, any other. Blocks, for two seconds a daemon at most. Errors: kFailed, with why
+  /// each of them could not be asked; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
  private:

@@ -32,8 +32,8 @@ struct Attempt {
 using Ending = JobEnding;
 
 /// How an attempt ended. `error` is one line for a person ("exit status 3: no such image", "killed
-/// by signal 9 (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and `result` come
-/// from a successful job and are not validated yet.
+/// by signal 9 (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and
+/// `result` come from a successful job and are not validated yet.
 struct Exit {
   AttemptId attempt;
   Ending ending = Ending::kDone;

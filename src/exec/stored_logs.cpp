@@ -66,8 +66,8 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   }
 
   const std::unique_ptr<DIR, int (*)(DIR*)> folder{opendir(folder_path.c_str()), closedir};
-  if (!folder && errno != ENOENT && errno != ENOTDIR)
-    return cannot("read the folder", folder_path, errno);
+  const bool missing = !folder && (errno == ENOENT || errno == ENOTDIR);
+  if (!folder && !missing) return cannot("read the folder", folder_path, errno);
   while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
     const std::string_view name{entry->d_name};
     if (!name.starts_with(name_stem)) continue;

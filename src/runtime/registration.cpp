@@ -47,9 +47,9 @@ void Registration::send_registration() {
                        {"TTL", kCheckTtl},
                        {"Status", "passing"},
                        {"DeregisterCriticalServiceAfter", kForgetAfter}}}};
-  std::string body = service.dump(-1, ' ', false, json::error_handler_t::replace);
-  transport_.send(http::put("/v1/agent/service/register", std::move(body)), [](const http::Response&
-                                                                                   response) {
+  http::Request request = http::put("/v1/agent/service/register",
+                                    service.dump(-1, ' ', false, json::error_handler_t::replace));
+  transport_.send(std::move(request), [](const http::Response& response) {
     if (response.status == 403) {
       log(Level::kWarn,
           "no right to register the service in Consul's catalog; grant service \"lictor\" write, "

@@ -5,9 +5,10 @@
 #   boot.sh BUILD            a build folder of lictor, built
 #   boot.sh BUILD --shell    opens a shell in there before the first step, and when a step has failed
 #
-# Needs root, since it boots a container. A step that fails says so, with its name. BUILD/debian-12 keeps that Debian for the next run. The
-# network is used to make it and at no other time: the container has none. Nothing else stays:
-# processes and mounts end with the namespaces that this makes for itself.
+# Needs root, since it boots a container. A step that fails says so, with its name. BUILD/debian-12
+# keeps that Debian for the next run. The network is used to make it and at no other time: the
+# container has none. Nothing else stays: processes and mounts end with the namespaces that this
+# makes for itself.
 #
 # Exit code 77: skipped, and why.
 set -euo pipefail
