@@ -85,14 +85,15 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
     log.size = static_cast<std::uint64_t>(info.st_size);
     log.modified = wall_time(info.st_mtim);
   }
-  for (const auto& [path, error] : errors) {
+  for (const auto& lost_log : errors) {  // clang 14 captures no structured binding
+    const std::string& path = lost_log.first;
     const auto known = std::find_if(logs.begin(), logs.end(),
                                     [&](const StoredLog& log) { return log.path == path; });
     if (known != logs.end()) {
-      known->error = error;
+      known->error = lost_log.second;
     } else if (auto lost = parse_rest(std::string_view{path}.substr(stem.size()))) {
       lost->path = path;
-      lost->error = error;
+      lost->error = lost_log.second;
       logs.push_back(*std::move(lost));  // not even its file could be made
     }
   }
