@@ -161,11 +161,16 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
                 cli::Console& console) {
   const Mode mode = daemon_mode(registry);
   LICTOR_TRY(auto config, load(load_request(invocation, mode)));
-  add_registered(config, registry);
+  if (auto added = add_registered(config, registry); !added) {
+    return tl::unexpected(std::move(added.error()));
+  }
   if (!command.dry_run) {
     const auto reload = [&]() -> Result<Config> {
       auto anew = load(load_request(invocation, mode));
-      if (anew) add_registered(*anew, registry);
+      if (!anew) return anew;
+      if (auto added = add_registered(*anew, registry); !added) {
+        return tl::unexpected(std::move(added.error()));
+      }
       return anew;
     };
     hide_secrets();
@@ -196,7 +201,7 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
     options.error = config.error();
     return cli::check(console, options, invocation.json);
   }
-  add_registered(*config, registry);
+  if (auto added = add_registered(*config, registry); !added) options.daemon_error = added.error();
   options.file = config->file;
   options.warnings = config->warnings;
   options.consul = config->consul.options;

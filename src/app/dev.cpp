@@ -195,7 +195,9 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     own.mode = Mode::kEmbedded;
     auto config = built_in ? parse_config(kBuiltIn, "the built-in configuration", own) : load();
     if (!config) return config;
-    add_registered(*config, executors);
+    if (auto added = add_registered(*config, executors); !added) {
+      return tl::unexpected(std::move(added.error()));
+    }
     config->consul.options = net::Options{};
     config->consul.options.addresses = {url};
     // The session saved by a daemon of another store does not exist in this one.

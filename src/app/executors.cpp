@@ -67,8 +67,8 @@ Result<std::unique_ptr<exec::Runner>> make(const Common&, const std::string&,
   return std::make_unique<exec::NoopRunner>(config.sleep);
 }
 
-std::string place_of(const Common& common, const std::string& type) {
-  return "queue \"" + common.queue.options.queue + "\": executor \"" + type + "\": ";
+std::string place_of(const QueueConfig& queue, const std::string& type) {
+  return "queue \"" + queue.options.queue + "\": executor \"" + type + "\": ";
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
@@ -94,38 +94,40 @@ Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::stri
                                            const PluginConfig& config) {
   auto executor = exec::plugin_executor(config.file, config.executor, type);
   if (!executor) {
-    return fail(executor.error().code, place_of(common, type) + executor.error().message);
+    return fail(executor.error().code, place_of(common.queue, type) + executor.error().message);
   }
   return make_function(common, type, *std::move(executor));
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
                                            const CppConfig& config) {
-  const auto it = common.registry.find(config.name);
-  if (it == common.registry.end()) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, executor] : common.registry) names.push_back(name);
-    const std::string near = nearest(config.name, names);
-    return fail(ErrorCode::kInvalid, place_of(common, type) + "no C++ executor \"" + config.name +
-                                         "\" is registered in this program" +
-                                         (near.empty() ? "; Worker::add() registers one"
-                                                       : "; did you mean \"" + near + "\"?"));
-  }
-  return make_function(common, type, it->second);
+  return make_function(common, type, common.registry.find(config.name)->second);
 }
 
 }  // namespace
 
 std::string log_directory(const Config& config) { return config.state_dir + "/logs"; }
 
-void add_registered(Config& config, const Registry& registry) {
+Result<void> add_registered(Config& config, const Registry& registry) {
   for (QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* cpp = std::get_if<CppConfig>(&executor);
+      if (cpp == nullptr || registry.contains(cpp->name)) continue;
+      std::vector<std::string_view> names;
+      for (const auto& [name, registered] : registry) names.push_back(name);
+      const std::string near = nearest(cpp->name, names);
+      return fail(ErrorCode::kInvalid, place_of(queue, type) + "no C++ executor \"" + cpp->name +
+                                           "\" is registered in this program" +
+                                           (near.empty() ? "; Worker::add() registers one"
+                                                         : "; did you mean \"" + near + "\"?"));
+    }
     for (const auto& [name, executor] : registry) {
       if (queue.executors.contains(name)) continue;
       queue.executors.emplace(name, CppConfig{name});
       queue.options.types.emplace(name, queue.defaults);
     }
   }
+  return {};
 }
 
 void prepare_scratch(const Config& config) {

@@ -17,7 +17,8 @@ namespace lictor::app {
 using Registry = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
 
 /// Adds to each queue the registered executors whose name is not configured as a type there.
-void add_registered(Config& config, const Registry& registry);
+/// Errors: kInvalid, the configuration names one that is not registered.
+[[nodiscard]] Result<void> add_registered(Config& config, const Registry& registry);
 
 /// Prepares the folder below state_dir for the commits and results of programs: removes the files
 /// of an earlier daemon's jobs, none of which may still run. Where a program runs as another user,

@@ -113,6 +113,21 @@ TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
   CHECK(lictor(world, {"list"}).out.find("ever led") == std::string::npos);
 }
 
+TEST_CASE("a C++ executor that this program lacks is refused by run, --dry-run and check alike") {
+  World world;
+  const std::string file = world.folder.file("cpp.json");
+  write_text(file, R"({"state_dir": ")" + world.folder.file("state") +
+                       R"(", "queues": [{"executors": {"X": {"cpp": "x"}}}]})");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run"}, {"run", "--dry-run"}, {"check"}}) {
+    std::vector<std::string> arguments{"--config", file};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const Output output = lictor(world, arguments);
+    CHECK(output.exit_code == 2);
+    says(output, R"(executor "X": no C++ executor "x" is registered in this program)");
+  }
+}
+
 TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {
   World world;
   const Output output =
