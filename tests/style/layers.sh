@@ -8,6 +8,7 @@ cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}"
 # What each folder may include, besides itself. `lictor` is include/lictor.
 declare -A may=(
   [base]="lictor"
+  [schedule]="base lictor"
   [core]="base lictor"
   [wire]="core base lictor"
   [net]="base lictor"

@@ -1,0 +1,245 @@
+#include "schedule/cron_text.h"
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace lictor::schedule {
+namespace {
+
+struct FieldRule {
+  const char* name;
+  const char* values;  // for messages
+  unsigned least, most;
+  std::span<const std::string_view> names;  // of the values from `least` on
+};
+
+constexpr std::array<std::string_view, 12> kMonths{"jan", "feb", "mar", "apr", "may", "jun",
+                                                   "jul", "aug", "sep", "oct", "nov", "dec"};
+constexpr std::array<std::string_view, 7> kWeekdays{"sun", "mon", "tue", "wed",
+                                                    "thu", "fri", "sat"};
+constexpr FieldRule kSecond{"second", "0 to 59", 0, 59, {}};
+constexpr FieldRule kMinute{"minute", "0 to 59", 0, 59, {}};
+constexpr FieldRule kHour{"hour", "0 to 23", 0, 23, {}};
+constexpr FieldRule kDay{"day of month", "1 to 31 or L", 1, 31, {}};
+constexpr FieldRule kMonth{"month", "1 to 12 or jan to dec", 1, 12, kMonths};
+constexpr FieldRule kWeekday{"day of week", "0 to 7 or sun to sat", 0, 7, kWeekdays};
+
+// Of a text in quotes, the rest is `got`.
+tl::unexpected<Error> expected(const FieldRule& field, std::string_view what, std::string_view got,
+                               const std::string& advice = {}) {
+  return fail(ErrorCode::kInvalid, std::string{field.name} + ": expected " + std::string{what} +
+                                       ", got \"" + excerpt(got) + '"' + advice);
+}
+
+bool is_star(const FieldRule& field, std::string_view text) {
+  return text == "*" || (text == "?" && (&field == &kDay || &field == &kWeekday));
+}
+
+bool is_last(std::string_view text) { return text == "L" || text == "l"; }
+
+Result<unsigned> parse_value(const FieldRule& field, std::string_view text) {
+  const auto number = to_number<unsigned>(text);
+  if (number && *number >= field.least && *number <= field.most) return *number;
+  for (unsigned i = 0; i < field.names.size(); ++i) {
+    if (equal_but_for_case(text, field.names[i])) return field.least + i;
+  }
+  return expected(field, field.values, text);
+}
+
+struct Range {
+  unsigned low, high;
+};
+
+Result<Range> parse_range(const FieldRule& field, std::string_view text) {
+  if (is_star(field, text)) return Range{field.least, field.most};
+  const std::size_t dash = text.find('-');
+  LICTOR_TRY(unsigned low, parse_value(field, text.substr(0, dash)));
+  if (dash == std::string_view::npos) return Range{low, low};
+  const std::string_view end = text.substr(dash + 1);
+  if (&field == &kDay && is_last(end)) return Range{low, field.most};
+  LICTOR_TRY(unsigned high, parse_value(field, end));
+  if (&field == &kWeekday) {  // "fri-sun" and "7-2": Sunday ends the week and begins it
+    if (high == 0 && low > 0) high = 7;
+    if (low == 7 && high < 7) low = 0;
+  }
+  if (low <= high) return Range{low, high};
+  const auto span = [](unsigned a, unsigned b) {
+    return a == b ? std::to_string(a) : std::to_string(a) + '-' + std::to_string(b);
+  };
+  const unsigned most = &field == &kWeekday ? 6 : field.most;
+  return expected(field, "a range from low to high", text,
+                  "; write \"" + span(low, most) + ',' + span(field.least, high) + '"');
+}
+
+// A value, a range or "*", with a step or without: the set of its values.
+Result<std::uint64_t> parse_set(const FieldRule& field, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  LICTOR_TRY(Range range, parse_range(field, text.substr(0, slash)));
+  unsigned step = 1;
+  if (slash != std::string_view::npos) {
+    const std::string_view step_text = text.substr(slash + 1);
+    const unsigned most = field.most - field.least + 1;
+    const auto number = to_number<unsigned>(step_text);
+    if (!number || *number == 0 || *number > most) {
+      return expected(field, "a step of 1 to " + std::to_string(most), step_text);
+    }
+    step = *number;
+    if (text.substr(0, slash).find('-') == std::string_view::npos) range.high = field.most;
+  }
+  std::uint64_t set = 0;
+  for (unsigned value = range.low; value <= range.high; value += step) {
+    set |= std::uint64_t{1} << (&field == &kWeekday ? value % 7 : value);
+  }
+  return set;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return parts;
+}
+
+// A list of what `parse` reads.
+template <class Parse>
+Result<void> parse_list(const FieldRule& field, std::string_view text, Parse parse) {
+  for (const std::string_view part : split(text, ',')) {
+    if (part.empty()) return expected(field, "values with one comma between them", text);
+    LICTOR_TRY(const std::uint64_t set, parse(part));
+    static_cast<void>(set);
+  }
+  return {};
+}
+
+Result<std::uint64_t> parse_field(const FieldRule& field, std::string_view text) {
+  std::uint64_t all = 0;
+  auto read = parse_list(field, text, [&](std::string_view part) {
+    auto set = parse_set(field, part);
+    if (set) all |= *set;
+    return set;
+  });
+  if (!read) return tl::unexpected(std::move(read.error()));
+  return all;
+}
+
+Result<std::uint64_t> parse_weekday(std::string_view part, CronFields& fields) {
+  const auto single = [](std::string_view text) -> Result<std::uint32_t> {
+    LICTOR_TRY(const unsigned value, parse_value(kWeekday, text));
+    return 1U << value % 7;
+  };
+  if (const std::size_t at = part.find('#'); at != std::string_view::npos) {
+    const auto n = to_number<std::size_t>(part.substr(at + 1));
+    if (!n || *n == 0 || *n > fields.nth_weekdays.size()) {
+      return expected(kWeekday, "1 to 5 after #", part.substr(at + 1));
+    }
+    LICTOR_TRY(const std::uint32_t day, single(part.substr(0, at)));
+    return fields.nth_weekdays[*n - 1] |= day;
+  }
+  if (is_last(part)) return expected(kWeekday, "a day with L, such as 5L", part);
+  const bool last_in_front = is_last(part.substr(0, 1));
+  if (last_in_front || is_last(part.substr(part.size() - 1))) {
+    LICTOR_TRY(const std::uint32_t day,
+               single(part.substr(last_in_front ? 1 : 0, part.size() - 1)));
+    return fields.last_weekdays |= day;
+  }
+  LICTOR_TRY(const std::uint64_t set, parse_set(kWeekday, part));
+  return fields.weekdays |= static_cast<std::uint32_t>(set);
+}
+
+Result<std::uint64_t> parse_day(std::string_view part, CronFields& fields) {
+  if (is_last(part)) {
+    fields.last_day = true;
+    return 0;
+  }
+  LICTOR_TRY(const std::uint64_t set, parse_set(kDay, part));
+  return fields.days |= static_cast<std::uint32_t>(set);
+}
+
+bool is_restricted(std::string_view day_field) {
+  return !day_field.starts_with('*') && !day_field.starts_with('?');
+}
+
+// The fields of a macro; "" for other texts.
+std::string_view fields_of_macro(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kMacros{
+      {{"@yearly", "0 0 1 1 *"},
+       {"@annually", "0 0 1 1 *"},
+       {"@monthly", "0 0 1 * *"},
+       {"@weekly", "0 0 * * 0"},
+       {"@daily", "0 0 * * *"},
+       {"@midnight", "0 0 * * *"},
+       {"@hourly", "0 * * * *"}}};
+  for (const auto& [name, fields] : kMacros) {
+    if (equal_but_for_case(text, name)) return fields;
+  }
+  return {};
+}
+
+std::vector<std::string_view> split_fields(std::string_view text) {
+  std::vector<std::string_view> fields;
+  constexpr std::string_view kSpace = " \t";
+  for (std::size_t begin = text.find_first_not_of(kSpace); begin != std::string_view::npos;) {
+    const std::size_t end = text.find_first_of(kSpace, begin);
+    fields.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kSpace, end);
+  }
+  return fields;
+}
+
+}  // namespace
+
+Result<CronFields> parse_cron_fields(std::string_view expression) {
+  std::vector<std::string_view> texts = split_fields(expression);
+  if (!texts.empty() && texts.front().starts_with('@')) {
+    const std::string_view meant = texts.size() == 1 ? fields_of_macro(texts.front()) : "";
+    if (meant.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, "
+                  "got \"" +
+                      excerpt(expression) + '"');
+    }
+    texts = split_fields(meant);
+  }
+  if (texts.size() != 5 && texts.size() != 6) {
+    return fail(ErrorCode::kInvalid, "expected five fields, or six with seconds first, got " +
+                                         std::to_string(texts.size()) + ": \"" +
+                                         excerpt(expression) + '"');
+  }
+
+  CronFields fields;
+  std::size_t at = 0;
+  if (texts.size() == 6) {
+    LICTOR_TRY(fields.seconds, parse_field(kSecond, texts[at++]));
+  }
+  LICTOR_TRY(fields.minutes, parse_field(kMinute, texts[at++]));
+  const std::string_view hour = texts[at++];
+  LICTOR_TRY(const std::uint64_t hours, parse_field(kHour, hour));
+  fields.hours = static_cast<std::uint32_t>(hours);
+  constexpr std::uint32_t kAllHours = (1U << 24U) - 1;
+  fields.every_hour =
+      hour.find_first_of("*/") != std::string_view::npos || fields.hours == kAllHours;
+  const std::string_view day = texts[at++];
+  auto read = parse_list(kDay, day, [&](std::string_view part) { return parse_day(part, fields); });
+  if (!read) return tl::unexpected(std::move(read.error()));
+  fields.day_restricted = is_restricted(day);
+  LICTOR_TRY(const std::uint64_t months, parse_field(kMonth, texts[at++]));
+  fields.months = static_cast<std::uint32_t>(months);
+  const std::string_view weekday = texts[at];
+  read = parse_list(kWeekday, weekday,
+                    [&](std::string_view part) { return parse_weekday(part, fields); });
+  if (!read) return tl::unexpected(std::move(read.error()));
+  fields.weekday_restricted = is_restricted(weekday);
+  return fields;
+}
+
+}  // namespace lictor::schedule
