@@ -58,7 +58,7 @@ class Cron {
   [[nodiscard]] static Result<Cron> parse(std::string_view text);
 
   /// Whether the expression repeats through the day, rather than naming its hours: the hour field
-  /// has "*" or a step, or lists all 24. Decides what a change of the clock does (schedule/ticks.h).
+  /// has "*" or a step, or lists all 24. Decides what a clock change does (schedule/ticks.h).
   [[nodiscard]] bool repeats() const { return fields_.every_hour; }
 
   [[nodiscard]] bool matches(LocalTime time) const;

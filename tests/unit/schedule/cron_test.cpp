@@ -6,19 +6,12 @@
 
 #include <doctest/doctest.h>
 
-#include "local_text.h"
+#include "texts.h"
 
 using namespace lictor;
 using namespace lictor::schedule;
 
 namespace {
-
-Cron cron(const std::string& text) {
-  auto read = Cron::parse(text);
-  INFO(text);
-  REQUIRE_MESSAGE(read, read.error().message);
-  return *read;
-}
 
 std::string error_of(const std::string& text) {
   const auto read = Cron::parse(text);
@@ -39,8 +32,6 @@ std::vector<std::string> matches(const std::string& text, const std::string& fro
   }
   return found;
 }
-
-using Times = std::vector<std::string>;
 
 }  // namespace
 

@@ -1,0 +1,167 @@
+#include "schedule/ticks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/siphash.h"
+#include "base/time_text.h"
+#include "schedule/cron_ticks.h"
+
+namespace lictor::schedule {
+namespace {
+
+using namespace std::chrono;
+
+constexpr seconds kTick{1};
+
+const Zone& zone_of(const Plan& plan) {
+  static const Zone utc;
+  return plan.zone ? *plan.zone : utc;
+}
+
+tl::unexpected<Error> refused(std::string message) {
+  return fail(ErrorCode::kInvalid, std::move(message));
+}
+
+}  // namespace
+
+Result<Schedule> Schedule::make(Plan plan) {
+  if (const auto* every = std::get_if<Every>(&plan.rule); every && every->interval < kTick) {
+    return refused("every: expected 1s or more, got \"" + format_duration(every->interval) + '"');
+  }
+  if (auto* at = std::get_if<At>(&plan.rule)) {
+    std::sort(at->times.begin(), at->times.end());
+    at->times.erase(std::unique(at->times.begin(), at->times.end()), at->times.end());
+    if (at->times.empty()) return refused("at: expected at least one time, got none");
+  }
+  if (plan.start && plan.end && *plan.end < *plan.start) {
+    return refused("end: expected a time from start (" + tick_text(*plan.start) + ") on, got \"" +
+                   tick_text(*plan.end) + '"');
+  }
+  Schedule schedule{std::move(plan)};
+  if (schedule.next_after(kFirstTick)) return schedule;
+  const Plan& made = schedule.plan_;
+  std::string span;
+  if (made.start) span += " from start (" + tick_text(*made.start) + ')';
+  if (made.end) span += " until end (" + tick_text(*made.end) + ')';
+  return refused("never fires: expected at least one tick" + span + ", got none");
+}
+
+Tick Schedule::anchor() const { return plan_.start.value_or(Tick{}); }
+
+std::optional<Tick> Schedule::next_after(Tick time) const {
+  Tick from = std::max(time, kFirstTick) + kTick;
+  if (plan_.start) from = std::max(from, *plan_.start);
+  const Tick until = std::min(plan_.end.value_or(kLastTick), kLastTick);
+  return from <= until ? first_in(from, until) : std::nullopt;
+}
+
+std::uint64_t Schedule::count(Tick after, Tick until) const {
+  Tick from = std::max(after, kFirstTick) + kTick;
+  if (plan_.start) from = std::max(from, *plan_.start);
+  until = std::min({until, plan_.end.value_or(kLastTick), kLastTick});
+  return from <= until ? count_in(from, until) : 0;
+}
+
+// The first tick in [from, until].
+std::optional<Tick> Schedule::first_in(Tick from, Tick until) const {
+  if (const auto* cron = std::get_if<Cron>(&plan_.rule)) {
+    return first_tick(*cron, zone_of(plan_), from, until);
+  }
+  std::optional<Tick> found;
+  if (const auto* every = std::get_if<Every>(&plan_.rule)) {
+    const auto past = std::max(from - anchor(), seconds{0});
+    const auto number = (past + every->interval - kTick) / every->interval;  // rounded up
+    found = anchor() + number * every->interval;
+  } else {
+    const auto& times = std::get<At>(plan_.rule).times;
+    const auto next = std::lower_bound(times.begin(), times.end(), from);
+    if (next != times.end()) found = *next;
+  }
+  return found && *found <= until ? found : std::nullopt;
+}
+
+// The number of ticks in [from, until].
+std::uint64_t Schedule::count_in(Tick from, Tick until) const {
+  if (const auto* cron = std::get_if<Cron>(&plan_.rule)) {
+    return count_ticks(*cron, zone_of(plan_), from, until);
+  }
+  if (const auto* every = std::get_if<Every>(&plan_.rule)) {
+    const auto first = first_in(from, until);
+    return first ? static_cast<std::uint64_t>((until - *first) / every->interval) + 1 : 0;
+  }
+  const auto& times = std::get<At>(plan_.rule).times;
+  const auto begin = std::lower_bound(times.begin(), times.end(), from);
+  return static_cast<std::uint64_t>(std::upper_bound(begin, times.end(), until) - begin);
+}
+
+std::vector<Tick> Schedule::newest(Tick after, Tick until, std::size_t most) const {
+  std::vector<Tick> ticks;
+  const std::uint64_t all = count(after, until);
+  if (all == 0 || most == 0) return ticks;
+  if (all > most) {
+    // The latest `after` with as many ticks as wanted: each second has at most one.
+    Tick enough = std::max(after, kFirstTick);
+    Tick too_late = std::min(until, kLastTick);
+    while (too_late - enough > kTick) {
+      const Tick middle = enough + (too_late - enough) / 2;
+      (count(middle, until) >= most ? enough : too_late) = middle;
+    }
+    after = enough;
+  }
+  for (auto tick = next_after(after); tick && *tick <= until; tick = next_after(*tick)) {
+    ticks.push_back(*tick);
+  }
+  return ticks;
+}
+
+Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now, seconds grace) {
+  Due due;
+  const auto first = schedule.next_after(last);
+  if (!first || *first > now) return due;
+
+  const Tick on_time_after = std::max(last, now - grace - kTick);
+  const auto on_time = static_cast<std::size_t>(schedule.count(on_time_after, now));
+  std::size_t late = 0;
+  switch (missed.policy) {
+    case Missed::Policy::kSkip:
+      break;
+    case Missed::Policy::kOnce:
+      late = on_time == 0 ? 1 : 0;
+      break;
+    case Missed::Policy::kAll:
+      late = static_cast<std::size_t>(std::min<std::uint64_t>(
+          missed.limit,
+          schedule.count(std::max(last, now - missed.max_age - kTick), on_time_after)));
+      break;
+  }
+  due.make = schedule.newest(last, now, on_time + late);
+  due.skipped = schedule.count(last, now) - due.make.size();
+  due.last = due.make.empty() ? schedule.newest(last, now, 1).back() : due.make.back();
+  return due;
+}
+
+std::string tick_text(Tick tick) {
+  std::string text = format_rfc3339(tick);
+  return text.replace(text.size() - 5, 5, "Z");  // without ".000"
+}
+
+std::optional<Tick> parse_tick(std::string_view text) {
+  const auto time = parse_rfc3339(text);
+  if (!time || floor<seconds>(*time) != *time) return std::nullopt;
+  return floor<seconds>(*time);
+}
+
+std::string tick_id(std::string_view schedule_name, Tick tick) {
+  return std::string{schedule_name} + '@' + tick_text(tick);
+}
+
+milliseconds delay_of(std::string_view schedule_name, milliseconds jitter) {
+  if (jitter <= milliseconds{0}) return milliseconds{0};
+  // The key of DESIGN section 11.
+  constexpr SipKey kKey{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+  const std::uint64_t hash = siphash<2, 4>(kKey, schedule_name);
+  return milliseconds{hash % static_cast<std::uint64_t>(jitter.count())};
+}
+
+}  // namespace lictor::schedule

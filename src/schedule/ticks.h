@@ -1,0 +1,132 @@
+#pragma once
+
+// When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule.
+//
+// A tick is an instant to the second. It names its task (tick_id()), so that nobody makes a tick
+// twice, whatever jitter and clocks do.
+//
+// When the clock of the zone is changed, a cron expression does as Vixie's cron:
+//
+//                              the clock jumps forward        the clock goes back
+//   it names its hours         what it skips fires once,      what it shows twice fires the
+//   ("30 2 * * *")             at the instant of the jump     first time only
+//   it repeats through the     what it skips fires as if      what it shows twice fires
+//   day ("*/5 * * * *")        the clock had not jumped       both times
+//
+// So an expression with hours fires once on each day that it names, and one that repeats (its hour
+// field has "*" or a step, or lists all hours: Cron::repeats()) goes on by elapsed time: the time
+// between two ticks does not grow, and it is even where the shift is a multiple of it. Ticks that
+// fall on the same instant are one tick. Examples for Europe/Rome, where 02:00 to 03:00 is skipped
+// on 29 March 2026 and 02:00 to 03:00 comes twice on 25 October 2026:
+//
+//   30 2 * * *     29 March at 03:00 CEST (01:00 UTC); 25 October at 02:30 CEST (00:30 UTC)
+//   0,30 2 * * *   29 March once, at 03:00 CEST; 25 October at 02:00 and 02:30 CEST
+//   */30 * * * *   every half hour of elapsed time on both days
+//   0 */2 * * *    29 March at 00:00 CET, 03:00 CEST, 04:00 CEST; 25 October at 00:00 CEST, 02:00
+//                  CEST, 02:00 CET, 04:00 CET
+//
+// A whole day that a zone skips (Pacific/Apia, 30 December 2011) is such a jump. `every` counts
+// elapsed time and `at` names instants, so the zone does not matter to them.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lictor/result.h"
+#include "lictor/time.h"
+#include "schedule/cron.h"
+#include "schedule/zone.h"
+
+namespace lictor::schedule {
+
+/// Each multiple of `interval` (1 s or more) since the start of the schedule, or since the epoch.
+struct Every {
+  std::chrono::seconds interval{};
+};
+
+/// These instants, in any order.
+struct At {
+  std::vector<Tick> times;
+};
+
+/// What a schedule is made from.
+struct Plan {
+  std::variant<Cron, Every, At> rule;
+  std::shared_ptr<const Zone> zone;  // of a cron expression; null: UTC
+  std::optional<Tick> start;         // no tick before it
+  std::optional<Tick> end;           // no tick after it; one at `end` counts
+};
+
+/// The ticks of a plan. Immutable; any thread may read it.
+class Schedule {
+ public:
+  /// Errors: kInvalid, with the field: an interval below 1 s, an end before the start, or no tick
+  /// at all between start and end.
+  [[nodiscard]] static Result<Schedule> make(Plan plan);
+
+  /// The first tick after `time`; nothing after the last one, or after the year 9999. Takes below a
+  /// microsecond for most expressions.
+  [[nodiscard]] std::optional<Tick> next_after(Tick time) const;
+  /// The number of ticks in (after, until]. Does not visit them.
+  [[nodiscard]] std::uint64_t count(Tick after, Tick until) const;
+  /// The newest ticks in (after, until], at most `most`, the oldest first.
+  [[nodiscard]] std::vector<Tick> newest(Tick after, Tick until, std::size_t most) const;
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+
+ private:
+  explicit Schedule(Plan plan) : plan_(std::move(plan)) {}
+
+  [[nodiscard]] Tick anchor() const;
+  [[nodiscard]] std::optional<Tick> first_in(Tick from, Tick until) const;
+  [[nodiscard]] std::uint64_t count_in(Tick from, Tick until) const;
+
+  Plan plan_;
+};
+
+/// What to do about ticks that nobody made in time, since no daemon led or the schedule was paused.
+struct Missed {
+  enum class Policy {
+    kSkip,  // nothing
+    kOnce,  // make the newest one
+    kAll,   // make all of them, but no more than `limit` and none older than `max_age`
+  };
+  Policy policy = Policy::kSkip;
+  // What a queue with one slot works off in a reasonable time, and one transaction of Consul's can
+  // hold (64 operations before 1.14), so that a long outage does not end in a flood.
+  std::uint32_t limit = 50;
+  std::chrono::seconds max_age = std::chrono::hours{24};  // older results are of little use
+};
+
+struct Due {
+  std::vector<Tick> make;     // the oldest first
+  std::uint64_t skipped = 0;  // ticks in (last, now] that are not made
+  std::optional<Tick> last;   // the newest tick in (last, now], the new lastTick; nothing: no tick
+};
+
+/// Decides about the ticks in (last, now]. Those of the last `grace` are on time and are all made;
+/// the others are missed and `missed` decides, where kOnce is content with a tick on time. A `now`
+/// before `last`, from a clock that was set back, gives nothing, so no tick comes twice.
+[[nodiscard]] Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now,
+                            std::chrono::seconds grace);
+
+/// "2026-11-24T09:30:00Z"
+[[nodiscard]] std::string tick_text(Tick tick);
+/// Nothing: `text` is no RFC 3339 time, or names a fraction of a second.
+[[nodiscard]] std::optional<Tick> parse_tick(std::string_view text);
+/// "backup@2026-11-24T09:30:00Z"
+[[nodiscard]] std::string tick_id(std::string_view schedule_name, Tick tick);
+
+/// How long after its ticks the schedule's tasks become due: from 0 to below `jitter`, the same on
+/// all hosts. It depends on the name alone: schedules spread out, while the tasks of one keep their
+/// order and distance.
+[[nodiscard]] std::chrono::milliseconds delay_of(std::string_view schedule_name,
+                                                 std::chrono::milliseconds jitter);
+
+}  // namespace lictor::schedule
