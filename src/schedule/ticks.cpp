@@ -50,14 +50,14 @@ Result<Schedule> Schedule::make(Plan plan) {
 Tick Schedule::anchor() const { return plan_.start.value_or(Tick{}); }
 
 std::optional<Tick> Schedule::next_after(Tick time) const {
-  Tick from = std::max(time, kFirstTick) + kTick;
+  Tick from = std::clamp(time, kFirstTick, kLastTick) + kTick;
   if (plan_.start) from = std::max(from, *plan_.start);
   const Tick until = std::min(plan_.end.value_or(kLastTick), kLastTick);
   return from <= until ? first_in(from, until) : std::nullopt;
 }
 
 std::uint64_t Schedule::count(Tick after, Tick until) const {
-  Tick from = std::max(after, kFirstTick) + kTick;
+  Tick from = std::clamp(after, kFirstTick, kLastTick) + kTick;
   if (plan_.start) from = std::max(from, *plan_.start);
   until = std::min({until, plan_.end.value_or(kLastTick), kLastTick});
   return from <= until ? count_in(from, until) : 0;

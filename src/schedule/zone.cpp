@@ -110,7 +110,8 @@ Result<Zone> Zone::parse(std::string_view file) {
   }
 
   std::string_view footer = bytes.rest();
-  if (footer.size() < 2 || footer.front() != '\n' || footer.find('\n', 1) == footer.npos) {
+  if (footer.size() < 2 || footer.front() != '\n' ||
+      footer.find('\n', 1) == std::string_view::npos) {
     return refused("one without a footer");
   }
   footer = footer.substr(1, footer.find('\n', 1) - 1);
@@ -195,7 +196,8 @@ std::string Zones::advice(std::string_view name) const {
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     const std::size_t space = line.find(' ', 2);
     if (line.starts_with("Z ")) names.push_back(line.substr(2, space - 2));
-    if (line.starts_with("L ") && space != line.npos) names.push_back(line.substr(space + 1));
+    if (line.starts_with("L ") && space != std::string_view::npos)
+      names.push_back(line.substr(space + 1));
   }
   const std::string meant = nearest(name, names);
   return meant.empty() ? "; tzdata has no such zone, see timedatectl list-timezones"
