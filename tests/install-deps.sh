@@ -17,7 +17,7 @@ packages=(g++ dpkg-dev file cmake ninja-build pkg-config ca-certificates curl
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
+    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul python3-croniter clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
       debootstrap systemd-container lintian fish zsh)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)
