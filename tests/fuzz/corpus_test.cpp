@@ -17,6 +17,7 @@ int fuzz_job(const std::uint8_t* data, std::size_t size);
 int fuzz_letters(const std::uint8_t* data, std::size_t size);
 int fuzz_record(const std::uint8_t* data, std::size_t size);
 int fuzz_replies(const std::uint8_t* data, std::size_t size);
+int fuzz_schedule(const std::uint8_t* data, std::size_t size);
 int fuzz_text(const std::uint8_t* data, std::size_t size);
 int fuzz_warden(const std::uint8_t* data, std::size_t size);
 }
@@ -28,10 +29,10 @@ struct Fuzzer {
   int (*run)(const std::uint8_t* data, std::size_t size);
 };
 
-constexpr Fuzzer kFuzzers[] = {{"admin", fuzz_admin},   {"config", fuzz_config},
-                               {"job", fuzz_job},       {"letters", fuzz_letters},
-                               {"record", fuzz_record}, {"replies", fuzz_replies},
-                               {"text", fuzz_text},     {"warden", fuzz_warden}};
+constexpr Fuzzer kFuzzers[] = {
+    {"admin", fuzz_admin},       {"config", fuzz_config}, {"job", fuzz_job},
+    {"letters", fuzz_letters},   {"record", fuzz_record}, {"replies", fuzz_replies},
+    {"schedule", fuzz_schedule}, {"text", fuzz_text},     {"warden", fuzz_warden}};
 
 }  // namespace
 

@@ -22,7 +22,7 @@ cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-10}
 shift || true
 fuzzers=("$@")
-[ "${#fuzzers[@]}" -gt 0 ] || fuzzers=(admin config job letters record replies text warden)
+[ "${#fuzzers[@]}" -gt 0 ] || fuzzers=(admin config job letters record replies schedule text warden)
 jobs=${JOBS:-$(nproc)}
 
 seed=${LICTOR_FUZZ_SEED-}
@@ -47,6 +47,7 @@ fuzz() {
   case "$name" in
     admin) dictionary=http ;;
     replies) dictionary=consul ;;
+    schedule) dictionary=cron ;;
   esac
   if [ -n "$seed" ]; then
     found=build/fuzz/seeded/$name

@@ -1,0 +1,68 @@
+// Cron expressions as operators write them, and files of time zones as tzdata brings them.
+
+#include <string>
+
+#include "fuzz.h"
+#include "schedule/cron.h"
+#include "schedule/posix_rule.h"
+#include "schedule/ticks.h"
+#include "schedule/zone.h"
+
+namespace lictor::fuzz {
+namespace {
+
+using namespace schedule;
+using namespace std::chrono_literals;
+
+const Tick kNow = std::chrono::sys_days{std::chrono::year{2026} / 11 / 24} + 9h;
+
+void check_cron(std::string_view text) {
+  const auto cron = Cron::parse(text);
+  if (!cron) {
+    FUZZ_REQUIRE(cron.error().message.find("expected") != std::string::npos);
+    return;
+  }
+  const LocalTime now{kNow.time_since_epoch()};
+  const auto next = cron->next(now, now + std::chrono::years{400});
+  FUZZ_REQUIRE(next.has_value());
+  FUZZ_REQUIRE(cron->matches(*next));
+  FUZZ_REQUIRE(cron->count(now, *next) == 0);
+  FUZZ_REQUIRE(cron->count(now, *next + 1s) == 1);
+}
+
+void check_rule(std::string_view text) {
+  const auto rule = PosixRule::parse(text);
+  if (!rule || !rule->has_summer) return;
+  const auto begin = rule->summer_begin.in(std::chrono::year{2028});
+  FUZZ_REQUIRE(begin > LocalTime{} && begin < LocalTime{} + std::chrono::years{80});
+}
+
+void check_zone(std::string_view file) {
+  const auto zone = Zone::parse(file);
+  if (!zone) {
+    FUZZ_REQUIRE(zone.error().message.find("expected") != std::string::npos);
+    return;
+  }
+  for (const Tick at : {kFirstTick, Tick{}, kNow, kNow + std::chrono::years{100}, kLastTick}) {
+    const Zone::Period period = zone->period_at(at);
+    FUZZ_REQUIRE(period.begin <= at);
+    FUZZ_REQUIRE(at < period.end);
+  }
+  static const Cron daily = *Cron::parse("30 2 * * *");
+  const auto schedule =
+      Schedule::make({daily, std::make_shared<const Zone>(*zone), kNow, kNow + 240h});
+  if (!schedule) return;  // a clock that is set back each day
+  const auto next = schedule->next_after(kNow);
+  if (next) FUZZ_REQUIRE(*next > kNow && schedule->count(kNow, *next) == 1);
+}
+
+}  // namespace
+}  // namespace lictor::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = lictor::fuzz::text_of(data, size);
+  lictor::fuzz::check_cron(text);
+  lictor::fuzz::check_rule(text);
+  lictor::fuzz::check_zone(text);
+  return 0;
+}
