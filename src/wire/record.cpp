@@ -62,12 +62,16 @@ Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
+}  // namespace
+
 Result<Duration> read_duration(std::string_view text) {
   const auto duration =
       text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
   if (!duration) return expected(R"(a duration such as "90s", "10m" or "2h")", text);
   return *duration;
 }
+
+namespace {
 
 Result<core::Backoff> read_backoff(std::string_view text) {
   const auto members = split_object(text);

@@ -58,6 +58,9 @@ bool unstamp(std::vector<Member>& members);
 /// (rounded to the millisecond), as a number or a string; or RFC 3339. `json_text` is JSON.
 [[nodiscard]] Result<WallTime> read_time(std::string_view json_text);
 
+/// A duration in quotes, such as "90s". Errors: kInvalid. `json_text` is JSON.
+[[nodiscard]] Result<Duration> read_duration(std::string_view json_text);
+
 /// The longest error text in records and dead letters, in bytes before escaping.
 inline constexpr std::size_t kMaxErrorBytes = 2'000;
 

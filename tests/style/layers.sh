@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each folder of src includes only what it may know; the core includes nothing of the outside world.
+# Each folder of src includes only what it may know; the core and the schedules include nothing of
+# the outside world.
 #
 #   layers.sh [ROOT]   ROOT: a checkout (this one); exits 1 and names each forbidden include
 set -euo pipefail
@@ -10,7 +11,7 @@ declare -A may=(
   [base]="lictor"
   [schedule]="base lictor"
   [core]="base lictor"
-  [wire]="core base lictor"
+  [wire]="core schedule base lictor"
   [net]="base lictor"
   [exec]="base lictor"
   [httpd]="base lictor"
@@ -23,7 +24,7 @@ declare -A may=(
   [app]="admin cli client core dev exec httpd net runtime wire base lictor"
 )
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.
-core_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/clock\.h"'
+pure_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/clock\.h"'
 
 bad=0
 tell() { echo "$1" >&2; bad=1; }
@@ -40,8 +41,8 @@ for folder in src/*/; do
   done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' "$folder" --include='*.h' --include='*.cpp')
 done
 while IFS=: read -r file line text; do
-  tell "$file:$line: src/core is pure and may not have ${text#*include }"
-done < <(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*($core_bans)" src/core)
+  tell "$file:$line: src/core and src/schedule are pure and may not have ${text#*include }"
+done < <(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*($pure_bans)" src/core src/schedule)
 while IFS=: read -r file line text; do
   tell "$file:$line: an installed header may not include ${text#*include } of src"
 done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' include | grep -v '"lictor/')

@@ -1,0 +1,259 @@
+#include "wire/schedule_record.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/time_text.h"
+#include "base/try.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+using schedule::Tick;
+using std::chrono::floor;
+using std::chrono::seconds;
+
+constexpr std::string_view kTick = "{tick}";
+
+tl::unexpected<Error> expected(std::string_view what, std::string_view got) {
+  return fail(ErrorCode::kInvalid, "expected " + std::string{what} + ", got " + excerpt(got));
+}
+
+// What the members say, before they are put together.
+struct Fields {
+  std::optional<schedule::Cron> cron;
+  std::optional<seconds> every;
+  std::optional<std::vector<Tick>> at;
+  std::string zone_name;
+  std::optional<Tick> start, end, last_tick;
+  schedule::Missed missed;
+  Overlap overlap = Overlap::kSkip;
+  std::chrono::milliseconds jitter{};
+  bool paused = false;
+  std::string_view task;
+};
+
+Result<Tick> read_tick(std::string_view text) {
+  LICTOR_TRY(const WallTime time, read_time(text));
+  const Tick tick = floor<seconds>(time);
+  if (tick != time) return expected("a time in whole seconds", text);
+  return tick;
+}
+
+Result<std::vector<Tick>> read_ticks(std::string_view text) {
+  const auto list = parse_json(text);
+  if (!list || !list->is_array()) {
+    return expected(R"(a list of times such as ["2026-11-24T09:30:00Z"])", text);
+  }
+  std::vector<Tick> ticks;
+  for (const json& time : *list) {
+    LICTOR_TRY(const Tick tick, read_tick(time.dump()));
+    ticks.push_back(tick);
+  }
+  return ticks;
+}
+
+Result<seconds> read_seconds(std::string_view text) {
+  LICTOR_TRY(const Duration duration, read_duration(text));
+  const seconds whole = floor<seconds>(duration);
+  if (whole != duration) return expected(R"(a duration in whole seconds such as "90s")", text);
+  return whole;
+}
+
+Result<bool> read_bool(std::string_view text) {
+  if (text == "true" || text == "false") return text == "true";
+  return expected("true or false", text);
+}
+
+// The value that has this name.
+template <class Value, std::size_t count>
+Result<Value> read_name(std::string_view text,
+                        const std::array<std::pair<std::string_view, Value>, count>& names) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (text == '"' + std::string{names[i].first} + '"') return names[i].second;
+    all += (i == 0 ? "\"" : i + 1 == count ? " or \"" : ", \"") + std::string{names[i].first} + '"';
+  }
+  return expected(all, text);
+}
+
+constexpr std::array<std::pair<std::string_view, schedule::Missed::Policy>, 3> kPolicies{
+    {{"skip", schedule::Missed::Policy::kSkip},
+     {"once", schedule::Missed::Policy::kOnce},
+     {"all", schedule::Missed::Policy::kAll}}};
+constexpr std::array<std::pair<std::string_view, Overlap>, 3> kOverlaps{
+    {{"skip", Overlap::kSkip}, {"queue", Overlap::kQueue}, {"allow", Overlap::kAllow}}};
+
+template <class T, class Target>
+Result<void> store(Result<T> value, Target& target) {
+  if (!value) return tl::unexpected(std::move(value.error()));
+  target = *std::move(value);
+  return {};
+}
+
+Result<std::uint32_t> read_limit(std::string_view text) {
+  const auto limit = to_number<std::uint32_t>(text);
+  if (limit && *limit <= kMaxMissedLimit) return *limit;
+  return expected("a whole number from 0 to " + std::to_string(kMaxMissedLimit), text);
+}
+
+Result<schedule::Cron> read_cron(std::string_view text) {
+  LICTOR_TRY(const std::string expression, read_string(text));
+  return schedule::Cron::parse(expression);
+}
+
+Result<void> read_field(std::string_view name, std::string_view text, Fields& fields) {
+  if (text == "null") return {};  // how many libraries write "not set"
+  if (name == "cron") return store(read_cron(text), fields.cron);
+  if (name == "every") return store(read_seconds(text), fields.every);
+  if (name == "at") return store(read_ticks(text), fields.at);
+  if (name == "timezone") return store(read_string(text), fields.zone_name);
+  if (name == "start") return store(read_tick(text), fields.start);
+  if (name == "end") return store(read_tick(text), fields.end);
+  if (name == "lastTick") return store(read_tick(text), fields.last_tick);
+  if (name == "missed") return store(read_name(text, kPolicies), fields.missed.policy);
+  if (name == "missedLimit") return store(read_limit(text), fields.missed.limit);
+  if (name == "missedMaxAge") return store(read_seconds(text), fields.missed.max_age);
+  if (name == "overlap") return store(read_name(text, kOverlaps), fields.overlap);
+  if (name == "paused") return store(read_bool(text), fields.paused);
+  if (name == "jitter") {
+    LICTOR_TRY(const Duration jitter, read_duration(text));
+    fields.jitter = floor<std::chrono::milliseconds>(jitter);
+  }
+  if (name == "task") {
+    if (!text.starts_with('{')) return expected("a task's record, a JSON object", text);
+    fields.task = text;
+  }
+  return {};
+}
+
+tl::unexpected<Error> in(std::string_view field, const Error& error) {
+  return fail(ErrorCode::kInvalid, std::string{field} + ": " + error.message);
+}
+
+// Cron, every or at.
+Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
+  std::string found;
+  const auto count = [&](bool there, const char* name) {
+    if (there) found += (found.empty() ? "" : " and ") + std::string{name};
+  };
+  count(fields.cron.has_value(), "cron");
+  count(fields.every.has_value(), "every");
+  count(fields.at.has_value(), "at");
+  if (found == "cron") return *fields.cron;
+  if (found == "every") return schedule::Every{*fields.every};
+  if (found == "at") return schedule::At{*std::move(fields.at)};
+  return expected("one of cron, every and at", found.empty() ? "none of them" : found);
+}
+
+// A template makes a task if it does so for one tick: a tick's text has one form.
+Result<void> check_template(std::string_view name, const ScheduleRecord& record) {
+  for (MemberWalk member{record.task}; member.next();) {
+    if (member.name() == "executeAt" && member.value_text() != "null") {
+      return fail(ErrorCode::kInvalid,
+                  "task: executeAt: expected none, since each tick sets it, got " +
+                      excerpt(member.value_text()));
+    }
+  }
+  const auto made = check_record(tick_task(name, record, Tick{}));
+  if (!made) return in("task", made.error());
+  return {};
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// The object with the member's value set, the rest copied. `object` is a JSON object.
+std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
+  std::string text;
+  const char* copied = object.data();  // up to here
+  const char* last = nullptr;          // the end of the last member
+  bool found = false;
+  for (MemberWalk member{object}; member.next();) {
+    const std::string_view old = member.value_text();
+    last = old.data() + old.size();
+    if (member.name() != name) continue;
+    text.append(copied, old.data()).append(value);
+    copied = last;
+    found = true;
+  }
+  if (!found) {
+    const bool first = last == nullptr;
+    if (first) last = object.data() + object.find('{') + 1;
+    text.append(copied, last).append(first ? "" : ",");
+    append_quoted(text, name);
+    text.append(":").append(value);
+    copied = last;
+  }
+  return text.append(copied, object.data() + object.size());
+}
+
+}  // namespace
+
+Result<ScheduleRecord> read_schedule(std::string_view name, std::string_view record,
+                                     schedule::Zones& zones) {
+  if (const auto object = check_object(record); !object) {
+    if (!is_utf8(record)) {
+      return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
+    }
+    return tl::unexpected(object.error());
+  }
+  Fields fields;
+  for (MemberWalk member{record}; member.next();) {
+    if (const auto read = read_field(member.name(), member.value_text(), fields); !read) {
+      return in(member.name(), read.error());
+    }
+  }
+  LICTOR_TRY(auto rule, rule_of(fields));
+  auto zone = zones.find(fields.zone_name);
+  if (!zone) return in("timezone", zone.error());
+  LICTOR_TRY(auto schedule, schedule::Schedule::make(
+                                {std::move(rule), *std::move(zone), fields.start, fields.end}));
+  if (fields.task.empty())
+    return fail(ErrorCode::kInvalid, "task: expected a task's record, got nothing");
+  ScheduleRecord read{std::move(schedule),
+                      fields.missed,
+                      fields.overlap,
+                      fields.jitter,
+                      fields.paused,
+                      fields.last_tick,
+                      unstamped_record(fields.task)};
+  if (const auto made = check_template(name, read); !made) return tl::unexpected(made.error());
+  return read;
+}
+
+std::string with_last_tick(std::string_view record, Tick last) {
+  return with_member(record, "lastTick", '"' + schedule::tick_text(last) + '"');
+}
+
+std::string with_paused(std::string_view record, bool paused) {
+  return with_member(record, "paused", paused ? "true" : "false");
+}
+
+std::string tick_task(std::string_view name, const ScheduleRecord& schedule, Tick tick) {
+  // Within JSON, "{tick}" cannot be anywhere but in a string, and a tick's text needs no escapes.
+  std::string text = schedule.task;
+  replace_all(text, kTick, schedule::tick_text(tick));
+  const auto delay = schedule::delay_of(name, schedule.jitter);
+  const std::string execute_at =
+      delay.count() == 0 ? schedule::tick_text(tick) : format_rfc3339(tick + delay);
+  text = with_member(text, "executeAt", '"' + execute_at + '"');
+  if (schedule.overlap != Overlap::kQueue) return text;
+  for (MemberWalk member{text}; member.next();) {
+    if (member.name() == "serialKey" && member.value_text() != "null") return text;
+  }
+  return with_member(text, "serialKey", json_quoted("schedule/" + std::string{name}));
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,238 @@
+#include "wire/schedule_record.h"
+
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "wire/record.h"
+
+using namespace lictor;
+using namespace lictor::wire;
+using namespace std::chrono_literals;
+using schedule::Missed;
+using schedule::tick_text;
+
+namespace {
+
+Result<ScheduleRecord> try_read(const std::string& text) {
+  static schedule::Zones zones;
+  return read_schedule("backup", text, zones);
+}
+
+ScheduleRecord read(const std::string& text) {
+  auto record = try_read(text);
+  REQUIRE_MESSAGE(record, record.error().message);
+  return *std::move(record);
+}
+
+std::string error(const std::string& text) {
+  const auto record = try_read(text);
+  return record ? "none" : record.error().message;
+}
+
+// A record with these members besides its task.
+std::string with(const std::string& members) {
+  return "{" + members + R"(,"task":{"taskType":"Backup"}})";
+}
+
+schedule::Tick tick(const std::string& text) { return *schedule::parse_tick(text); }
+
+std::string next(const ScheduleRecord& record, const std::string& after) {
+  const auto found = record.schedule.next_after(tick(after));
+  return found ? tick_text(*found) : "none";
+}
+
+const schedule::Tick kTick = tick("2026-11-24T09:30:00Z");
+
+}  // namespace
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("the schedule of DESIGN section 10 is read, and makes a task a tick") {
+  const ScheduleRecord record = read(R"({"cron": "*/5 * * * *", "timezone": "Europe/Rome",
+ "task": {"taskType": "Backup", "taskPara": {"host": "db7", "at": "{tick}"}},
+ "missed": "once", "overlap": "skip"})");
+  CHECK(next(record, "2026-11-24T09:31:00Z") == "2026-11-24T09:35:00Z");
+  CHECK(record.missed.policy == Missed::Policy::kOnce);
+  CHECK(record.overlap == Overlap::kSkip);
+  CHECK(record.jitter == 0ms);
+  CHECK_FALSE(record.paused);
+  CHECK_FALSE(record.last_tick.has_value());
+  CHECK(tick_task("backup", record, kTick) ==
+        R"({"taskType": "Backup", "taskPara": {"host": "db7", "at": "2026-11-24T09:30:00Z"},)"
+        R"("executeAt":"2026-11-24T09:30:00Z"})");
+}
+
+TEST_CASE("each field of a schedule is read") {
+  const ScheduleRecord record = read(
+      with(R"("every":"90s","start":"2026-11-24T09:30:07Z","end":1800000000,"jitter":"1.5s",)"
+           R"("missed":"all","missedLimit":3,"missedMaxAge":"2h","overlap":"queue","paused":true,)"
+           R"("lastTick":"2026-11-24T09:31:37Z","note":"kept","timezone":null)"));
+  CHECK(next(record, "2026-11-24T00:00:00Z") == "2026-11-24T09:30:07Z");
+  CHECK(next(record, "2026-11-24T09:30:07Z") == "2026-11-24T09:31:37Z");
+  CHECK(next(record, "2027-01-15T08:00:00Z") == "none");
+  CHECK(record.jitter == 1500ms);
+  CHECK(record.missed.policy == Missed::Policy::kAll);
+  CHECK(record.missed.limit == 3);
+  CHECK(record.missed.max_age == 2h);
+  CHECK(record.overlap == Overlap::kQueue);
+  CHECK(record.paused);
+  CHECK(record.last_tick == tick("2026-11-24T09:31:37Z"));
+
+  const ScheduleRecord listed = read(with(R"("at":["2026-11-24T10:30:00+01:00",1800000000])"));
+  CHECK(next(listed, "2026-01-01T00:00:00Z") == "2026-11-24T09:30:00Z");
+  CHECK(next(listed, "2026-11-24T09:30:00Z") == "2027-01-15T08:00:00Z");
+
+  const ScheduleRecord in_utc = read(with(R"("cron":"30 9 * * *")"));
+  CHECK(next(in_utc, "2026-07-01T00:00:00Z") == "2026-07-01T09:30:00Z");
+}
+
+TEST_CASE("a schedule that cannot be read says where, what was expected and what was found") {
+  const std::pair<std::string, std::string> table[] = {
+      {"", "expected a JSON object, got"},
+      {"[]", "expected a JSON object, got"},
+      {"\xff", "expected a JSON object, got bytes that are not UTF-8"},
+      {with(R"("cron":"0 24 * * *")"), R"(cron: hour: expected 0 to 23, got "24")"},
+      {with(R"("cron":"0 0 30 2 *")"),
+       "cron: never fires: expected a day that one of the months "
+       "has, got \"0 0 30 2 *\""},
+      {with(R"("cron":5)"), "cron: expected a string, got 5"},
+      {with(R"("timezone":"UTC")"), "expected one of cron, every and at, got none of them"},
+      {with(R"("cron":"@daily","every":"1h")"),
+       "expected one of cron, every and at, got cron and every"},
+      {with(R"("cron":"@daily","timezone":"Europe/Roma")"),
+       R"(timezone: expected a time zone such as "Europe/Rome", got "Europe/Roma"; did you mean )"
+       R"("Europe/Rome"?)"},
+      {with(R"("every":"0s")"), R"(every: expected 1s or more, got "0s")"},
+      {with(R"("every":"500ms")"),
+       R"(every: expected a duration in whole seconds such as "90s", got "500ms")"},
+      {with(R"("every":60)"), R"(every: expected a duration such as "90s", "10m" or "2h", got 60)"},
+      {with(R"("at":"2026-11-24T09:30:00Z")"),
+       R"(at: expected a list of times such as ["2026-11-24T09:30:00Z"], got )"
+       R"("2026-11-24T09:30:00Z")"},
+      {with(R"("at":[])"), "at: expected at least one time, got none"},
+      {with(R"("at":["soon"])"),
+       R"(at: expected seconds since the epoch or a time such as "2026-11-21T09:30:00Z", got )"
+       R"("soon")"},
+      {with(R"("at":[1.5])"), "at: expected a time in whole seconds, got 1.5"},
+      {with(R"("every":"1h","end":"2026-02-30T00:00:00Z")"),
+       R"(end: expected seconds since the epoch or a time such as "2026-11-21T09:30:00Z", got )"
+       R"("2026-02-30T00:00:00Z": there is no such day)"},
+      {with(R"("every":"1h","start":1800000000,"end":1700000000)"),
+       R"(end: expected a time from start (2027-01-15T08:00:00Z) on, got "2023-11-14T22:13:20Z")"},
+      {with(R"("every":"1h","missed":"twice")"),
+       R"(missed: expected "skip", "once" or "all", got "twice")"},
+      {with(R"("every":"1h","missedLimit":1001)"),
+       "missedLimit: expected a whole number from 0 to 1000, got 1001"},
+      {with(R"("every":"1h","overlap":true)"),
+       R"(overlap: expected "skip", "queue" or "allow", got true)"},
+      {with(R"("every":"1h","paused":"yes")"), R"(paused: expected true or false, got "yes")"},
+      {with(R"("every":"1h","lastTick":"2026-11-24T09:30:00.5Z")"),
+       R"(lastTick: expected a time in whole seconds, got "2026-11-24T09:30:00.5Z")"},
+      {R"({"every":"1h"})", "task: expected a task's record, got nothing"},
+      {R"({"every":"1h","task":[]})", "task: expected a task's record, a JSON object, got []"},
+      {R"({"every":"1h","task":{}})",
+       "task: taskType: expected a string that names the kind of task, got nothing"},
+      {R"({"every":"1h","task":{"taskType":"T","timeout":5}})",
+       R"(task: timeout: expected a duration such as "90s", "10m" or "2h", got 5)"},
+      {R"({"every":"1h","task":{"taskType":"T","executeAt":1800000000}})",
+       "task: executeAt: expected none, since each tick sets it, got 1800000000"},
+  };
+  for (const auto& [text, message] : table) {
+    CAPTURE(text);
+    const std::string said = error(text);
+    CHECK_MESSAGE(said.substr(0, message.size()) == message, said);
+  }
+}
+
+TEST_CASE("the template's strings have the tick in the place of {tick}") {
+  const ScheduleRecord record = read(R"({"every":"1h","task":{"taskType":"T",
+    "taskId":"nightly-{tick}","taskPara":{"a":["{tick} and {tick}"],"{tick}":1,"b":"{ tick }"}}})");
+  const auto task = nlohmann::json::parse(tick_task("backup", record, kTick));
+  CHECK(task["taskId"] == "nightly-2026-11-24T09:30:00Z");
+  CHECK(task["taskPara"] ==
+        nlohmann::json::parse(R"({"a":["2026-11-24T09:30:00Z and 2026-11-24T09:30:00Z"],)"
+                              R"("2026-11-24T09:30:00Z":1,"b":"{ tick }"})"));
+  // Numbers and the like stay to the byte.
+  const ScheduleRecord exact =
+      read(R"({"every":"1h","task":{"taskType":"T","n":123456789012345678901234567890,"n":1.0}})");
+  CHECK(tick_task("backup", exact, kTick) ==
+        R"({"taskType":"T","n":123456789012345678901234567890,"n":1.0,)"
+        R"("executeAt":"2026-11-24T09:30:00Z"})");
+}
+
+TEST_CASE("a template is no claim: lictor's own fields are removed") {
+  const ScheduleRecord record = read(
+      R"({"every":"1h","task":{"taskTaken":"true","taskType":"T","taskAttempt":3,"taskLost":1}})");
+  CHECK(tick_task("backup", record, kTick) ==
+        R"({"taskTaken":"false","taskType":"T","executeAt":"2026-11-24T09:30:00Z"})");
+}
+
+TEST_CASE("jitter delays executeAt, and the tick keeps its name") {
+  const ScheduleRecord record =
+      read(R"({"every":"1h","jitter":"1h","task":{"taskType":"T","taskPara":"{tick}"}})");
+  CHECK(tick_task("backup", record, kTick) ==
+        R"({"taskType":"T","taskPara":"2026-11-24T09:30:00Z",)"
+        R"("executeAt":"2026-11-24T09:33:32.352Z"})");
+}
+
+TEST_CASE("queued ticks share a serialKey, unless the template has one") {
+  const auto serial_key = [](const std::string& member) -> std::string {
+    const ScheduleRecord record =
+        read(R"({"every":"1h","overlap":"queue","task":{"taskType":"T")" + member + "}}");
+    const auto task = nlohmann::json::parse(tick_task("a \"b\"", record, kTick));
+    return task["serialKey"];
+  };
+  CHECK(serial_key("") == "schedule/a \"b\"");
+  CHECK(serial_key(R"(,"serialKey":null)") == "schedule/a \"b\"");
+  CHECK(serial_key(R"(,"serialKey":"db7")") == "db7");
+}
+
+TEST_CASE("lastTick is rewritten, and everything else stays to the byte") {
+  const std::string spaced =
+      " {\n  \"cron\": \"@daily\",\n  \"x\": 123456789012345678901234567890, \"x\": \"\\u00e9\",\n "
+      " \"task\": "
+      "{\"taskType\": \"T\"}\n}\n";
+  const std::string first = with_last_tick(spaced, kTick);
+  CHECK(first ==
+        " {\n  \"cron\": \"@daily\",\n  \"x\": 123456789012345678901234567890, \"x\": "
+        "\"\\u00e9\",\n  \"task\": "
+        "{\"taskType\": \"T\"},\"lastTick\":\"2026-11-24T09:30:00Z\"\n}\n");
+  CHECK(read(first).last_tick == kTick);
+  CHECK(with_last_tick(first, kTick) == first);
+  const std::string second = with_last_tick(first, kTick + 24h);
+  CHECK(read(second).last_tick == kTick + 24h);
+  CHECK(with_last_tick(second, kTick) == first);
+
+  // In its place, however often it is there.
+  CHECK(with_last_tick(R"({"lastTick" : null, "every":"1h","lastTick":1})", kTick) ==
+        R"({"lastTick" : "2026-11-24T09:30:00Z", "every":"1h","lastTick":"2026-11-24T09:30:00Z"})");
+  CHECK(with_last_tick("{}", kTick) == R"({"lastTick":"2026-11-24T09:30:00Z"})");
+  CHECK(with_paused(R"({"every":"1h","paused":false})", true) == R"({"every":"1h","paused":true})");
+  CHECK(with_paused(R"({"every":"1h"})", true) == R"({"every":"1h","paused":true})");
+}
+
+TEST_CASE("a record that was cut or changed at random is read or refused, and does not crash") {
+  const std::string good = with(
+      R"("cron":"*/5 * * * *","timezone":"Europe/Rome","jitter":"5m","missed":"all","start":1)");
+  Random random{31};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = good;
+    for (auto changes = random.next() % 3 + 1; changes > 0; --changes) {
+      text[random.next() % text.size()] = static_cast<char>(random.next());
+    }
+    if (random.next() % 4 == 0) text.resize(random.next() % text.size());
+    const auto record = try_read(text);
+    if (!record) {
+      REQUIRE(record.error().message.find("expected") != std::string::npos);
+      continue;
+    }
+    REQUIRE(check_record(tick_task("backup", *record, kTick)).has_value());
+    REQUIRE(read(with_last_tick(text, kTick)).last_tick == kTick);
+  }
+}
+
+TEST_SUITE_END();
