@@ -1,4 +1,5 @@
-// Cron expressions as operators write them, and files of time zones as tzdata brings them.
+// Schedules and cron expressions as operators write them, and files of time zones as tzdata brings
+// them.
 
 #include <string>
 
@@ -7,6 +8,8 @@
 #include "schedule/posix_rule.h"
 #include "schedule/ticks.h"
 #include "schedule/zone.h"
+#include "wire/record.h"
+#include "wire/schedule_record.h"
 
 namespace lictor::fuzz {
 namespace {
@@ -56,6 +59,20 @@ void check_zone(std::string_view file) {
   if (next) FUZZ_REQUIRE(*next > kNow && schedule->count(kNow, *next) == 1);
 }
 
+void check_record(std::string_view text) {
+  static Zones zones;
+  const auto read = wire::read_schedule("nightly", text, zones);
+  if (!read) {
+    FUZZ_REQUIRE(read.error().message.find("expected") != std::string::npos);
+    return;
+  }
+  FUZZ_REQUIRE(wire::check_record(wire::tick_task("nightly", *read, kNow)).has_value());
+  const std::string rewritten = wire::with_last_tick(text, kNow);
+  FUZZ_REQUIRE(wire::with_last_tick(rewritten, kNow) == rewritten);
+  const auto again = wire::read_schedule("nightly", rewritten, zones);
+  FUZZ_REQUIRE(again && again->last_tick == kNow && again->task == read->task);
+}
+
 }  // namespace
 }  // namespace lictor::fuzz
 
@@ -64,5 +81,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   lictor::fuzz::check_cron(text);
   lictor::fuzz::check_rule(text);
   lictor::fuzz::check_zone(text);
+  lictor::fuzz::check_record(text);
   return 0;
 }

@@ -179,7 +179,7 @@ def main():
 
     compared = left_out = 0
     differences = []
-    for question, (zone, after, _), ours, theirs_answer in zip(questions, theirs, answers, expected):
+    for question, (zone, after, _), ours, croniters in zip(questions, theirs, answers, expected):
         if "never fires" in ours:
             ours = "none in 50 years"
         elif zone != "UTC" and ours.isdigit() and (
@@ -187,14 +187,14 @@ def main():
             left_out += 1
             continue
         compared += 1
-        if ours != theirs_answer:
-            differences.append(f"{question}: got {ours}, croniter has {theirs_answer}")
+        if ours != croniters:
+            differences.append(f"{question}: got {ours}, croniter has {croniters}")
     for question, ours, offset in zip(questions[len(theirs):], answers[len(theirs):], offsets):
         if ours != offset:
             differences.append(f"{question}: got {ours}, zoneinfo has {offset}")
 
-    print(f"seed {seed}: {compared} ticks compared with croniter, {left_out} near clock changes left "
-          f"out, {len(offsets)} offsets of {len(zones)} zones compared with zoneinfo")
+    print(f"seed {seed}: {compared} ticks compared with croniter, {left_out} near clock changes "
+          f"left out, {len(offsets)} offsets of {len(zones)} zones compared with zoneinfo")
     for difference in differences[:20]:
         print(difference)
     if differences:
