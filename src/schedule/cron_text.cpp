@@ -85,7 +85,7 @@ Result<std::uint64_t> parse_set(const FieldRule& field, std::string_view text) {
   unsigned step = 1;
   if (slash != std::string_view::npos) {
     const std::string_view step_text = text.substr(slash + 1);
-    const unsigned most = field.most - field.least + 1;
+    const unsigned most = &field == &kWeekday ? 7 : field.most - field.least + 1;
     const auto number = to_number<unsigned>(step_text);
     if (!number || *number == 0 || *number > most) {
       return expected(field, "a step of 1 to " + std::to_string(most), step_text);

@@ -166,6 +166,7 @@ TEST_CASE("an error names the field, what was expected and what was found") {
        R"(day of month: expected a range from low to high, got "31-1"; write "31,1")"},
       {"*/0 * * * *", R"(minute: expected a step of 1 to 60, got "0")"},
       {"*/90 * * * *", R"(minute: expected a step of 1 to 60, got "90")"},
+      {"0 0 * * */8", R"(day of week: expected a step of 1 to 7, got "8")"},
       {"*/ * * * *", R"(minute: expected a step of 1 to 60, got "")"},
       {"*/2/3 * * * *", R"(minute: expected a step of 1 to 60, got "2/3")"},
       {"1,,2 * * * *", R"(minute: expected values with one comma between them, got "1,,2")"},

@@ -82,7 +82,7 @@ class Expression:
     def element(self, least, most, names):
         """Its text and its values."""
         low, high = sorted(self.chance.randint(least, most) for _ in range(2))
-        step = self.chance.randint(1, most - least + 1)
+        step = self.chance.randint(1, 7 if most == 7 else most - least + 1)
         low_text = self.name(low, least, names)
         high_text = self.name(high, least, names)
         form = self.chance.randrange(5)

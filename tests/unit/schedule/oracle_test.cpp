@@ -36,6 +36,10 @@ struct Field {
   std::set<unsigned> values;
 };
 
+unsigned random_step(Chance& chance, unsigned least, unsigned most) {
+  return chance.from(2, most == 7 ? 7 : most - least + 1);
+}
+
 // One element of a field's list.
 void add_element(Chance& chance, unsigned least, unsigned most, Field& field) {
   if (!field.text.empty()) field.text += ',';
@@ -46,11 +50,11 @@ void add_element(Chance& chance, unsigned least, unsigned most, Field& field) {
       field.text += std::to_string(low) + '-' + std::to_string(high);
       break;
     case 1:
-      step = chance.from(1, most - least + 1);
+      step = random_step(chance, least, most);
       field.text += std::to_string(low) + '-' + std::to_string(high) + '/' + std::to_string(step);
       break;
     case 2:
-      step = chance.from(1, most - least + 1);
+      step = random_step(chance, least, most);
       high = most;
       field.text += std::to_string(low) + '/' + std::to_string(step);
       break;
@@ -64,7 +68,7 @@ void add_element(Chance& chance, unsigned least, unsigned most, Field& field) {
 Field random_field(Chance& chance, unsigned least, unsigned most, unsigned star_in) {
   Field field;
   if (chance.one_in(star_in)) {
-    const unsigned step = chance.one_in(2) ? 1 : chance.from(2, most - least + 1);
+    const unsigned step = chance.one_in(2) ? 1 : random_step(chance, least, most);
     field.text = step == 1 ? "*" : "*/" + std::to_string(step);
     for (unsigned value = least; value <= most; value += step) field.values.insert(value);
     return field;
