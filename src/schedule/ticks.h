@@ -1,6 +1,7 @@
 #pragma once
 
-// When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule.
+// When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule and
+// the same tzdata.
 //
 // A tick is an instant to the second. It names its task (tick_id()), so that nobody makes a tick
 // twice, whatever jitter and clocks do.

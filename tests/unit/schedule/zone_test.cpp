@@ -210,6 +210,8 @@ TEST_CASE("an unknown zone is refused with what to do") {
         expected +
             R"(Mars/Olympus_Mons"; tzdata has no such zone, see timedatectl list-timezones)");
   CHECK(error("Europe").starts_with(expected + R"(Europe";)"));
+  CHECK(error("localtime") ==
+        expected + R"(localtime"; name the zone, since hosts may differ in theirs)");
   CHECK(error("tzdata.zi").starts_with(expected));
   for (const char* name : {"/etc/localtime", "../../../etc/localtime", "Europe/../Europe/Rome",
                            "Europe/Ro me", "Europe/Rome\n"}) {
