@@ -6,7 +6,7 @@
 // A tick is an instant to the second. It names its task (tick_id()), so that nobody makes a tick
 // twice, whatever jitter and clocks do.
 //
-// When the clock of the zone is changed, a cron expression does as Vixie's cron:
+// When the clock of the zone is changed, what a cron expression does depends on its hour field:
 //
 //                              the clock jumps forward        the clock goes back
 //   it names its hours         what it skips fires once,      what it shows twice fires the
@@ -14,11 +14,14 @@
 //   it repeats through the     what it skips fires as if      what it shows twice fires
 //   day ("*/5 * * * *")        the clock had not jumped       both times
 //
-// So an expression with hours fires once on each day that it names, and one that repeats (its hour
-// field has "*" or a step, or lists all hours: Cron::repeats()) goes on by elapsed time: the time
-// between two ticks does not grow, and it is even where the shift is a multiple of it. Ticks that
-// fall on the same instant are one tick. Examples for Europe/Rome, where 02:00 to 03:00 is skipped
-// on 29 March 2026 and 02:00 to 03:00 comes twice on 25 October 2026:
+// So an expression with hours loses and doubles no time of day. One that repeats (its hour field
+// has "*" or a step, or lists all hours: Cron::repeats()) goes on by elapsed time where the shift
+// is a multiple of its step, as an hour is of "*/5 * * * *". Ticks that fall on the same instant
+// are one tick. Vixie's cron does the same with an expression without "*". One with "*" in its hour
+// or minute field it runs when the clock shows a match, so "0 */2 * * *" loses what a jump skips.
+//
+// Examples for Europe/Rome, where 02:00 to 03:00 is skipped on 29 March 2026 and comes twice on 25
+// October 2026:
 //
 //   30 2 * * *     29 March at 03:00 CEST (01:00 UTC); 25 October at 02:30 CEST (00:30 UTC)
 //   0,30 2 * * *   29 March once, at 03:00 CEST; 25 October at 02:00 and 02:30 CEST
