@@ -168,10 +168,15 @@ Result<void> check_template(std::string_view name, const ScheduleRecord& record)
   return {};
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
+// Within JSON, "{tick}" cannot be anywhere but in a string, and a tick's text needs no escapes.
+std::string with_tick(std::string_view json_text, Tick tick) {
+  const std::string tick_text = schedule::tick_text(tick);
+  std::string text;
+  for (std::size_t at = 0; (at = json_text.find(kTick)) != std::string_view::npos;) {
+    text.append(json_text.substr(0, at)).append(tick_text);
+    json_text.remove_prefix(at + kTick.size());
   }
+  return text.append(json_text);
 }
 
 // The object with the member's value set, the rest copied. `object` is a JSON object.
@@ -242,9 +247,7 @@ std::string with_paused(std::string_view record, bool paused) {
 }
 
 std::string tick_task(std::string_view name, const ScheduleRecord& schedule, Tick tick) {
-  // Within JSON, "{tick}" cannot be anywhere but in a string, and a tick's text needs no escapes.
-  std::string text = schedule.task;
-  replace_all(text, kTick, schedule::tick_text(tick));
+  std::string text = with_tick(schedule.task, tick);
   const auto delay = schedule::delay_of(name, schedule.jitter);
   const std::string execute_at =
       delay.count() == 0 ? schedule::tick_text(tick) : format_rfc3339(tick + delay);

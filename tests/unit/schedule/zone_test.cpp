@@ -212,6 +212,7 @@ TEST_CASE("an unknown zone is refused with what to do") {
   CHECK(error("Europe").starts_with(expected + R"(Europe";)"));
   CHECK(error("localtime") ==
         expected + R"(localtime"; name the zone, since hosts may differ in theirs)");
+  CHECK(error("/localtime") == expected + "/localtime\"");
   CHECK(error("tzdata.zi").starts_with(expected));
   for (const char* name : {"/etc/localtime", "../../../etc/localtime", "Europe/../Europe/Rome",
                            "Europe/Ro me", "Europe/Rome\n"}) {

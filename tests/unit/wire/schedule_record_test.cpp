@@ -156,6 +156,12 @@ TEST_CASE("the template's strings have the tick in the place of {tick}") {
   CHECK(task["taskPara"] ==
         nlohmann::json::parse(R"({"a":["2026-11-24T09:30:00Z and 2026-11-24T09:30:00Z"],)"
                               R"("2026-11-24T09:30:00Z":1,"b":"{ tick }"})"));
+  // A large template takes no longer than it must.
+  std::string many;
+  for (int i = 0; i < 50'000; ++i) many += "{tick}";
+  const ScheduleRecord large =
+      read(R"({"every":"1h","task":{"taskType":"T","taskPara":")" + many + R"("}})");
+  CHECK(tick_task("backup", large, kTick).size() > 50'000 * tick_text(kTick).size());
   // Numbers and the like stay to the byte.
   const ScheduleRecord exact =
       read(R"({"every":"1h","task":{"taskType":"T","n":123456789012345678901234567890,"n":1.0}})");
