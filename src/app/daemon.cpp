@@ -13,16 +13,15 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <systemd/sd-daemon.h>
 
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/client_side.h"
 #include "app/reload.h"
+#include "app/self.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/time_text.h"
@@ -66,27 +65,6 @@ Duration longest_kill_grace(const Config& config) {
   return longest;
 }
 
-// Describes this daemon and its admin addresses, for people and for commands.
-// The queues that keep a history: who cancels a task leaves an entry there.
-nlohmann::json history_of(const Config& config) {
-  nlohmann::json queues = nlohmann::json::array();
-  for (const QueueConfig& queue : config.queues) {
-    if (queue.options.history) queues.push_back(queue.options.queue);
-  }
-  return queues;
-}
-
-nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
-  return {
-      {"node", config.node},     {"host", host_name()},       {"pid", getpid()},
-      {"admin", admin_urls},     {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())},
-      {"config", config.digest}, {"parts", config.parts},     {"history", history_of(config)}};
-}
-
-std::string dumped(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 // Without leader_value.
 wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   wire::Binding binding;
@@ -103,19 +81,6 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   return binding;
 }
 
-std::string leader_value(const nlohmann::json& self, const std::string& identity) {
-  nlohmann::json leader = self;
-  const nlohmann::json& urls = self["admin"];
-  leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
-  leader["instance"] = identity;  // tells its claims from those of an earlier start
-  leader["started"] = leader["since"];
-  leader.erase("config");  // a reload changes these
-  leader.erase("parts");
-  leader.erase("history");
-  leader.erase("since");  // the time of election goes there
-  return dumped(leader);
-}
-
 // Runs in a child of the warden, which is forked from this process as it is now.
 exec::GiveBackLocks give_back(const Config& config) {
   return [&config](const std::vector<exec::HeldLock>& locks) {
@@ -130,10 +95,10 @@ exec::GiveBackLocks give_back(const Config& config) {
   };
 }
 
-runtime::Membership::Options membership_of(const Config& config, const nlohmann::json& self) {
+runtime::Membership::Options membership_of(const Config& config, const Self& self) {
   runtime::Membership::Options options;
   options.node = config.node;
-  options.value = dumped(self);
+  options.value = self.member_value();
   for (const QueueConfig& queue : config.queues) {
     options.keys.push_back(queue.layout.members_prefix + config.node);
   }
@@ -170,7 +135,7 @@ class Daemon {
         host_(host),
         warden_died_(warden_died),
         metrics_(observers.metrics),
-        self_(self_told(config, admin_urls)),
+        self_(config, admin_urls),
         registration_(config.node, LICTOR_VERSION, transport),
         membership_(membership_of(config, self_), loop, transport) {
     if (!admin_urls.empty()) observers_ = observers.all();
@@ -187,7 +152,7 @@ class Daemon {
       parts.options.identity = identity;
       parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
-      parts.binding.leader_value = leader_value(self_, identity);
+      parts.binding.leader_value = self_.leader_value(identity);
       parts.runners = std::move(runners);
       parts.lease_slot = slot++;
       parts.state_dir = config_.state_dir;
@@ -340,8 +305,8 @@ class Daemon {
   // All of it or nothing.
   void apply(Result<Loaded>& loaded) {
     if (!loaded) {
-      self_["reload_error"] = excerpt(loaded.error().message, 500);
-      membership_.set_value(dumped(self_));
+      self_.reload_refused(loaded.error().message);
+      membership_.set_value(self_.member_value());
       return log(Level::kError, "configuration not reloaded; keeping the old one",
                  {{"error", loaded.error().message}});
     }
@@ -352,14 +317,9 @@ class Daemon {
                               std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
-    const client::ConfigParts before = self_["parts"];
-    self_["config"] = next.digest;
-    self_["parts"] = next.parts;
-    self_["history"] = history_of(next);
-    self_.erase("reload_error");
-    membership_.set_value(dumped(self_));
+    const std::string changed = self_.reloaded(next);
+    membership_.set_value(self_.member_value());
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
-    const std::string changed = client::difference(before, next.parts);
     log(Level::kInfo, "configuration reloaded",
         {{"file", next.file},
          {"changes", changed.empty() ? "nothing but this host's own settings" : changed}});
@@ -435,7 +395,7 @@ class Daemon {
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   admin::Metrics& metrics_;
   std::vector<runtime::Observer*> observers_;
-  nlohmann::json self_;
+  Self self_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
   const WallTime started_ = wall_now();
@@ -499,6 +459,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   prepare_scratch(config);
   auto board = exec::LeaseBoard::create(static_cast<exec::LeaseSlot>(config.queues.size()));
   if (!board) return refuse(board.error());
+  exec::tells_json() = config.log.format == LogFormat::kJson;
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());

@@ -97,6 +97,7 @@ class Lease {
   [[nodiscard]] const std::string& session() const { return session_.id(); }
   [[nodiscard]] const std::string& other_holder() const { return lock_.other_holder(); }
   [[nodiscard]] Duration takeover_gap() const { return lock_.takeover_gap(); }
+  [[nodiscard]] const std::string& predecessor() const { return lock_.predecessor(); }
   [[nodiscard]] Instant next_deadline() const;
 
  private:

@@ -289,6 +289,9 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
   const Instant free_from = in_order ? now : freed_seen_ + lock_delay;
   acquire_at_ = std::max(free_from, standoff_until_);
+  predecessor_ = reply.holder.empty()
+                     ? std::string{}
+                     : reply.holder + (in_order ? " released the lock" : " was lost");
   if (now >= acquire_at_) return acquire(now, free_index_, 0, out);
   state_ = State::kWaiting;
   if (now < free_from) tell_waiting(free_from - now, out);

@@ -72,6 +72,8 @@ class Lock {
   [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
   /// While held: how long we had seen the lock free when we got it.
   [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
+  /// "a released the lock", "a was lost"; empty: nobody had it before, as far as is known.
+  [[nodiscard]] const std::string& predecessor() const { return predecessor_; }
   [[nodiscard]] Instant next_deadline() const;
 
  private:
@@ -99,6 +101,7 @@ class Lock {
   State state_ = State::kIdle;
   std::string session_;
   std::string other_holder_;
+  std::string predecessor_;
   std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
 
   // What the watch has shown. Zero: nothing.

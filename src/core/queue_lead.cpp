@@ -45,7 +45,8 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
 }
 
 void Queue::begin_term(Instant now, Effects& out) {
-  out.emplace_back(Fact{Fact::Kind::kLeading, {}, 0, 0, {}, lease_.takeover_gap()});
+  out.emplace_back(
+      Fact{Fact::Kind::kLeading, {}, 0, 0, lease_.predecessor(), lease_.takeover_gap()});
   marking_folder_ = marking_control_ = false;
   source_.start(now, out);
   history_.start(now);

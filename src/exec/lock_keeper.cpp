@@ -8,8 +8,14 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/time_text.h"
 #include "exec/children.h"
 
 namespace lictor::exec {
@@ -27,7 +33,21 @@ void end_after(Duration limit) {
 
 }  // namespace
 
-void tell(std::string_view line) {
+bool& tells_json() {
+  static bool json = false;
+  return json;
+}
+
+void tell(std::string_view message) {
+  std::string line = fmt::format("lictor: {}\n", message);
+  if (tells_json()) {
+    std::string text = printable(message);
+    for (std::size_t at = 0; (at = text.find_first_of("\"\\", at)) != std::string::npos; at += 2) {
+      text.insert(at, 1, '\\');
+    }
+    line = fmt::format("{{\"level\":\"error\",\"message\":\"{}\",\"time\":\"{}\"}}\n", text,
+                       format_rfc3339(wall_now()));
+  }
   pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
   if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
 }

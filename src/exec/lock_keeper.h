@@ -15,13 +15,15 @@
 
 namespace lictor::exec {
 
-/// Releases locks within about kGiveBackPatience and returns a line for standard error. Runs in a
+/// Releases locks within about kGiveBackPatience and returns what to tell(). Runs in a
 /// child of the warden, which exits afterwards.
 using GiveBackLocks = std::function<std::string(const std::vector<HeldLock>&)>;
 inline constexpr Duration kGiveBackPatience = std::chrono::seconds{5};
 
-/// Writes `line` to standard error, or drops it if that would block.
-void tell(std::string_view line);
+/// Writes a line to standard error, or drops it if that would block.
+void tell(std::string_view message);
+/// Whether tell() writes a JSON object. Set before the warden is started.
+[[nodiscard]] bool& tells_json();
 
 /// The locks that the daemon holds, as far as it has told the warden. A child of the warden releases
 /// them, so that the warden itself never waits for the network. The child does not exec: it inherits

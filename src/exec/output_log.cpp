@@ -131,13 +131,18 @@ std::string OutputLog::give_up(const char* what) {
 }
 
 void ActiveLogs::remove(const std::string& path, const LogOutcome& outcome) {
+  if (!outcome.error.empty()) lose(path, outcome.error);
   const std::lock_guard lock{mutex_};
   paths_.erase(path);
-  if (!outcome.error.empty()) {
-    if (errors_.size() == kErrorsKept) errors_.pop_front();
-    errors_.emplace_back(path, outcome.error);
-  }
-  if (outcome.written || !outcome.error.empty()) newest_error_ = outcome.error;
+  if (outcome.written && outcome.error.empty()) newest_error_.clear();
+}
+
+void ActiveLogs::lose(const std::string& path, const std::string& error) {
+  const std::lock_guard lock{mutex_};
+  newest_error_ = error;
+  std::erase_if(errors_, [&](const auto& known) { return known.first == path; });
+  if (errors_.size() == kErrorsKept) errors_.pop_front();
+  errors_.emplace_back(path, error);
 }
 
 std::map<std::string, std::string> ActiveLogs::errors_below(std::string_view prefix) const {

@@ -75,6 +75,8 @@ class ActiveLogs {
     paths_.insert(path);
   }
   void remove(const std::string& path, const LogOutcome& outcome = {});
+  /// The rest of the attempt's output cannot be written.
+  void lose(const std::string& path, const std::string& error);
 
   /// The logs with this start that were not written as a whole, and why; the newest 64 of all.
   [[nodiscard]] std::map<std::string, std::string> errors_below(std::string_view prefix) const;

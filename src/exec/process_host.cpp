@@ -95,9 +95,9 @@ Result<void> ProcessHost::start(Launch launch) {
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
   }
-  auto job =
-      std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
-                                UniqueFd{pipe[0]}, UniqueFd{pipe[1]}, std::move(launch.on_end)});
+  auto job = std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
+                                       UniqueFd{pipe[0]}, UniqueFd{pipe[1]},
+                                       std::move(launch.on_end), std::move(launch.on_output_lost)});
   const int output = job->output.get();
   Packet packet;
   packet.fds.push_back(std::move(*input));
@@ -228,7 +228,9 @@ void ProcessHost::read_output(AttemptId id) {
 bool ProcessHost::read_once(Job& job) {
   const ssize_t n = read(job.output.get(), buffer_.get(), kReadBytes);
   if (n > 0) {
-    warn(job.log.write({buffer_.get(), static_cast<std::size_t>(n)}));
+    std::string problem = job.log.write({buffer_.get(), static_cast<std::size_t>(n)});
+    if (!problem.empty() && job.on_output_lost) job.on_output_lost(job.log.outcome().error);
+    warn(std::move(problem));
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;

@@ -37,6 +37,7 @@ struct Launch {
   std::string log_path;                      ///< of its output log; "": none
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
+  std::function<void(const std::string& error)> on_output_lost;  ///< likewise; may be empty
 };
 
 /// The daemon's side of the warden: sends orders, and receives the programs' output and ends. One
@@ -85,6 +86,7 @@ class ProcessHost {
     UniqueFd output;
     UniqueFd writer;  ///< keeps the pipe open: its end of file would only cost a wake-up
     std::function<void(ProcessEnd)> on_end;
+    std::function<void(const std::string& error)> on_output_lost;
   };
 
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll, UniqueFd wake);

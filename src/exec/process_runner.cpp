@@ -282,6 +282,11 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
     take_handover(handover, exit);
     on_exit(std::move(exit));
   };
+  if (options.active_logs) {
+    launch.on_output_lost = [logs = options.active_logs, log_path](const std::string& error) {
+      logs->lose(log_path, error);
+    };
+  }
   auto started = host_.start(std::move(launch));
   if (!started && options.active_logs) options.active_logs->remove(log_path);
   return started;

@@ -272,8 +272,8 @@ void WardenLoop::check_leases(Instant now) {
     if (now < kill_at) continue;
     if (board_.in_process_jobs(number) == 0) continue;
     kill_daemon(
-        "lictor: the lease is lost and jobs inside the daemon did not end within kill_grace; "
-        "killed the daemon, since only that ends them\n");
+        "the lease is lost and jobs inside the daemon did not end within kill_grace; "
+        "killed the daemon, since only that ends them");
   }
 }
 
@@ -294,9 +294,9 @@ void WardenLoop::check_heartbeat() {
   if (read(looks_.get(), &ignored, sizeof(ignored)) <= 0 || daemon_gone_) return;
   const Instant now{std::chrono::steady_clock::now().time_since_epoch()};
   if (!hang_watch_.look(now, board_.heartbeat())) return;
-  kill_daemon("lictor: the daemon hangs: its loop has not turned for hang_timeout (" +
+  kill_daemon("the daemon hangs: its loop has not turned for hang_timeout (" +
               format_duration(hang_watch_.timeout()) +
-              "): killed the daemon; its jobs end, and its locks are released\n");
+              "): killed the daemon; its jobs end, and its locks are released");
   lose_daemon();
 }
 

@@ -13,7 +13,7 @@ namespace {
 // In the order of the enumerators.
 constexpr auto kWords = std::to_array<FactWords>({
     {Kind::kCampaigning, "following", Level::kInfo, "another member leads; waiting", "leader"},
-    {Kind::kLeading, "leading", Level::kInfo, "leading"},
+    {Kind::kLeading, "leading", Level::kInfo, "leading", "after"},
     {Kind::kLeaseLost, "lock_lost", Level::kWarn, "lost the lock; stopping its jobs"},
     {Kind::kLeaseExpired, "lease_expired", Level::kWarn,
      "the lease ran out without a proof of leadership; stopping its jobs"},

@@ -97,8 +97,8 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));
   }
-  const std::string dead = "lictor: the daemon is dead, and so are its jobs; ";
-  const std::string later = "; the next leader waits for the session's TTL and the lock-delay\n";
+  const std::string dead = "the daemon is dead, and so are its jobs; ";
+  const std::string later = "; the next leader waits for the session's TTL and the lock-delay";
   options.connect_timeout = kConnectTimeout;
   auto opened = net::Transport::open(std::move(options));
   if (!opened) return dead + "the lock is not given back: " + opened.error().message + later;
@@ -107,7 +107,7 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   while (true) {
     const bool all_answered = step(transport, locks);
     std::erase_if(locks, [](const Lock& lock) { return lock.steps.done(); });
-    if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners) + '\n';
+    if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners);
     if (boot_now() >= until) break;
     if (!all_answered) std::this_thread::sleep_for(kPause);
   }

@@ -68,6 +68,35 @@ TEST_CASE("a program's log counts as active while it runs, also before it prints
   CHECK(stored_logs(folder.path(), one.queue, one.task_id, options.active_logs.get())->empty());
 }
 
+TEST_CASE("that a program's output is lost is known while it runs") {
+  Rig rig;
+  const TemporaryFolder folder;
+  write_file(folder / "logs", "");
+  ProcessOptions options;
+  options.log_directory = folder / "logs";
+  options.active_logs = std::make_shared<ActiveLogs>();
+  options.argv = {"/bin/sh", "-c",
+                  "echo hello; while [ ! -e " + (folder / "go") + " ]; do sleep 0.01; done"};
+  auto runner = ProcessRunner::create(*rig.host, options);
+  REQUIRE(runner);
+  const Attempt one = attempt(1);
+  REQUIRE((*runner)->start(one, Instant::max(), rig.exits.callback()));
+  CHECK(eventually([&] { return !options.active_logs->newest_error().empty(); }));
+  const auto running =
+      stored_logs(options.log_directory, one.queue, one.task_id, options.active_logs.get());
+  REQUIRE(running);
+  REQUIRE(running->size() == 1);
+  CHECK(running->front().running);
+  CHECK(running->front().error.ends_with("Not a directory"));
+  write_file(folder / "go", "");
+  CHECK(rig.exits.of(one.id).ending == Ending::kDone);
+  const auto ended =
+      stored_logs(options.log_directory, one.queue, one.task_id, options.active_logs.get());
+  REQUIRE(ended);
+  REQUIRE(ended->size() == 1);
+  CHECK_FALSE(ended->front().running);
+}
+
 TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -8,9 +8,11 @@
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "exec/function_runner.h"
+#include "exec/lock_keeper.h"
 #include "support.h"
 
 namespace lictor::exec::test {
@@ -328,6 +330,8 @@ TEST_CASE("a daemon that ends in order has seen to its locks itself") {
 
 TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, with its jobs") {
   const TemporaryFolder dir;
+  SUBCASE("and a line says so") {}
+  SUBCASE("and a JSON object says so, where the log is JSON") { tells_json() = true; }
   const Redirected standard_error{STDERR_FILENO, dir / "errors"};
   MiniDaemon daemon{
       [&](Rig& rig) {
@@ -343,9 +347,11 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGKILL);
   CHECK(eventually([&] { return contents(dir / "given") == "0 one 11 a\n"; }));
-  CHECK(eventually([&] {
-    return contents(dir / "errors").starts_with("lictor: the daemon hangs: its loop has not");
-  }));
+  const std::string begin =
+      std::exchange(tells_json(), false)
+          ? R"({"level":"error","message":"the daemon hangs: its loop has not)"
+          : "lictor: the daemon hangs: its loop has not";
+  CHECK(eventually([&] { return contents(dir / "errors").starts_with(begin); }));
 }
 
 TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to be watched") {

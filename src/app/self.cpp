@@ -1,0 +1,66 @@
+#include "app/self.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/host_name.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "client/config_parts.h"
+
+namespace lictor::app {
+namespace {
+
+constexpr std::size_t kMaxErrorBytes = 500;
+
+std::string dumped(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Self::Self(const Config& config, const std::vector<std::string>& admin_urls)
+    : told_{{"node", config.node},       {"host", host_name()},
+            {"pid", getpid()},           {"admin", admin_urls},
+            {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}} {
+  set_configuration(config);
+}
+
+void Self::set_configuration(const Config& config) {
+  told_["config"] = config.digest;
+  told_["parts"] = config.parts;
+  // The queues that keep a history: who cancels a task leaves an entry there.
+  nlohmann::json queues = nlohmann::json::array();
+  for (const QueueConfig& queue : config.queues) {
+    if (queue.options.history) queues.push_back(queue.options.queue);
+  }
+  told_["history"] = std::move(queues);
+}
+
+std::string Self::member_value() const { return dumped(told_); }
+
+std::string Self::leader_value(const std::string& identity) const {
+  nlohmann::json leader = told_;
+  const nlohmann::json& urls = told_["admin"];
+  leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
+  leader["instance"] = identity;
+  leader["started"] = leader["since"];  // the time of election goes to "since"
+  leader.erase("since");
+  for (const char* reloadable : {"config", "parts", "history", "reload_error"}) {
+    leader.erase(reloadable);
+  }
+  return dumped(leader);
+}
+
+std::string Self::reloaded(const Config& next) {
+  const client::ConfigParts before = told_["parts"];
+  set_configuration(next);
+  told_.erase("reload_error");
+  return client::difference(before, next.parts);
+}
+
+void Self::reload_refused(const std::string& error) {
+  told_["reload_error"] = excerpt(error, kMaxErrorBytes);
+}
+
+}  // namespace lictor::app
