@@ -12,25 +12,27 @@ namespace {
 
 // A path on the command line is relative to the shell's working directory, not to the daemon's.
 Reader path_from_here(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const Place& place) -> Result<void> {
     std::error_code error;
     const auto path = std::filesystem::absolute(place.value().text, error);
     if (error) return place.refuse(error.message());
     target = path.string();
     return {};
   };
+  return {std::move(read), "a path"};
 }
 
 // Overrides a token of the file, too.
 Reader token_file(net::Options& consul) {
-  return [&consul](const Place& place) {
-    consul.token.clear();
-    return path_from_here(consul.token_file)(place);
-  };
+  return {[&consul](const Place& place) {
+            consul.token.clear();
+            return path_from_here(consul.token_file)(place);
+          },
+          "a path"};
 }
 
 Reader addresses(std::vector<std::string>& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const Place& place) -> Result<void> {
     std::vector<std::string> all;
     std::string_view rest = place.value().text;
     while (true) {
@@ -45,6 +47,7 @@ Reader addresses(std::vector<std::string>& target) {
     target = std::move(all);
     return {};
   };
+  return {std::move(read), "addresses"};
 }
 
 struct Override {
