@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/input.h"
 #include "cli/process.h"
+#include "manual/manual.h"
 
 namespace lictor::app {
 namespace {
@@ -22,7 +23,8 @@ Environment: CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the others of Consul's own;
 LICTOR_ROOT, LICTOR_CONSUL_ADDRESSES, LICTOR_TOKEN_FILE. Flags override the environment, which
 overrides the configuration.
 
-"lictor COMMAND --help" shows a command's options, with examples.
+"lictor COMMAND --help" shows a command's options, with examples. "lictor help" lists the topics of
+the manual, "lictor help TOPIC" prints one.
 )";
 
 // CLI11's help without the lists of options that need or exclude each other: an error names those.
@@ -46,6 +48,30 @@ class HelpFormatter : public CLI::Formatter {
 
 class CommandLine {
  public:
+  // "help", "help TOPIC", "help COMMAND"
+  std::variant<Invocation, Answer> help(std::vector<std::string> words) {
+    if (words.empty()) return Answer{cli::kDone, help_of(app_) + topics_help()};
+    const std::string& word = words.front();
+    for (const manual::Page& page : manual::pages()) {
+      if (word == page.topic && words.size() == 1) {
+        return Answer{cli::kDone, std::string{page.text}};
+      }
+    }
+    std::vector<std::string_view> known;
+    for (const CLI::App* command : app_.get_subcommands({})) {
+      known.emplace_back(command->get_name());
+    }
+    if (word.starts_with('-') || std::find(known.begin(), known.end(), word) != known.end()) {
+      words.emplace_back("--help");
+      return parse(std::move(words));
+    }
+    for (const manual::Page& page : manual::pages()) known.push_back(page.topic);
+    const std::string near = nearest(word, known);
+    return Answer{cli::kUsage, "lictor: no command and no topic \"" + printable(excerpt(word)) +
+                                   '"' + (near.empty() ? "" : "; did you mean " + near + '?') +
+                                   "; \"lictor help\" lists them\n"};
+  }
+
   std::variant<Invocation, Answer> parse(std::vector<std::string> arguments) {
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -97,6 +123,18 @@ class CommandLine {
     return text + '\n';
   }
 
+  static std::string topics_help() {
+    std::string text = "\nTopics of the manual:\n";
+    for (const manual::Page& page : manual::pages()) {
+      const std::string_view line = page.text.substr(0, page.text.find('\n'));
+      const std::string topic{page.topic};
+      text += "  " + topic + std::string(30 - std::min<std::size_t>(topic.size(), 29), ' ');
+      text += line.substr(std::min(line.size(), topic.size() + 3));  // after "topic - "
+      text += '\n';
+    }
+    return text;
+  }
+
   // One line, with the way out.
   Answer usage_error(std::string what) {
     const CLI::App& place = innermost();
@@ -146,7 +184,14 @@ class CommandLine {
 }  // namespace
 
 std::variant<Invocation, Answer> parse_command_line(const std::vector<std::string>& arguments) {
-  return CommandLine{}.parse(arguments);
+  std::vector<std::string> words = arguments;
+  // As other programs have it: "--version", "help", "help COMMAND".
+  if (words == std::vector<std::string>{"--version"}) words = {"version"};
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    return CommandLine{}.help(std::move(words));
+  }
+  return CommandLine{}.parse(words);
 }
 
 }  // namespace lictor::app
