@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Each warning and error that the daemon logs has a row in src/manual/troubleshooting.md.
+
+The lines are taken from the sources: the text literals that log() gets with Level::kWarn or kError,
+those of Membership::complain(), and the table of facts. And the other way round: each line in the
+page's tables is in the sources.
+
+What this cannot see: a text that is put together when the program runs. The places that log such a
+text are listed below, so that a new one is noticed; the page describes them by how they begin.
+"""
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+# Where a text is logged that is no literal.
+COMPUTED = {
+    "src/app/admin_face.cpp": 1,   # of a listener: its port is taken
+    "src/app/daemon.cpp": 5,       # refuse(), the configuration's warnings twice, state_dir, a log file
+    "src/runtime/membership.cpp": 1,  # complain() itself
+}
+
+LITERAL = r'(?:R"\((?:.*?)\)"|"(?:[^"\\]|\\.)*")'
+TEXT = rf'{LITERAL}(?:\s*{LITERAL})*'
+
+
+def text_of(literals):
+    parts = []
+    for raw, plain in re.findall(r'R"\((.*?)\)"|"((?:[^"\\]|\\.)*)"', literals, re.S):
+        parts.append(raw or re.sub(r"\\(.)", r"\1", plain))
+    return "".join(parts)
+
+
+def main():
+    wanted, known, computed, bad = {}, set(), {}, []
+    for path in sorted((SOURCE / "src").rglob("*.cpp")):
+        name = str(path.relative_to(SOURCE))
+        source = path.read_text()
+        for level, literals in re.findall(rf'Level::k(\w+),\s*({TEXT})', source, re.S):
+            text = text_of(literals)
+            known.add(text)
+            if level in ("Warn", "Error"):
+                wanted.setdefault(text, name)
+        for literals in re.findall(rf'\bcomplain\([^,()]+,\s*({TEXT}),', source, re.S):
+            if name.startswith("src/runtime/"):
+                wanted.setdefault(text_of(literals), name)
+        count = len(re.findall(r'\blog\(\s*(?:runtime::)?Level::k(?:Warn|Error),\s*(?!\s|R?")', source))
+        if count:
+            computed[name] = count
+    if len(wanted) < 30:
+        bad.append(f"found {len(wanted)} lines only: has the form of log() changed?")
+    if computed != COMPUTED:
+        bad.append(f"texts put together at run time are logged in {computed}, expected {COMPUTED}: "
+                   "describe the new ones in troubleshooting.md, then correct this list")
+
+    page = (SOURCE / "src/manual/troubleshooting.md").read_text()
+    rows = {}
+    for section in re.split(r"^## ", page, flags=re.M):
+        if section.startswith("Log lines"):
+            for table in re.split(r"\n\n", section):
+                if table.startswith("| line |"):
+                    for line in re.findall(r"^\| `(.+?)` \|(.*)$", table, re.M):
+                        rows[line[0]] = line[1]
+    for text, name in wanted.items():
+        if text not in rows:
+            bad.append(f'{name}: troubleshooting.md has no row for "{text}"')
+    for text, rest in rows.items():
+        if text not in known | set(wanted):
+            bad.append(f'troubleshooting.md: nothing logs "{text}"')
+        if not all(cell.strip() for cell in rest.strip().strip("|").split("|")):
+            bad.append(f'troubleshooting.md: "{text}" lacks its cause or what to do')
+    print("\n".join(bad), file=sys.stderr)
+    return 1 if bad else 0
+
+
+sys.exit(main())
