@@ -220,7 +220,7 @@ std::string html_page(const std::string& title, const std::string& links, const 
     <header class="bar">
       <a class="brand" href="../#/" aria-label="lictor, overview">
         <img src="../icon.svg" alt="" width="22" height="22" />lictor</a>
-      <nav aria-label="Manual">)" +
+      <nav class="topics" aria-label="Manual">)" +
          links + R"(</nav>
     </header>
     <main id="main" tabindex="-1"><article class="card manual">
