@@ -2,12 +2,14 @@
 """Each warning and error that the daemon logs has a row in src/manual/troubleshooting.md.
 
 The lines are taken from the sources: the text literals that log() gets with Level::kWarn or kError,
-those of Membership::complain(), and the table of facts. And the other way round: each line in the
-page's tables is in the sources.
+those of Membership::complain(), and the table of facts. So do the reasons of "lictor why" and the
+kinds of findings. And the other way round: each line, reason, kind and error in the page's tables is
+in the sources.
 
 What this cannot see: a text that is put together when the program runs. The places that log such a
 text are listed below, so that a new one is noticed; the page describes them by how they begin.
 """
+import os
 import pathlib
 import re
 import sys
@@ -30,6 +32,40 @@ def text_of(literals):
     for raw, plain in re.findall(r'R"\((.*?)\)"|"((?:[^"\\]|\\.)*)"', literals, re.S):
         parts.append(raw or re.sub(r"\\(.)", r"\1", plain))
     return "".join(parts)
+
+
+def first_cells(page, heading):
+    """What stands in backticks in the first column of the tables below this heading."""
+    section = page[page.index(f"## {heading}\n"):]
+    section = section[:section.find("\n## ", 3)]
+    cells = re.findall(r"^\| (`.+?`) \|", section, re.M)
+    return [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
+
+
+def others(page):
+    """What is wrong with the tables of reasons, findings and errors."""
+    bad = []
+    read = lambda name: (SOURCE / name).read_text()
+    reasons = set(re.findall(r'return \{\s*"(\w+)"', read("src/wire/reason_text.cpp"))) - {"unknown"}
+    reasons |= {"leader_silent", "orphan"}  # src/cli/why.cpp
+    findings = set(re.findall(r'(?:error|warning)\(\s*"(\w+)"',
+                              read("src/admin/findings.cpp") + read("src/admin/queues.cpp")))
+    for heading, wanted in (("A task does not start", reasons), ("Findings", findings)):
+        told = set(first_cells(page, heading))
+        if told != wanted:
+            bad.append(f'troubleshooting.md, "{heading}": {sorted(wanted - told)} have no row, '
+                       f"{sorted(told - wanted)} are not in the sources")
+    sources = " ".join(text_of(literals)
+                       for path in sorted((SOURCE / "src").rglob("*.cpp"))
+                       for literals in re.findall(TEXT, path.read_text(), re.S))
+    sources += " ".join(os.strerror(number) for number in (2, 13))
+    for heading in ("Errors of the configuration", "Errors of commands", "Errors of jobs"):
+        for text in first_cells(page, heading):
+            for part in re.split(r"\.\.\.|\bURL\b|\bN\b", text):
+                part = part.strip(" ,:()")
+                if part and part not in sources:
+                    bad.append(f'troubleshooting.md, "{heading}": nothing says "{part}"')
+    return bad
 
 
 def main():
@@ -70,6 +106,7 @@ def main():
             bad.append(f'troubleshooting.md: nothing logs "{text}"')
         if not all(cell.strip() for cell in rest.strip().strip("|").split("|")):
             bad.append(f'troubleshooting.md: "{text}" lacks its cause or what to do')
+    bad += others(page)
     print("\n".join(bad), file=sys.stderr)
     return 1 if bad else 0
 
