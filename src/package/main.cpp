@@ -4,8 +4,8 @@
 //     writes lictor.bash, _lictor, lictor.fish and lictor.1 to FOLDER; PAGE: the man page without
 //     options and commands
 //   lictor_reference --manual FOLDER PAGE...
-//     writes of each PAGE, a topic's Markdown, its man page, <topic>.txt and <topic>.html to FOLDER,
-//     and index.html
+//     writes to FOLDER, of each PAGE, a topic in Markdown, its man page, <topic>.txt and
+//     <topic>.html; and index.html
 
 #include <cstdio>
 #include <exception>

@@ -1,5 +1,5 @@
-// The manual, concepts.md, "The states": its tables name the core's states and no others, its arrows
-// are the core's, and each cell of what happens in which state is tried here.
+// The manual, concepts.md, "The states": its tables name the core's states and no others, its
+// arrows are the core's, and each cell of what happens in which state is tried here.
 
 #include <algorithm>
 #include <fstream>
