@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/command_options.h"
 #include "base/printable.h"
@@ -57,19 +58,25 @@ class CommandLine {
         return Answer{cli::kDone, std::string{page.text}};
       }
     }
-    std::vector<std::string_view> known;
+    std::vector<std::string_view> commands;
     for (const CLI::App* command : app_.get_subcommands({})) {
-      known.emplace_back(command->get_name());
+      commands.emplace_back(command->get_name());
     }
-    if (word.starts_with('-') || std::find(known.begin(), known.end(), word) != known.end()) {
+    if (word.starts_with('-') ||
+        std::find(commands.begin(), commands.end(), word) != commands.end()) {
       words.emplace_back("--help");
       return parse(std::move(words));
     }
-    for (const manual::Page& page : manual::pages()) known.push_back(page.topic);
+    std::vector<std::string_view> topics;
+    for (const manual::Page& page : manual::pages()) topics.push_back(page.topic);
+    std::vector<std::string_view> known = commands;
+    known.insert(known.end(), topics.begin(), topics.end());
     const std::string near = nearest(word, known);
-    return Answer{cli::kUsage, "lictor: no command and no topic \"" + printable(excerpt(word)) +
-                                   '"' + (near.empty() ? "" : "; did you mean " + near + '?') +
-                                   "; \"lictor help\" lists them\n"};
+    return Answer{
+        cli::kUsage,
+        fmt::format("lictor: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
+                    printable(excerpt(word)), near.empty() ? "" : "; did you mean " + near + '?',
+                    fmt::join(commands, ", "), fmt::join(topics, ", "))};
   }
 
   std::variant<Invocation, Answer> parse(std::vector<std::string> arguments) {

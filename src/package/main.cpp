@@ -51,7 +51,7 @@ void write_manual(const std::string& folder, const std::vector<std::string>& fil
     pages.emplace_back(topic, markdown);
     topics.push_back(topic);
   }
-  for (const ManualPage& page : pages) {
+  for (ManualPage& page : pages) {
     write(folder + page.topic() + ".txt", page.text());
     write(folder + man_name(page.topic()) + '.' + man_section(page.topic()), page.man());
     write(folder + page.topic() + ".html", page.html(topics));

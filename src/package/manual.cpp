@@ -253,6 +253,37 @@ void lead_to_face(cmark_node* root) {
   cmark_iter_free(iter);
 }
 
+// "limits.core, limits.memory" is the place "limits.core" of its page.
+std::string place_of(const std::string& heading) {
+  std::string place;
+  for (const char c : heading.substr(0, heading.find(','))) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    place += upper ? static_cast<char>(c - 'A' + 'a') : c == ' ' ? '-' : c;
+  }
+  return replaced(std::move(place), "\"", "");
+}
+
+// Gives each heading a place to link to, and returns links to those of the second level.
+std::string add_places(cmark_node* root) {
+  std::string links;
+  std::set<std::string> taken;
+  for (cmark_node* node = cmark_node_first_child(root); node != nullptr;
+       node = cmark_node_next(node)) {
+    if (cmark_node_get_type(node) != CMARK_NODE_HEADING) continue;
+    const std::string title = Inline{}.of(node);
+    std::string place = html_escaped(place_of(title));
+    while (!taken.insert(place).second) place += '-';
+    if (cmark_node_get_heading_level(node) == 2) {
+      links += "<li><a href=\"#" + place + "\">" + html_escaped(title) + "</a></li>\n";
+    }
+    cmark_node* anchor = cmark_node_new(CMARK_NODE_CUSTOM_INLINE);
+    cmark_node_set_on_enter(anchor, ("<span id=\"" + place + "\">").c_str());
+    cmark_node_set_on_exit(anchor, "</span>");
+    cmark_node_prepend_child(node, anchor);
+  }
+  return "<nav class=\"contents\" aria-label=\"On this page\"><ul>\n" + links + "</ul></nav>\n";
+}
+
 cmark_parser* new_parser() {
   cmark_gfm_core_extensions_ensure_registered();
   cmark_parser* parser = cmark_parser_new(CMARK_OPT_DEFAULT);
@@ -300,16 +331,20 @@ std::string ManualPage::man() const {
   return page + man_of_blocks(body) + ".SH SEE ALSO\n.BR lictor (1),\n.BR lictor\\-concepts (7)\n";
 }
 
-std::string ManualPage::html(const std::vector<std::string>& topics) const {
+std::string ManualPage::html(const std::vector<std::string>& topics) {
   lead_to_face(document_.get());
+  const std::string contents = add_places(document_.get());
   cmark_mem* memory = cmark_get_default_mem_allocator();
   cmark_llist* extensions =
       cmark_llist_append(memory, nullptr, cmark_find_syntax_extension("table"));
-  char* body = cmark_render_html(document_.get(), CMARK_OPT_DEFAULT, extensions);
+  char* rendered = cmark_render_html(document_.get(), CMARK_OPT_DEFAULT, extensions);
   cmark_llist_free(memory, extensions);
-  std::string page = html_page(title_, links_to(topics, topic_), body);
-  memory->free(body);
-  return page;
+  std::string body = rendered;
+  memory->free(rendered);
+  // After the line that says what the page holds.
+  const std::string end = "</p>\n";
+  body.insert(body.find(end) + end.size(), contents);
+  return html_page(title_, links_to(topics, topic_), body);
 }
 
 std::string man_name(const std::string& topic) {

@@ -28,8 +28,8 @@ class ManualPage {
   /// As "lictor help TOPIC" prints it, 79 columns wide. The first line names topic and summary.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::string man() const;
-  /// `topics`: of all pages, for the links at the top.
-  [[nodiscard]] std::string html(const std::vector<std::string>& topics) const;
+  /// `topics`: of all pages, for the links at the top. Changes the tree, so it comes last.
+  [[nodiscard]] std::string html(const std::vector<std::string>& topics);
 
  private:
   struct Freed {

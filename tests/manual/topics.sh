@@ -29,6 +29,8 @@ for file in src/manual/*.md; do
   curl -fs -D "$dir/headers" "$page/manual/$topic" >"$dir/page.html" || tell "/manual/$topic: not served"
   grep -qi "^Content-Security-Policy: default-src 'none'" "$dir/headers" || tell "/manual/$topic: no policy"
   ! grep -qE '<style|<script>| style=| on[a-z]+=' "$dir/page.html" || tell "/manual/$topic: inline style or script"
+  twice=$(grep -o ' id="[^"]*"' "$dir/page.html" | sort | uniq -d)
+  [ -z "$twice" ] || tell "/manual/$topic: twice:$twice"
   grep -q "href=\"$topic\"" "$dir/index.html" || tell "/manual/: no $topic"
   for link in $(grep -o 'href="[^"]*"' "$dir/page.html" | sed 's/^href="//;s/"$//;s/#.*//'); do
     case $link in
@@ -53,7 +55,7 @@ done
 code=0
 said=$("$lictor" help concept 2>&1) || code=$?
 expect "the exit code of an unknown topic" "$code" 2
-[[ $said = *'did you mean concepts?'*'"lictor help" lists them'* ]] || tell "lictor help concept: $said"
+[[ $said = *'did you mean concepts?; commands: run, '*'; topics: concepts, '* ]] || tell "lictor help concept: $said"
 
 # refused TEXT EDIT: the page with this sed expression is refused, and TEXT says why.
 refused() {
