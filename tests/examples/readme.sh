@@ -76,3 +76,35 @@ if type -P go >/dev/null; then
   (cd "$dir" && GOFLAGS=-mod=mod GOCACHE=$dir/go go run producer.go)
   until grep -q "task go-1: Notify" "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
 fi
+
+# The manual's jobs: they end as it says, with and without their parameter; one starts the next.
+kill -TERM "${pids[0]}"
+wait "${pids[0]}" || true
+pids=()
+readme=$PWD/src/manual/jobs.md
+snippet sh 'notify $LICTOR_PARA_to' >"$dir/job.sh"
+snippet python 'json.load(sys.stdin)' | sed '1i #!/usr/bin/env python3' >"$dir/job.py"
+readme=$PWD/src/manual/recipes.md
+snippet sh '"$LICTOR_COMMIT"' >"$dir/next.sh"
+chmod +x "$dir/job.sh" "$dir/job.py" "$dir/next.sh"
+cat >"$dir/jobs.json" <<CONFIG
+{"queues": [{"executors": {
+  "Shell": {"exec": ["$dir/job.sh"]}, "Python": {"exec": ["$dir/job.py"]},
+  "First": {"exec": ["$dir/next.sh"]}, "Mail": {"noop": {}}}}]}
+CONFIG
+start_dev --config "$dir/jobs.json"
+kv=$CONSUL_HTTP_ADDR/v1/kv
+for type in Shell Python; do
+  "$lictor" submit "$type" --id "good-$type" --para to=ops --wait
+  "$lictor" logs "good-$type" | grep -q "notify ops"
+  "$lictor" submit "$type" --id "bad-$type" --wait 2>/dev/null && exit 1
+  "$lictor" dead show "bad-$type" | grep -q permanent
+done
+"$lictor" pause >/dev/null
+"$lictor" submit First --id one >/dev/null
+"$lictor" submit Mail --id one-mail --in 1h >/dev/null  # its key is taken, so "cas" 0 fails the first one
+"$lictor" resume >/dev/null
+until "$lictor" show one 2>/dev/null | grep -q "its writes were refused"; do kill -0 "${pids[0]}"; sleep 0.1; done
+"$lictor" cancel one-mail >/dev/null
+gone lictor/default/tasks/one
+gone lictor/default/tasks/one-mail
