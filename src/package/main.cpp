@@ -1,8 +1,8 @@
 // Writes what shells and man show of lictor, from the definitions that the program parses by.
 //
-//   lictor_reference FOLDER PAGE
+//   lictor_reference FOLDER PAGE TOPIC...
 //     writes lictor.bash, _lictor, lictor.fish and lictor.1 to FOLDER; PAGE: the man page without
-//     options and commands
+//     options and commands; TOPIC: a topic of the manual in Markdown
 //   lictor_reference --manual FOLDER PAGE...
 //     writes to FOLDER, of each PAGE, a topic in Markdown, its man page, <topic>.txt and
 //     <topic>.html; and index.html
@@ -66,13 +66,19 @@ int main(int argc, char** argv) try {
     write_manual(std::string{argv[2]} + '/', {argv + 3, argv + argc});
     return 0;
   }
-  if (argc != 3) throw std::runtime_error{"expected FOLDER PAGE"};
+  if (argc < 3) throw std::runtime_error{"expected FOLDER PAGE TOPIC..."};
   const std::string folder = std::string{argv[1]} + '/';
-  const auto commands = all_commands();
+  auto commands = all_commands();
+  write(folder + "lictor.1", man_page(read(argv[2]), commands));
+  std::vector<Command> topics;
+  for (const std::string& file : std::vector<std::string>{argv + 3, argv + argc}) {
+    const ManualPage page{std::filesystem::path{file}.stem(), read(file)};
+    topics.push_back({page.topic(), page.summary(), {}, {}, {}, {}});
+  }
+  add_help(commands, topics);
   write(folder + "lictor.bash", bash_completion(commands));
   write(folder + "_lictor", zsh_completion(commands));
   write(folder + "lictor.fish", fish_completion(commands));
-  write(folder + "lictor.1", man_page(read(argv[2]), commands));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "lictor_reference: %s\n", error.what());
   return 1;
