@@ -7,7 +7,8 @@ C++ compiles as it stands. JSON parses; a configuration is taken by "lictor run 
 programs that are there in place of those of /opt/jobs; a record is taken by "lictor submit". Python,
 shell, Go and JavaScript parse, where there is something that parses them. Each "lictor ..." in a
 shell snippet or in the text names a command and options that there are; those that only look or
-change tasks are run against "lictor dev", and must not end by 2, bad usage.
+change tasks are run against "lictor dev", and must not end by 2, bad usage. Each link to a file leads
+to one. README.md keeps to 150 lines.
 """
 import json
 import os
@@ -181,6 +182,9 @@ def main():
                 elif language != "text":
                     tell(where, f"a snippet of no known language: \"{language}\"")
             for line, text in enumerate(page.read_text().split("\n"), 1):
+                for link in re.findall(r"\]\(([^)#:]+)\)", text):
+                    if not (page.parent / link).exists():
+                        tell(f"{name}:{line}", f"a link to {link}, which is not there")
                 for code in re.findall(r"`(lictor [^`]+)`", text):
                     for words in words_of(code):
                         check_command(f"{name}:{line}", words)
@@ -188,6 +192,8 @@ def main():
         os.killpg(store.pid, signal.SIGTERM)
         store.wait()
         shutil.rmtree(folder, ignore_errors=True)
+    if len((SOURCE / "README.md").read_text().splitlines()) > 150:
+        bad.append("README.md: expected 150 lines at most; move what is not for newcomers")
     if count < 60:
         bad.append(f"found {count} snippets only")
     print("\n".join(bad), file=sys.stderr)
