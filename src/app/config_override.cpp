@@ -75,10 +75,10 @@ constexpr std::array kOverrides{
 
 // The variables of a job (DESIGN.md, executors), which a command run by a job has in its
 // environment; LICTOR_SEED and LICTOR_SEEDS of the tests.
-constexpr std::array<std::string_view, 11> kOtherVariables{
+constexpr std::array<std::string_view, 12> kOtherVariables{
     "LICTOR_TASK_ID", "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",
     "LICTOR_ATTEMPT", "LICTOR_FENCING_TOKEN", "LICTOR_DEADLINE",  "LICTOR_COMMIT",
-    "LICTOR_RESULT",  "LICTOR_SEED",          "LICTOR_SEEDS"};
+    "LICTOR_RESULT",  "LICTOR_RUN",           "LICTOR_SEED",      "LICTOR_SEEDS"};
 
 }  // namespace
 

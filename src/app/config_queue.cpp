@@ -29,7 +29,7 @@ Reader rate(std::optional<core::Rate>& target) {
   auto read = [&target, form](const Place& place) -> Result<void> {
     RateParts parts;
     if (auto rest = read_settings(place, rate_settings(parts)); !rest) return rest;
-    if (parts.tasks == 0) return place.expected(form);
+    if (parts.tasks == 0) return place.refuse("has no \"tasks\"; expected " + form);
     // A tenth at once by default: enough to fill a transaction, too little to be noticed as a peak.
     target = core::Rate{parts.per / parts.tasks,
                         parts.burst != 0 ? parts.burst : std::max(1U, parts.tasks / 10)};
