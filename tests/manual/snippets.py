@@ -4,7 +4,8 @@
     snippets.py BUILD
 
 C++ compiles as it stands. JSON parses; a configuration is taken by "lictor run --dry-run", with
-programs that are there in place of those of /opt/jobs; a record is taken by "lictor submit". Python,
+programs that are there in place of those of /opt/jobs, and so is each "Example:" of the configuration's
+page; a record is taken by "lictor submit". Python,
 shell, Go and JavaScript parse, where there is something that parses them. Each "lictor ..." in a
 shell snippet or in the text names a command and options that there are; those that only look or
 change tasks are run against "lictor dev", and must not end by 2, bad usage. Each link to a file leads
@@ -76,6 +77,31 @@ def check_json(where, text, folder):
         done = run(LICTOR, "submit", "--ndjson", "-", input=json.dumps(value) + "\n")
         if done.returncode != 0:
             tell(where, done.stderr.strip())
+
+
+def check_example(where, section, text, folder):
+    """One "Example:" of the configuration's page, members of an object of its section."""
+    try:
+        members = json.loads("{" + text + "}")
+    except ValueError as error:
+        return tell(where, f"no JSON: {error}")
+    value = {"queues": [{"executors": {"*": {"noop": {}}}}]}
+    if section == "Queues":
+        value["queues"][0] |= members
+    elif section == "Executors":
+        value["queues"][0]["executors"]["*"] = members
+    else:
+        value |= members
+    if members.keys() & {"plugin", "user", "cpp"}:
+        return None  # takes a plug-in, a user or a program of its own
+    file = folder / "example.json"
+    text = re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', json.dumps(value))
+    if section == "Executors":
+        text = re.sub(r'"/etc/lictor/[^"]*"', json.dumps(str(file)), text)  # a file that is there
+    file.write_text(text)
+    done = run(LICTOR, "run", "--dry-run", "--config", str(file))
+    if done.returncode != 0:
+        tell(where, done.stderr.strip())
 
 
 def check_cpp(where, text, folder):
@@ -156,7 +182,7 @@ def main():
     store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--no-worker"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              start_new_session=True)
-    count = 0
+    count = examples = 0
     try:
         for line in store.stdout:
             if line.startswith("  store   "):
@@ -181,7 +207,13 @@ def main():
                     check_by(where, ["gofmt", "-e", "-l"], text, folder, "snippet.go")
                 elif language != "text":
                     tell(where, f"a snippet of no known language: \"{language}\"")
+            section = ""
             for line, text in enumerate(page.read_text().split("\n"), 1):
+                if text.startswith("## "):
+                    section = text[3:]
+                if page.name == "configuration.md" and text.startswith("Example: "):
+                    examples += 1
+                    check_example(f"{name}:{line}", section, text[len("Example: `"):-1], folder)
                 for link in re.findall(r"\]\(([^)#:]+)\)", text):
                     if not (page.parent / link).exists():
                         tell(f"{name}:{line}", f"a link to {link}, which is not there")
@@ -194,8 +226,8 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     if len((SOURCE / "README.md").read_text().splitlines()) > 150:
         bad.append("README.md: expected 150 lines at most; move what is not for newcomers")
-    if count < 60:
-        bad.append(f"found {count} snippets only")
+    if count < 60 or examples < 50:
+        bad.append(f"found {count} snippets and {examples} examples only")
     print("\n".join(bad), file=sys.stderr)
     return 1 if bad else 0
 
