@@ -3,13 +3,12 @@
 
     snippets.py BUILD
 
-C++ compiles as it stands. JSON parses; a configuration is taken by "lictor run --dry-run", with
-programs that are there in place of those of /opt/jobs, and so is each "Example:" of the configuration's
-page; a record is taken by "lictor submit". Python,
-shell, Go and JavaScript parse, where there is something that parses them. Each "lictor ..." in a
-shell snippet or in the text names a command and options that there are; those that only look or
-change tasks are run against "lictor dev", and must not end by 2, bad usage. Each link to a file leads
-to one. README.md keeps to 150 lines.
+C++ compiles as it stands. JSON parses. A configuration is taken by "lictor run --dry-run", with
+programs that are there in place of those of /opt/jobs, and so is each "Example:" of the page on the
+configuration. A record is taken by "lictor submit". Python, shell, Go and JavaScript parse, where
+there is something that parses them. Each "lictor ..." in a shell snippet or in the text names a
+command and options that there are; those that only look or change tasks are run against "lictor dev",
+and must not end by 2, bad usage. Each link to a file leads to one. README.md keeps to 150 lines.
 """
 import json
 import os
