@@ -58,7 +58,7 @@ def others(page):
     sources = " ".join(text_of(literals)
                        for path in sorted((SOURCE / "src").rglob("*.cpp"))
                        for literals in re.findall(TEXT, path.read_text(), re.S))
-    sources += " ".join(os.strerror(number) for number in (2, 13))
+    sources += " ".join(os.strerror(number) for number in (2, 13, 30))
     for heading in ("Errors of the configuration", "Errors of commands", "Errors of jobs"):
         for text in first_cells(page, heading):
             for part in re.split(r"\.\.\.|\bURL\b|\bN\b", text):
