@@ -17,6 +17,10 @@ key "lictor/default/control" { policy = "write" }
 key_prefix "lictor/default/tasks/" { policy = "write" }
 key_prefix "lictor/default/dead/" { policy = "write" }
 
+# cancel: tells those who wait for the task, and the history, by whom. Without this they cannot tell
+# a cancelled task from one that is done.
+key_prefix "lictor/default/done/" { policy = "write" }
+
 # Not the leader key, on purpose: deleting it would let two daemons lead at once. To move the lead,
 # use "lictor leader --step-down"; to free a lock by force, destroy its session, which starts the
 # lock-delay and so waits for the old leader's jobs:  session_prefix "" { policy = "write" }

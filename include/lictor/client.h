@@ -61,7 +61,8 @@ enum class TaskState {
   kTooLarge,    ///< cannot be rewritten, so it can be neither claimed nor run
   kUnnameable,  ///< its key is not UTF-8: Consul lists it under another, and it can only be deleted
   kDead,
-  kDone,  ///< in the history, where the queue keeps one
+  kDone,       ///< in the history, where the queue keeps one
+  kCancelled,  ///< the same
 };
 
 /// What Consul holds of a task.
@@ -128,9 +129,10 @@ struct WaitOptions {
 
 struct Ending {
   enum class How {
-    kDone,      ///< `task` is its record in the history, with its result
-    kDead,      ///< `task` is its dead letter
-    kGone,      ///< without a trace: done, where the queue keeps no history, or withdrawn
+    kDone,       ///< `task` is its record in the history, with its result
+    kDead,       ///< `task` is its dead letter
+    kCancelled,  ///< `task` says by whom and when
+    kGone,      ///< without a trace: done, where the queue keeps no history, or its key was deleted
     kTimedOut,  ///< not ended; `task` is its last known state
   };
   How how = How::kGone;

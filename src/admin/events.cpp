@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
@@ -17,7 +18,7 @@ namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::ordered_json;
+using nlohmann::json;
 
 constexpr std::size_t kKept = 1000;
 // Producers choose keys and types, which can be hundreds of kilobytes long.
@@ -29,9 +30,23 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
-std::string text_of(const char* event, const std::string& id, const ordered_json& data) {
-  return "id: " + id + "\nevent: " + event +
-         "\ndata: " + data.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n\n";
+// `members` are those of a JSON object.
+std::string text_of(const char* event, const std::string& id, std::string_view members) {
+  return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
+}
+
+void add_member(std::string& members, std::string_view name, std::string_view text) {
+  const auto out = std::back_inserter(members);
+  if (is_plain_in_json(text)) {
+    fmt::format_to(out, R"(,"{}":"{}")", name, text);
+  } else {
+    fmt::format_to(out, R"(,"{}":{})", name,
+                   json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+}
+
+void add_member(std::string& members, std::string_view name, std::int64_t number) {
+  fmt::format_to(std::back_inserter(members), ",\"{}\":{}", name, number);
 }
 
 }  // namespace
@@ -98,7 +113,7 @@ std::optional<Response> Events::answer(const Call& call) {
     if (after.starts_with(own)) {
       std::from_chars(after.data() + own.size(), after.data() + after.size(), seen);
     } else {
-      begin += text_of("gap", id(0), {{"restarted", true}});
+      begin += text_of("gap", id(0), R"("restarted":true)");
     }
     reader.next = std::min(seen + 1, next_);
   }
@@ -124,52 +139,50 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
     kept = kept_;
     next = next_;
   }
-  ordered_json list = ordered_json::array();
+  std::string list;
   std::uint64_t number = next - kept.size();
   for (const auto& event : kept) {
     if (number >= first && (queue.empty() || event->queue == queue)) {
-      ordered_json data{{"id", id(number)}, {"event", event->name}};
-      data.update(data_of(*event));
-      list.push_back(std::move(data));
+      fmt::format_to(std::back_inserter(list), R"({}{{"id":"{}","event":"{}",{}}})",
+                     list.empty() ? "" : ",", id(number), event->name, members_of(*event));
     }
     ++number;
   }
   Response response;
-  const ordered_json told{{"events", std::move(list)}, {"next", id(next - 1)}};
-  response.body = told.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  response.body = fmt::format("{{\"events\":[{}],\"next\":\"{}\"}}\n", list, id(next - 1));
   return response;
 }
 
-nlohmann::ordered_json Events::data_of(const Event& event) {
-  ordered_json data{{"at", format_rfc3339(event.at)}, {"queue", event.queue}};
-  if (!event.task.empty()) data["task"] = event.task;
-  if (!event.type.empty()) data["type"] = event.type;
-  if (event.attempt != 0) data["attempt"] = event.attempt;
-  if (event.token != 0) data["token"] = event.token;
+// As text, since tens of thousands a second may be wanted.
+std::string Events::members_of(const Event& event) {
+  std::string members =
+      fmt::format(R"("at":"{}","queue":"{}")", format_rfc3339(event.at), event.queue);
+  if (!event.task.empty()) add_member(members, "task", event.task);
+  if (!event.type.empty()) add_member(members, "type", event.type);
+  if (event.attempt != 0) add_member(members, "attempt", event.attempt);
+  if (event.token != 0) add_member(members, "token", static_cast<std::int64_t>(event.token));
   if (event.took != Duration::zero()) {
-    data[std::string{event.duration_name} + "_ms"] =
-        std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count();
+    add_member(members, std::string{event.duration_name} + "_ms",
+               std::chrono::duration_cast<std::chrono::milliseconds>(event.took).count());
   }
-  if (!event.text.empty()) data["text"] = event.text;
-  return data;
-}
-
-std::string Events::line_of(const Event& event, std::uint64_t number) const {
-  return text_of(event.name, id(number), data_of(event));
+  if (!event.text.empty()) add_member(members, "text", event.text);
+  return members;
 }
 
 std::string Events::text_for(Reader& reader, Batch& batch) const {
   std::string text;
   const std::uint64_t first = batch.next - batch.events.size();
   if (reader.next < first) {
-    text += text_of("gap", id(first - 1), {{"missed", first - reader.next}});
+    text += text_of("gap", id(first - 1), fmt::format(R"("missed":{})", first - reader.next));
     reader.next = first;
   }
   for (; reader.next < batch.next && text.size() < kMaxBatchBytes; ++reader.next) {
     const std::size_t i = reader.next - first;
     const Event& event = *batch.events[i];
     if (!reader.queue.empty() && event.queue != reader.queue) continue;
-    if (batch.lines[i].empty()) batch.lines[i] = line_of(event, reader.next);
+    if (batch.lines[i].empty()) {
+      batch.lines[i] = text_of(event.name, id(reader.next), members_of(event));
+    }
     text += batch.lines[i];
   }
   return text;

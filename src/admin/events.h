@@ -19,8 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "admin/router.h"
 #include "lictor/time.h"
 #include "runtime/observer.h"
@@ -67,9 +65,8 @@ class Events : public runtime::Observer {
   };
   void serve();
   [[nodiscard]] std::string text_for(Reader& reader, Batch& batch) const;
-  [[nodiscard]] static nlohmann::ordered_json data_of(const Event& event);
+  [[nodiscard]] static std::string members_of(const Event& event);  // of a JSON object
   [[nodiscard]] Response kept_after(std::uint64_t first, const std::string& queue);
-  [[nodiscard]] std::string line_of(const Event& event, std::uint64_t number) const;
   [[nodiscard]] std::string id(std::uint64_t number) const;
 
   const std::int64_t start_ms_;

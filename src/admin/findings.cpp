@@ -1,11 +1,12 @@
 #include "admin/findings.h"
 
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/printable.h"
+#include "base/time_text.h"
 
 namespace lictor::admin {
 namespace {
@@ -15,6 +16,7 @@ using nlohmann::json;
 
 constexpr Duration kLongDue = 60s;
 constexpr Duration kShortLease = 2s;
+constexpr Duration kClockSkew = 3s;
 
 }  // namespace
 
@@ -41,9 +43,32 @@ void Findings::of_fleet(const Fleet& fleet) {
             : "a daemon takes the lead within seconds, after a crash when the session TTL and the "
               "lock-delay are over; if none does, read its log");
   }
-  std::set<std::string> configs;
+  // Who leads decides how tasks are run; without one the first is as good as any.
+  const Peer* model = nullptr;
   for (const Peer& peer : fleet.members) {
-    if (!peer.config.empty()) configs.insert(peer.config);
+    if (!peer.config.empty() && (model == nullptr || peer.leads)) model = &peer;
+  }
+  for (const Peer& peer : fleet.members) {
+    if (!peer.reload_error.empty()) {
+      warning("reload_refused",
+              peer.node + " keeps an older configuration than its file: " + peer.reload_error,
+              "repair the file there, then: systemctl reload lictor; what needs a restart: "
+              "systemctl restart lictor");
+    }
+    if (model != nullptr && !peer.config.empty() && peer.config != model->config) {
+      const std::string where = client::difference(model->parts, peer.parts);
+      warning("config_differs",
+              fmt::format("{} has another configuration than {}{}{}", peer.node, model->node,
+                          where.empty() ? "" : ": ", where),
+              "install the same file on every host, then: systemctl reload lictor");
+    }
+    const auto seen = parse_rfc3339(peer.seen);
+    if (const WallTime now = wall_now(); seen && *seen - now > kClockSkew) {
+      warning("clock",
+              fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
+                          rounded_duration(*seen - now)),
+              "the leader's clock decides when a task is due: have every host keep time by NTP");
+    }
     if (peer.doubt.empty()) continue;
     if (peer.leads) {
       error("leader_silent", peer.node + " leads, but " + peer.doubt,
@@ -53,11 +78,6 @@ void Findings::of_fleet(const Fleet& fleet) {
       warning("member_silent", peer.node + ": " + peer.doubt,
               "look at that host: systemctl status lictor");
     }
-  }
-  if (configs.size() > 1) {
-    warning("config_differs",
-            "the daemons have different configurations of their queues and executors",
-            "install the same file on every host, then: systemctl reload lictor");
   }
 }
 
@@ -70,6 +90,13 @@ void Findings::of_queue(const json& status, const std::string& leader, const Pau
   }
   if (!status.is_object()) return;
   const std::string who = leader.empty() ? "the leader" : leader;
+  if (status.value("role", "") == "draining") {
+    warning("draining",
+            fmt::format("{} gives up the lead: it starts no job and waits for {}", who,
+                        counted(status.value("running", std::uint64_t{0}), "running job")),
+            "another daemon goes on when they have ended; a job that hangs holds this up until "
+            "drain_timeout");
+  }
   const std::string cannot_start = status.value("cannot_start", "");
   if (!cannot_start.empty()) {
     error("cannot_start", who + " cannot start jobs: " + cannot_start,

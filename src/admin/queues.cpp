@@ -31,6 +31,7 @@ bool is_status(const json& status) {
                       : name == "log_error"    ? value.is_string()
                       : name == "running"      ? value.is_number_unsigned()
                       : name == "states"       ? value.is_object()
+                      : name == "types"        ? value.is_array()
                       : name == "activity"     ? value.is_object()
                                                : true;
     if (!fits) return false;
@@ -101,6 +102,7 @@ class Queues {
   ordered_json of_leader(const QueueStatus& own) const {
     if (own.role == QueueStatus::Role::kFollowing) return nullptr;
     ordered_json told = queue_json(own);
+    told["types"] = own.types;
     told["activity"] = activity_.json(own.name);
     return told;
   }
@@ -141,6 +143,8 @@ class Queues {
     told["paused"] = client::pause_json(paused);
     findings.of_queue(leading, told["leader"].is_string() ? told["leader"].get<std::string>() : "",
                       paused);
+    // Only the leader runs tasks, and it may have another configuration.
+    if (leading.contains("types")) told["types"] = leading["types"];
     told["status"] = std::move(leading);
     told["findings"] = findings.take();
     return told;

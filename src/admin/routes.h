@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "admin/router.h"
+#include "client/config_parts.h"
 #include "client/queue.h"
 #include "exec/output_log.h"
 #include "lictor/client.h"
@@ -55,6 +56,8 @@ struct Status {
 struct Peer {
   std::string node, host, pid, version, since, seen;
   std::string config;              ///< digest of what must be alike; empty: an older version
+  client::ConfigParts parts;       ///< of the same
+  std::string reload_error;        ///< why it keeps an older configuration than its file
   std::vector<std::string> admin;  ///< URLs of its admin face
   bool leads = false;
   std::optional<bool> answers;  ///< nothing: its face cannot be asked from here

@@ -18,8 +18,12 @@ constexpr int kPace = 30;
 }  // namespace
 
 Result<TaskListingPtr> TaskIndex::get(WallTime newer_than) {
+  const Instant asked_at = boot_now();
   const std::lock_guard lock{mutex_};
   used_at_ = boot_now();
+  // Who waited while another asked shares the answer, so that a silent Consul holds up nobody twice.
+  if (failure_ && failed_at_ >= asked_at) return tl::unexpected(*failure_);
+  failure_.reset();
   if (newest_) {
     const Duration fresh = newest_->at < newer_than ? kFreshAsked : kFresh;
     if (used_at_ - listed_at_ < std::max(fresh, newest_->took * kPace)) return newest_;
@@ -29,7 +33,11 @@ Result<TaskListingPtr> TaskIndex::get(WallTime newer_than) {
   TaskFilter filter;
   if (done_) filter.state = TaskState::kDone;
   auto listed = client::list_tasks(queue_, filter);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  if (!listed) {
+    failure_ = listed.error();
+    failed_at_ = boot_now();
+    return tl::unexpected(std::move(listed.error()));
+  }
   for (TaskInfo& task : listed->tasks) {
     std::string{}.swap(task.record);
     std::string{}.swap(task.output_tail);

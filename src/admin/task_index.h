@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "client/queue.h"
@@ -47,6 +48,8 @@ class TaskIndex {
   const bool done_;
   std::mutex mutex_;  // held while Consul is asked
   TaskListingPtr newest_;
+  std::optional<Error> failure_;  // of the last attempt to list
+  Instant failed_at_{};
   Instant listed_at_{};
   Instant used_at_{};
   Instant check_asked_at_ = Instant::min();

@@ -100,6 +100,8 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     peer.version = std::move(member.version);
     peer.since = std::move(member.since);
     peer.config = std::move(member.config);
+    peer.parts = std::move(member.parts);
+    peer.reload_error = std::move(member.reload_error);
     peer.seen = std::move(member.seen);
     peer.admin = std::move(member.admin);
     peer.leads = member.leads;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -186,8 +187,10 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   return cli::kDone;
 }
 
-Result<int> check(const Invocation& invocation, const Registry& registry, cli::Console& console) {
+Result<int> check(const Invocation& invocation, const CheckCommand& command,
+                  const Registry& registry, cli::Console& console) {
   cli::CheckOptions options;
+  options.strict = command.strict;
   auto config = load(load_request(invocation, Mode::kClient));
   if (!config) {
     options.error = config.error();
@@ -276,8 +279,12 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   // A user who may not read the file gets an error from the admin face: it needs a token.
   net::TokenSource token;
   static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
+  std::vector<std::string> own;
+  for (const std::string& address : config.admin.listen) {
+    own.push_back(address.starts_with("unix:") ? address : "http://" + address);
+  }
   return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
-                            token.current()},
+                            token.current(), std::move(own)},
                 completed(options, config));
 }
 
@@ -294,7 +301,7 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
           return run_dev(
               command, request, registry, [&] { return load_config(request); }, console);
         } else if constexpr (std::is_same_v<Type, CheckCommand>) {
-          return check(invocation, registry, console);
+          return check(invocation, command, registry, console);
         } else if constexpr (std::is_same_v<Type, VersionCommand>) {
           return cli::version(console, invocation.json);
         } else {
@@ -338,16 +345,20 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
 }  // namespace
 
 int run_command(int argc, char** argv, const Registry& registry) {
+  if (argc > 0 && argv[0] != nullptr) {
+    cli::program_name() = std::filesystem::path{argv[0]}.filename().string();
+  }
   try {
     return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
   } catch (const std::system_error& error) {
     // std::thread throws EAGAIN; the messages of others, such as std::filesystem's, are complete.
     const bool thread = error.code() == std::errc::resource_unavailable_try_again;
-    std::fprintf(stderr, "lictor: %s%s%s\n", thread ? "cannot start a thread: " : "", error.what(),
+    std::fprintf(stderr, "%s: %s%s%s\n", cli::program_name().c_str(),
+                 thread ? "cannot start a thread: " : "", error.what(),
                  thread ? "; raise the limit of processes" : "");
     return cli::kFailed;
   } catch (const std::exception& error) {  // out of memory, most likely
-    std::fprintf(stderr, "lictor: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", cli::program_name().c_str(), error.what());
     return cli::kFailed;
   }
 }

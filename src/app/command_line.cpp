@@ -9,6 +9,7 @@
 #include "app/command_options.h"
 #include "base/printable.h"
 #include "base/text.h"
+#include "cli/console.h"
 #include "cli/input.h"
 #include "cli/process.h"
 #include "manual/manual.h"
@@ -18,11 +19,14 @@ namespace {
 
 constexpr const char* kFooter =
     R"(Exit codes: 0 done; 1 the thing asked about failed; 2 bad usage or configuration; 3 not found;
-4 Consul unreachable; 5 permission denied.
+4 Consul unreachable; 5 permission denied; 6 the task that was waited for was cancelled.
 
-Environment: CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the others of Consul's own; LICTOR_CONFIG,
-LICTOR_ROOT, LICTOR_CONSUL_ADDRESSES, LICTOR_TOKEN_FILE. Flags override the environment, which
-overrides the configuration.
+Environment, which overrides the configuration and is overridden by flags: LICTOR_CONFIG,
+LICTOR_NODE, LICTOR_ROOT, LICTOR_STATE_DIR, LICTOR_LOG_LEVEL, LICTOR_LOG_FORMAT,
+LICTOR_CONSUL_ADDRESSES, LICTOR_TOKEN_FILE; CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN,
+CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_AUTH, CONSUL_HTTP_SSL, CONSUL_HTTP_SSL_VERIFY, CONSUL_CACERT,
+CONSUL_CAPATH, CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY, CONSUL_TLS_SERVER_NAME, CONSUL_NAMESPACE.
+NO_COLOR and TERM=dumb switch colours off.
 
 "lictor COMMAND --help" shows a command's options, with examples. "lictor help" lists the topics of
 the manual, "lictor help TOPIC" prints one.
@@ -72,11 +76,11 @@ class CommandLine {
     std::vector<std::string_view> known = commands;
     known.insert(known.end(), topics.begin(), topics.end());
     const std::string near = nearest(word, known);
-    return Answer{
-        cli::kUsage,
-        fmt::format("lictor: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
-                    printable(excerpt(word)), near.empty() ? "" : "; did you mean " + near + '?',
-                    fmt::join(commands, ", "), fmt::join(topics, ", "))};
+    return Answer{cli::kUsage,
+                  fmt::format("{}: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
+                              cli::program_name(), printable(excerpt(word)),
+                              near.empty() ? "" : "; did you mean " + near + '?',
+                              fmt::join(commands, ", "), fmt::join(topics, ", "))};
   }
 
   std::variant<Invocation, Answer> parse(std::vector<std::string> arguments) {
@@ -151,12 +155,12 @@ class CommandLine {
     if (!extras.empty()) {
       what = unexpected(place, extras.front(), command_expected);
     } else if (command_expected && what.find("subcommand") != std::string::npos) {
-      return {cli::kUsage, "lictor: expected a command\n\n" + help_of(place)};
+      return {cli::kUsage, cli::program_name() + ": expected a command\n\n" + help_of(place)};
     }
     std::replace(what.begin(), what.end(), '\n', ' ');
-    std::string help = "lictor ";
+    std::string help = cli::program_name() + ' ';
     if (&place != &app_) help += name_of(place) + ' ';
-    return {cli::kUsage, "lictor: " + what + "; see \"" + help + "--help\"\n"};
+    return {cli::kUsage, cli::program_name() + ": " + what + "; see \"" + help + "--help\"\n"};
   }
 
   [[nodiscard]] std::string unexpected(const CLI::App& place, const std::string& word,
@@ -183,7 +187,7 @@ class CommandLine {
     return text;
   }
 
-  CLI::App app_{"", "lictor"};
+  CLI::App app_{"", cli::program_name()};
   Invocation invocation_;
   const CommandMakers makers_ = add_commands(described(app_), invocation_);
 };

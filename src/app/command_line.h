@@ -24,7 +24,9 @@ struct WhyCommand {
 };
 struct StatsCommand {};
 struct TopCommand {};
-struct CheckCommand {};
+struct CheckCommand {
+  bool strict = false;  ///< warnings count as failures
+};
 struct VersionCommand {};
 
 using Command =

@@ -35,7 +35,7 @@ are named, and no line after them was sent. Ctrl-C finishes the requests under w
 last line.
 
 Examples:
-  lictor submit CreateTableSpace --para instanceId=db7 --para initSize=8000
+  lictor submit CreateTableSpace --para instanceId=db7 --para initSize:=8000
   lictor submit Notify --para-json '{"to": ["ops"]}' --in 10m
   lictor submit Report --at 2026-11-21T09:30:00Z --serial-key reports --id report-7
   lictor submit Backup --para host=db7 --wait --wait-timeout 1h && echo done
@@ -205,7 +205,7 @@ void add_submit(Adder& to) {
   submit->add_option("TYPE", options->type, "The kind of task; picks the executor")->type_name("");
   const std::size_t first_of_one = submit->get_options().size();
   add_text(submit, "--id", task.id, "The task's id (default: a new one, ordered by time)", "ID");
-  submit->add_option("--para", task.paras, "A parameter, as a string")
+  submit->add_option("--para", task.paras, "A parameter: NAME=TEXT, or NAME:=JSON")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->allow_extra_args(false)
@@ -450,14 +450,17 @@ Examples:
 }
 
 void add_tools(Adder& to) {
-  to.add<CheckCommand>("check", "Find what is wrong: configuration, Consul, rights, tasks",
-                       R"(Writes nothing. The exit code is 0 if nothing failed.
+  const auto [check, check_options] = to.add<CheckCommand>(
+      "check", "Find what is wrong: configuration, Consul, rights, tasks",
+      R"(Writes nothing. The exit code is 0 if nothing failed, else that of the first failure.
 
 Examples:
   lictor check
+  lictor check --strict || page-someone
   lictor check --config ./lictor.json --token-file ./consul.token
   lictor check --json | jq '.checks[] | select(.status != "ok")'
 )");
+  check->add_flag("--strict", check_options->strict, "Exit with 1 if there is a warning");
   const auto [dev, dev_options] = to.add<DevCommand>(
       "dev", "Try lictor without Consul: a store and a worker in one",
       R"(Serves keys, sessions, transactions and blocking queries as a Consul agent does, in memory: nothing

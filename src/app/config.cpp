@@ -292,16 +292,13 @@ Result<Config> load_config(const LoadRequest& request) {
 
 namespace {
 
-// The same on all hosts with the same queues: ignores comments, spaces, the order of members, and
-// the settings of a single host.
-std::string digest_of(std::string_view text) {
+// The same on all hosts with the same queues: without the settings of a single host.
+nlohmann::json shared_settings(std::string_view text) {
   auto value = nlohmann::json::parse(text, nullptr, false, true);
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
     if (value.is_object()) value.erase(own);
   }
-  const std::string canonical =
-      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return fmt::format("{:016x}", siphash<2, 4>({}, canonical));
+  return value;
 }
 
 }  // namespace
@@ -311,8 +308,11 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   LICTOR_TRY(const auto tree, parse_json_tree(text, file));
   const Place top{tree, file};
   auto config = build(&top, request);
-  if (config) config->file = file;
-  if (config) config->digest = digest_of(text);
+  if (!config) return config;
+  config->file = file;
+  const nlohmann::json shared = shared_settings(text);
+  config->digest = client::digest_of(shared);
+  config->parts = client::config_parts(shared);
   return config;
 }
 

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/config_parts.h"
 #include "core/options.h"
 #include "exec/http_post.h"
 #include "exec/log_pruner.h"
@@ -95,6 +96,7 @@ struct QueueConfig {
 struct Config {
   std::string file;    ///< where it was read from; empty: there was no file
   std::string digest;  ///< of the settings that all hosts should share; empty: there was no file
+  client::ConfigParts parts;  ///< of the same settings
   std::string node;
   std::string root = "lictor/";
   std::string state_dir = "/var/lib/lictor";

@@ -67,11 +67,20 @@ Duration longest_kill_grace(const Config& config) {
 }
 
 // Describes this daemon and its admin addresses, for people and for commands.
+// The queues that keep a history: who cancels a task leaves an entry there.
+nlohmann::json history_of(const Config& config) {
+  nlohmann::json queues = nlohmann::json::array();
+  for (const QueueConfig& queue : config.queues) {
+    if (queue.options.history) queues.push_back(queue.options.queue);
+  }
+  return queues;
+}
+
 nlohmann::json self_told(const Config& config, const std::vector<std::string>& admin_urls) {
-  return {{"node", config.node},       {"host", host_name()},
-          {"pid", getpid()},           {"admin", admin_urls},
-          {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())},
-          {"config", config.digest}};
+  return {
+      {"node", config.node},     {"host", host_name()},       {"pid", getpid()},
+      {"admin", admin_urls},     {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())},
+      {"config", config.digest}, {"parts", config.parts},     {"history", history_of(config)}};
 }
 
 std::string dumped(const nlohmann::json& value) {
@@ -100,8 +109,10 @@ std::string leader_value(const nlohmann::json& self, const std::string& identity
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
   leader["instance"] = identity;  // tells its claims from those of an earlier start
   leader["started"] = leader["since"];
-  leader.erase("config");  // a reload changes it
-  leader.erase("since");   // the time of election goes there
+  leader.erase("config");  // a reload changes these
+  leader.erase("parts");
+  leader.erase("history");
+  leader.erase("since");  // the time of election goes there
   return dumped(leader);
 }
 
@@ -329,6 +340,8 @@ class Daemon {
   // All of it or nothing.
   void apply(Result<Loaded>& loaded) {
     if (!loaded) {
+      self_["reload_error"] = excerpt(loaded.error().message, 500);
+      membership_.set_value(dumped(self_));
       return log(Level::kError, "configuration not reloaded; keeping the old one",
                  {{"error", loaded.error().message}});
     }
@@ -339,11 +352,17 @@ class Daemon {
                               std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
-    nlohmann::json self = self_;
-    self["config"] = next.digest;
-    membership_.set_value(dumped(self));
+    const client::ConfigParts before = self_["parts"];
+    self_["config"] = next.digest;
+    self_["parts"] = next.parts;
+    self_["history"] = history_of(next);
+    self_.erase("reload_error");
+    membership_.set_value(dumped(self_));
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
-    log(Level::kInfo, "configuration reloaded", {{"file", next.file}});
+    const std::string changed = client::difference(before, next.parts);
+    log(Level::kInfo, "configuration reloaded",
+        {{"file", next.file},
+         {"changes", changed.empty() ? "nothing but this host's own settings" : changed}});
   }
 
   void count_types(const QueueConfig& queue) {
@@ -416,7 +435,7 @@ class Daemon {
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   admin::Metrics& metrics_;
   std::vector<runtime::Observer*> observers_;
-  const nlohmann::json self_;
+  nlohmann::json self_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
   const WallTime started_ = wall_now();

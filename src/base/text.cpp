@@ -155,6 +155,7 @@ std::string to_utf8(std::string_view text) {
 }
 
 std::string excerpt(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit && is_printable_ascii(text)) return std::string{text};
   std::string line;
   while (!text.empty()) {
     const std::size_t bytes = std::max<std::size_t>(1, utf8_length(text));

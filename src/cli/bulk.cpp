@@ -190,10 +190,25 @@ BulkResult each_of(const std::vector<std::string>& ids,
   return result;
 }
 
+namespace {
+
+// That who waits for a cancelled task takes it for done.
+void tell_if_unseen(const Client& client, const BulkResult& result) {
+  if (result.tasks.empty()) return;
+  const std::string& done = client.layout.done_prefix;
+  const auto writable = client.store.writable({done + result.tasks.front().id});
+  if (!writable || writable->front()) return;
+  client.console.remark("the token may not write " + done +
+                        ", so who waits for the task cannot tell that it was cancelled");
+}
+
+}  // namespace
+
 Result<int> cancel(const Client& client, const CancelOptions& options) {
   BulkResult result;
   if (!options.all) {
     result = each_of(options.ids, [&](const std::string& id) { return client.api.cancel(id); });
+    tell_if_unseen(client, result);
   } else {
     LICTOR_TRY(const auto state, state_argument(options.state));
     const TaskFilter filter{state, options.type};

@@ -59,6 +59,11 @@ std::optional<ErrorCode> Report::first_failure() const {
   return std::nullopt;
 }
 
+bool Report::warned() const {
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [](const Line& line) { return line.status == Status::kWarn; });
+}
+
 Page Report::page() const {
   std::size_t name_width = 0;
   for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
@@ -221,7 +226,8 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     console.print(report.page());
   }
   const auto failure = report.first_failure();
-  return failure ? exit_code(*failure) : kDone;
+  if (failure) return exit_code(*failure);
+  return options.strict && report.warned() ? kFailed : kDone;
 }
 
 }  // namespace lictor::cli

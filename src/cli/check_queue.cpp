@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -174,15 +175,14 @@ class QueueCheck {
     std::vector<std::string> up;
     const auto members = read_members(store_, queue_.layout);
     for (const Member& member : members.value_or(std::vector<Member>{})) {
-      const auto seen = parse_rfc3339(member.seen);
-      if (seen && wall_now() - *seen <= kSilent) up.push_back(member.node);
+      if (doubt_of(member, pulse_of(member, kGlance)).empty()) up.push_back(member.node);
     }
     if (up.empty()) {
-      return report_.warn(name("leader"), "nobody leads: no tasks are run",
+      return report_.fail(name("leader"), "nobody leads: no tasks are run",
                           "start a daemon (\"lictor run\"); the log of a running one says what it "
                           "waits for");
     }
-    report_.warn(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
+    report_.fail(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
                  "after a crash of the last leader they wait for its lock-delay; a daemon that "
                  "stepped down leaves the lead to others for 10s; their logs say which it is");
   }
@@ -199,7 +199,8 @@ class QueueCheck {
     const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : "";
     const auto seen = parse_rfc3339(member ? member->seen : "");
     if (!doubt.empty()) {
-      report_.warn(name("leader"), who + " leads, but " + doubt, std::string{kIfDead});
+      report_.fail(name("leader"), who + " leads, but " + doubt,
+                   if_dead(store_, lock_of(*lock), *member));
     } else {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
@@ -210,8 +211,9 @@ class QueueCheck {
   // What only the daemons know. The rest of their findings is checked here, without them.
   void ask_daemons() {
     if (!tasks_readable_) return;
-    static constexpr std::array<std::string_view, 5> kOwn{"member_silent", "config_differs",
-                                                          "output_lost", "overdue", "lease_short"};
+    static constexpr std::array<std::string_view, 8> kOwn{
+        "member_silent", "config_differs", "clock",   "reload_refused",
+        "draining",      "output_lost",    "overdue", "lease_short"};
     DaemonFaces daemons{store_, queue_.layout, queue_.name, {}};
     const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
     if (!answer) {
@@ -226,10 +228,12 @@ class QueueCheck {
       if (std::find(kOwn.begin(), kOwn.end(), kind) == kOwn.end()) continue;
       report_.warn(name("daemons"), text_of(finding, "what"), text_of(finding, "remedy"));
     }
+    daemon_types_.emplace();
     for (const auto& type : queues[0].value("types", nlohmann::json::array())) {
-      if (type.is_string()) daemon_types_.insert(type.get<std::string>());
+      if (type.is_string()) daemon_types_->insert(type.get<std::string>());
     }
-    daemon_ = text_of(*answer, "node");
+    const bool leader_answers = queues[0].contains("status") && !queues[0]["status"].is_null();
+    daemon_ = text_of(leader_answers ? queues[0] : *answer, leader_answers ? "leader" : "node");
   }
 
   void check_pause() {
@@ -258,8 +262,8 @@ class QueueCheck {
                        task.state == TaskState::kOrphan;
     const core::QueueOptions& options = queue_.options;
     if (serves_) return waits && !options.any_type && !options.types.contains(task.type);
-    return waits && !daemon_types_.empty() && !daemon_types_.contains("*") &&
-           !daemon_types_.contains(task.type);
+    return waits && daemon_types_ && !daemon_types_->contains("*") &&
+           !daemon_types_->contains(task.type);
   }
 
   void check_tasks(const client::Leader& leader) {
@@ -354,13 +358,14 @@ class QueueCheck {
       const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
       dead.push_back(letter.id);
       const std::string cause = letter.error.empty() ? letter.reason : letter.error;
-      ++alike[letter.type + ": " + excerpt(client::error_kind(cause))];
+      ++alike[(letter.type.empty() ? "no type" : letter.type) + ": " +
+              excerpt(client::error_kind(cause))];
     }
     if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
     report_.warn(
         name("dead"), counted(dead.size(), "dead letter") + ": " + some(parts_of(alike)),
         fmt::format("\"lictor list --state dead\" names them, \"lictor show {}\" shows one; "
-                    "repair the cause, then \"lictor retry\" or \"lictor purge\"",
+                    "repair the cause, then \"lictor retry\" or \"lictor dead purge\"",
                     dead.front()));
   }
 
@@ -369,8 +374,8 @@ class QueueCheck {
   const std::string agent_node_;
   const bool serves_;
   Report& report_;
-  std::string daemon_;                  // that was asked
-  std::set<std::string> daemon_types_;  // that it runs
+  std::string daemon_;                                 // the leader, else the daemon that was asked
+  std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for
   bool may_lead_ = false;
   bool tasks_readable_ = false;
 };

@@ -32,6 +32,7 @@ class Report {
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
   /// Of the first failure: the later ones often follow from it.
   [[nodiscard]] std::optional<ErrorCode> first_failure() const;
+  [[nodiscard]] bool warned() const;
 
   [[nodiscard]] Page page() const;
   [[nodiscard]] std::string json() const;

@@ -33,7 +33,8 @@ struct Client {
   std::string queue;
   wire::Layout layout;
   bool json = false;
-  std::string admin_token{};  ///< of the members' admin faces; empty: none is sent
+  std::string admin_token{};                   ///< of the members' admin faces; empty: none is sent
+  std::vector<std::string> admin_addresses{};  ///< URLs of the admin face of this host's daemon
 };
 
 /// Runs a command that shows something again and again, on a terminal in one place, until a signal
@@ -189,6 +190,7 @@ struct CheckOptions {
   std::string state_dir_owner;        ///< its owner if another user; else empty
   net::Options consul;
   std::vector<Queue> queues;
+  bool strict = false;  ///< warnings count as failures
 };
 [[nodiscard]] Result<int> check(Console& console, const CheckOptions& options, bool json);
 

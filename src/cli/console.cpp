@@ -98,6 +98,11 @@ void Console::write_err(const std::string& text) {
   std::fflush(err_);
 }
 
+std::string& program_name() {
+  static std::string name{"lictor"};
+  return name;
+}
+
 void Console::note(std::string_view line) { note_lines(printable(line) + '\n'); }
 
 void Console::note_lines(std::string_view text) {
@@ -109,7 +114,12 @@ void Console::note_lines(std::string_view text) {
 void Console::complain(std::string_view message) {
   end_progress();
   flush_out();
-  write_err(painted("lictor:", Style::kRed, err_terminal_.color) + ' ' + printable(message) + '\n');
+  write_err(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' +
+            printable(message) + '\n');
+}
+
+void Console::remark(std::string_view message) {
+  note(program_name() + ": " + std::string{message});
 }
 
 std::optional<bool> Console::confirm(std::string_view question) {

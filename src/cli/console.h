@@ -39,6 +39,10 @@ class Page {
 
 /// A command's output: data to standard output, messages to standard error. Makes all text printable
 /// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
+/// Before each error: "lictor", or the name of the program that links lictor. Set before threads
+/// start.
+[[nodiscard]] std::string& program_name();
+
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
@@ -56,8 +60,10 @@ class Console {
   void note(std::string_view line);
   /// Lines to standard error.
   void note_lines(std::string_view text);
-  /// "lictor: <message>" to standard error.
+  /// "<program>: <message>" to standard error.
   void complain(std::string_view message);
+  /// The same without colour, of what is no error.
+  void remark(std::string_view message);
 
   /// Asks a yes-or-no question. Nothing: there is no terminal.
   [[nodiscard]] std::optional<bool> confirm(std::string_view question);

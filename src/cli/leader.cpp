@@ -24,31 +24,14 @@ using nlohmann::ordered_json;
 
 constexpr auto kPause = std::chrono::milliseconds{500};
 
-Error nobody(const Client& client, const Lock& lock) {
-  std::string text =
-      fmt::format("nobody leads queue \"{}\" ({}", client.queue, client.layout.leader_key);
-  if (lock.index == 0) {
-    text += " does not exist): no daemon has ever led it; start one with \"lictor run\"";
-    return {ErrorCode::kNotFound, std::move(text)};
-  }
-  text += " is free)";
-  if (const std::string last = lock.text("node"); !last.empty()) text += "; last: " + last;
-  const std::string released = lock.text("released");
-  const std::string delay = lock.text("lock_delay");
-  text += !released.empty()
-              ? ", which released it at " + released + "; a running daemon takes it"
-              : "; it was not released: a running daemon takes it when the lock-delay has passed" +
-                    (delay.empty() ? "" : ", within " + delay);
-  return {ErrorCode::kNotFound, std::move(text)};
-}
-
 void tell(const Client& client, const Lock& lock) {
   Console& console = client.console;
   const auto member = read_member(client.store, client.layout, lock.text("node"));
   const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
   const std::string seen = member ? member->seen : "";
   if (const std::string doubt = member ? doubt_of(*member, pulse) : ""; !doubt.empty()) {
-    const std::string text = fmt::format("{} leads, but {}; {}", lock.name(), doubt, kIfDead);
+    const std::string text = fmt::format("{} leads, but {}; {}", lock.name(), doubt,
+                                         if_dead(client.store, lock, *member));
     client.json ? console.complain(text) : console.print_line(text);
   }
   if (client.json) {
@@ -192,7 +175,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
                                           {"key", client.layout.leader_key},
                                           {"modify_index", lock.index}}));
     }
-    return tl::unexpected(nobody(client, lock));
+    return tl::unexpected(nobody_leads(client, lock));
   }
   if (!options.step_down) {
     tell(client, lock);
@@ -224,7 +207,7 @@ void note_if_never_led(const Client& client) {
 
 void note_if_not_led(const Client& client) {
   const auto lock = read_lock(client.store, client.layout);
-  if (lock && lock->session.empty()) client.console.note(nobody(client, *lock).message);
+  if (lock && lock->session.empty()) client.console.note(nobody_leads(client, *lock).message);
 }
 
 Result<int> pause(const Client& client, const PauseOptions& options) {

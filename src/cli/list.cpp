@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,21 +44,36 @@ std::string error_text(const TaskInfo& view) {
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
 }
 
+std::string state_shown(const TaskInfo& view) {
+  const bool retries = view.state == TaskState::kScheduled && !view.error.empty();
+  return retries ? "retrying" : std::string{client::state_text(view.state)};
+}
+
 Table table_of(const std::vector<TaskInfo>& views) {
   const WallTime now = wall_now();
-  Table table{{"ID", "TYPE", "STATE", "TIME", "ATTEMPT", "NODE", "ERROR"}};
+  Table table{{"ID", "TYPE", "STATE", "TIME", "TOOK", "ATTEMPT", "NODE", "ERROR"}};
   for (const TaskInfo& view : views) {
-    const bool retries = view.state == TaskState::kScheduled && !view.error.empty();
-    table.add_row(
-        {{view.id},
-         {view.type},
-         {retries ? "retrying" : std::string{client::state_text(view.state)}, style_of(view.state)},
-         {time_text(view, now)},
-         {view.attempt == 0 ? "" : std::to_string(view.attempt)},
-         {view.node},
-         {excerpt(error_text(view), 200)}});
+    table.add_row({{view.id},
+                   {view.type},
+                   {state_shown(view), style_of(view.state)},
+                   {time_text(view, now)},
+                   {view.took ? rounded_duration(*view.took) : ""},
+                   {view.attempt == 0 ? "" : std::to_string(view.attempt)},
+                   {view.node},
+                   {excerpt(error_text(view), 200)}});
   }
   return table;
+}
+
+// "3 waiting, 1 running"
+std::string counts_text(const std::vector<TaskInfo>& views) {
+  std::map<std::string, std::size_t> counts;
+  for (const TaskInfo& view : views) ++counts[state_shown(view)];
+  std::string text;
+  for (const auto& [state, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  }
+  return text;
 }
 
 constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskState::kRunning,
@@ -96,15 +113,21 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   mark_running(client, listed.tasks);
   if (filter.state) {
     std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-      const bool orphan = task.state == TaskState::kOrphan;
-      return (orphan ? TaskState::kRunning : task.state) != *filter.state;
+      return client::listed_state(task.state) != *filter.state;
     });
   }
   if (!asked.state && filter.state) std::erase(listed.hidden, client.layout.dead_prefix);
   // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed.tasks;
+  std::size_t dead = 0;
+  // People ask for dead letters, which may be many; programs get all.
+  if (!client.json && !filter.state) {
+    dead =
+        std::erase_if(tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });
+  }
   const std::size_t found = tasks.size();
+  const std::string counts = counts_text(tasks);
   if (limit != 0 && found > limit) tasks.resize(limit);
 
   if (client.json) {
@@ -116,13 +139,21 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                                         {"hidden", listed.hidden},
                                         {"tasks", std::move(told)}}));
   } else {
+    if (const std::string trouble = lead_trouble(client); !trouble.empty()) {
+      client.console.print_line(trouble);
+    }
     client.console.print(table_of(tasks).render(client.console.width()));
-    if (found == 0) {
+    if (dead != 0) {
+      client.console.note(fmt::format("{}{}{}; \"lictor list --state dead\" shows them", counts,
+                                      counts.empty() ? "" : "; ", counted(dead, "dead letter")));
+    } else if (found > 1) {
+      client.console.note(counts);
+    }
+    if (found == 0 && dead == 0) {
       const bool all = !filter.state && filter.type.empty();
       client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
                                       client.queue,
                                       all ? " (" + client.layout.tasks_prefix + ")" : ""));
-      if (all) note_if_never_led(client);
       if (filter.state == TaskState::kDone) {
         client.console.note("tasks that are done are kept only where \"history\" is configured");
       }

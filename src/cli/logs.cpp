@@ -304,8 +304,8 @@ class Show {
     printer.end();
     if (offset == 0) return printed_nothing(log_.running && !options_.follow);
     if (const std::string error = lost_output(); !error.empty()) {
-      client_.console.note(fmt::format("lictor: more output of attempt {} was lost on {}: {}",
-                                       log_.attempt, place_.node, error));
+      client_.console.remark(fmt::format("more output of attempt {} was lost on {}: {}",
+                                         log_.attempt, place_.node, error));
     }
     return kDone;
   }
@@ -319,15 +319,15 @@ class Show {
 
   [[nodiscard]] int printed_nothing(bool yet) const {
     if (const std::string error = lost_output(); !error.empty()) {
-      client_.console.note(
-          fmt::format("lictor: the output of attempt {} was lost on {}: {}; if the attempt failed, "
+      client_.console.remark(
+          fmt::format("the output of attempt {} was lost on {}: {}; if the attempt failed, "
                       "\"lictor show "
                       "{}\" has the end of it",
                       log_.attempt, place_.node, error, options_.id));
       return kDone;
     }
-    client_.console.note(fmt::format("lictor: attempt {} on {} has printed nothing{}", log_.attempt,
-                                     place_.node, yet ? " yet; -f waits for it" : ""));
+    client_.console.remark(fmt::format("attempt {} on {} has printed nothing{}", log_.attempt,
+                                       place_.node, yet ? " yet; -f waits for it" : ""));
     return kDone;
   }
 

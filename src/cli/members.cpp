@@ -44,6 +44,11 @@ Member member_of(std::string name, const std::string& value) {
   member.version = text_of(*parsed, "version");
   member.since = text_of(*parsed, "since");
   member.config = text_of(*parsed, "config");
+  member.reload_error = text_of(*parsed, "reload_error");
+  const json parts = parsed->value("parts", json::object());
+  for (const auto& [part, digest] : parts.items()) {
+    if (digest.is_string()) member.parts.emplace(part, digest);
+  }
   member.seen = text_of(*parsed, "seen");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
@@ -157,6 +162,7 @@ LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
   const auto members = read_members(client.store, client.layout);
   if (!members) {
     leader.why_not = members.error().message;
+    leader.code = members.error().code;
     return leader;
   }
   const auto member =
@@ -210,8 +216,12 @@ Result<json> DaemonFaces::get(const std::string& target) {
     if (auto answer = get_json(*face_, target)) return answer;
     face_.reset();
   }
-  LICTOR_TRY(auto members, read_members(store_, layout_));
+  auto listed = read_members(store_, layout_);
+  if (!listed && own_.empty()) return tl::unexpected(listed.error());
   const std::string host = host_name();
+  std::vector<Member> members =
+      listed ? *std::move(listed)
+             : std::vector<Member>{{.node = "here", .host = host, .admin = own_}};
   const auto rank = [&](const Member& member) {
     return member.host == host ? 0 : member.leads ? 1 : 2;
   };
@@ -232,6 +242,7 @@ Result<json> DaemonFaces::get(const std::string& target) {
     }
     why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
   }
+  if (!listed) return tl::unexpected(listed.error());
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
   return fail(ErrorCode::kFailed, why_not);
 }
@@ -290,6 +301,56 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
   const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
   if (!pulse.silence.empty()) return pulse.silence + (seen ? "; " + last : last);
   return seen && now - *seen > kSilent ? "was " + last : std::string{};
+}
+
+std::string if_dead(Store& store, const Lock& lock, const Member& member) {
+  std::string gone = "after session_ttl and lock_delay";
+  const auto session = store.session(lock.session);
+  const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
+  const auto seen = parse_rfc3339(member.seen);
+  if (ttl && seen) {
+    // Consul ends a session one to two TTLs after its last renewal, which was at `seen` or up to a
+    // third of the TTL later.
+    const Duration since = wall_now() - *seen;
+    const auto left = [&](Duration end) {
+      return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
+    };
+    gone = fmt::format("in {} to {}", left(*ttl), left(*ttl * 7 / 3));
+  }
+  return "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
+         "died, within hang_timeout + 1s if it hangs, " +
+         gone + " if its host is gone";
+}
+
+Error nobody_leads(const Client& client, const Lock& lock) {
+  std::string text =
+      fmt::format("nobody leads queue \"{}\" ({}", client.queue, client.layout.leader_key);
+  if (lock.index == 0) {
+    text +=
+        " does not exist): no daemon has ever led it; if its name is right, start one with "
+        "\"lictor run\"";
+    return {ErrorCode::kNotFound, std::move(text)};
+  }
+  text += " is free)";
+  if (const std::string last = lock.text("node"); !last.empty()) text += "; last: " + last;
+  const std::string released = lock.text("released");
+  const std::string delay = lock.text("lock_delay");
+  text += !released.empty()
+              ? ", which released it at " + released + "; a running daemon takes it"
+              : "; it was not released: a running daemon takes it when the lock-delay has passed" +
+                    (delay.empty() ? "" : ", within " + delay);
+  return {ErrorCode::kNotFound, std::move(text)};
+}
+
+std::string lead_trouble(const Client& client) {
+  const auto lock = read_lock(client.store, client.layout);
+  if (!lock) return {};
+  if (lock->session.empty()) return nobody_leads(client, *lock).message;
+  const auto member = read_member(client.store, client.layout, lock->text("node"));
+  const std::string doubt = member ? doubt_of(*member, pulse_of(*member, kGlance)) : "";
+  if (doubt.empty()) return {};
+  return fmt::format("{} leads, but {}; {}", lock->name(), doubt,
+                     if_dead(client.store, *lock, *member));
 }
 
 namespace {

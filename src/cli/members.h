@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "client/config_parts.h"
 #include "lictor/result.h"
 #include "net/transport.h"
 
@@ -50,7 +51,9 @@ struct Member {
   std::string since{};
   bool leads = false;
   std::string config{};  ///< digest of its configuration
-  std::string seen{};    ///< when it last wrote its entry, by its own clock; RFC 3339
+  client::ConfigParts parts{};
+  std::string reload_error{};  ///< why it keeps an older configuration than its file
+  std::string seen{};          ///< when it last wrote its entry, by its own clock; RFC 3339
 };
 
 /// In the order of their keys. Errors: those of Store::list().
@@ -83,28 +86,36 @@ struct Reach {
 
 /// The admin face of the leader of a queue.
 struct LeaderFace {
-  std::optional<AdminClient> face;  ///< nothing: it cannot be asked
-  std::string node;                 ///< empty: no member leads
-  std::string why_not;              ///< why it cannot be asked
+  std::optional<AdminClient> face;      ///< nothing: it cannot be asked
+  std::string node;                     ///< empty: no member leads
+  std::string why_not;                  ///< why it cannot be asked
+  ErrorCode code = ErrorCode::kFailed;  ///< then; of the error, if Consul could not be read
 };
 [[nodiscard]] LeaderFace leader_face(const Client& client,
                                      std::chrono::milliseconds limit = std::chrono::seconds{5});
 /// The admin faces of the daemons of a queue. Any of them knows the queue, or asks the leader.
 class DaemonFaces {
  public:
-  /// `token`: of the admin faces, may be empty. The references must outlive this.
-  DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token)
-      : store_(store), layout_(layout), queue_(std::move(queue)), token_(std::move(token)) {}
+  /// `token`: of the admin faces, may be empty. `own`: the addresses of this host's daemon, asked
+  /// where Consul does not tell the members. The references must outlive this.
+  DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token,
+              std::vector<std::string> own = {})
+      : store_(store),
+        layout_(layout),
+        queue_(std::move(queue)),
+        token_(std::move(token)),
+        own_(std::move(own)) {}
 
   /// The JSON that the daemon answers that answered last, else the first of: those of this host,
-  /// the leader, any other. Blocks, for two seconds a daemon at most. Errors: kFailed, with why
-  /// each of them could not be asked; those of read_members().
+  /// the leader, any other. Blocks, for two seconds a daemon at most, and as long as Consul. Errors:
+  /// kFailed, with why each of them could not be asked; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
  private:
   Store& store_;
   const wire::Layout& layout_;
   const std::string queue_, token_;
+  const std::vector<std::string> own_;
   std::optional<AdminClient> face_;
 };
 
@@ -133,10 +144,12 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 /// Why the member may be dead: its face does not answer, or it was not seen for kSilent. Follows
 /// "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
-/// What happens then.
-inline constexpr std::string_view kIfDead =
-    "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
-    "died, within hang_timeout + 1s if it hangs, after session_ttl and lock_delay if its host is "
-    "gone";
+/// What happens then, and when, by the leader's session.
+[[nodiscard]] std::string if_dead(Store& store, const Lock& lock, const Member& member);
+/// Why no task may start now: nobody leads, or the leader may be dead; with when that ends. Empty:
+/// the queue is led. Blocks for kGlance at most and a few requests.
+[[nodiscard]] std::string lead_trouble(const Client& client);
+/// Nobody leads: since when, and who takes the lead when.
+[[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
 
 }  // namespace lictor::cli

@@ -24,7 +24,7 @@ tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) 
                 R"(expected a duration such as "90s", "10m" or "2h", got ")" + excerpt(text) + '"');
 }
 
-// taskPara as JSON: the members of --para-json, then those of --para, all of them strings.
+// taskPara as JSON: the members of --para-json, then those of --para: NAME=TEXT, NAME:=JSON.
 Result<std::string> parameters(const TaskText& text) {
   if (text.para_json && !wire::parse_json(*text.para_json)) {
     return refuse("--para-json", "expected JSON, got " + excerpt(*text.para_json));
@@ -47,17 +47,23 @@ Result<std::string> parameters(const TaskText& text) {
   for (const std::string& para : text.paras) {
     const std::size_t equals = para.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return refuse("--para", "expected NAME=VALUE, got \"" + excerpt(para) + '"');
+      return refuse("--para", "expected NAME=TEXT or NAME:=JSON, got \"" + excerpt(para) + '"');
     }
     if (!is_utf8(para)) {
       return refuse("--para",
                     "expected UTF-8, got \"" + excerpt(para) + "\"; send bytes as base64");
     }
-    const std::string name = para.substr(0, equals);
+    const bool is_json = equals > 1 && para[equals - 1] == ':';
+    const std::string name = para.substr(0, is_json ? equals - 1 : equals);
+    std::string value = para.substr(equals + 1);
+    if (is_json && !wire::parse_json(value)) {
+      return refuse("--para", "expected JSON after \"" + excerpt(name) + ":=\", got \"" +
+                                  excerpt(value) + "\"; text goes after \"=\"");
+    }
     if (!names.insert(name).second) {
       return refuse("--para", '"' + excerpt(name) + "\" is given twice");
     }
-    object.add(name, json_quoted(para.substr(equals + 1)));
+    object.add(name, is_json ? value : json_quoted(value));
   }
   return object.take();
 }

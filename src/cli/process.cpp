@@ -117,8 +117,8 @@ std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transpor
                                         const Console& console) {
   // Printed by another thread, so as one whole line.
   const std::string line =
-      fmt::format("{}lictor: Consul at {} has not answered for 3 s; still waiting\n",
-                  console.err_terminal().is_terminal ? "\r\x1b[K" : "",
+      fmt::format("{}{}: Consul at {} has not answered for 3 s; still waiting\n",
+                  console.err_terminal().is_terminal ? "\r\x1b[K" : "", program_name(),
                   printable(fmt::format("{}", fmt::join(addresses, ", "))));
   return std::make_unique<net::PatientTransport>(std::move(transport), kPatience,
                                                  [line] { std::fputs(line.c_str(), stderr); });

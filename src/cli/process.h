@@ -18,6 +18,7 @@ inline constexpr int kUsage = 2;   ///< bad usage or configuration
 inline constexpr int kNotFound = 3;
 inline constexpr int kUnreachable = 4;  ///< Consul
 inline constexpr int kDenied = 5;
+inline constexpr int kCancelled = 6;  ///< the task that was waited for
 
 [[nodiscard]] int exit_code(ErrorCode code);
 

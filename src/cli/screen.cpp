@@ -48,7 +48,8 @@ std::string cut(std::string_view line, std::size_t width) {
 Result<std::unique_ptr<Screen>> Screen::open() {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
     return fail(ErrorCode::kInvalid,
-                "top needs a terminal; \"lictor stats --json\" prints the same once");
+                "top needs a terminal; \"lictor stats --json\" prints the counts once, \"lictor "
+                "check\" the findings");
   }
   std::unique_ptr<Screen> screen{new Screen};
   screen->color_ = detect_terminal(stdout).color;
@@ -67,7 +68,7 @@ Result<std::unique_ptr<Screen>> Screen::open() {
   return screen;
 }
 
-Screen::~Screen() {
+void Screen::reset() {
   write_all("\x1b[?25h\x1b[?1049l");
   ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
 }

@@ -26,7 +26,7 @@ class Screen {
 
   /// Errors: kInvalid, standard input or output is no terminal.
   [[nodiscard]] static Result<std::unique_ptr<Screen>> open();
-  ~Screen();
+  ~Screen() { reset(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
@@ -37,6 +37,9 @@ class Screen {
 
   /// Shows these lines, cut to the screen; `last` stays at the bottom.
   void draw(const Page& page, const Page& last);
+
+  /// Gives the terminal back as it was.
+  void reset();
 
   /// Waits for a key, for `wait` at most. kQuit: q, Ctrl-C, a signal, or the terminal is gone.
   [[nodiscard]] Input read(std::chrono::milliseconds wait);

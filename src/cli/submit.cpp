@@ -37,6 +37,16 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
     return fail(ErrorCode::kFailed, text + "; it goes on; see \"lictor show " + task.id + '"');
   }
+  if (ending.how == Ending::How::kCancelled) {
+    if (client.json) {
+      ordered_json told = document(client, task);
+      told["state"] = "cancelled";
+      told["cancelled_by"] = info.node;
+      client.console.print(json_document(told));
+    }
+    client.console.complain("task " + task.id + " was cancelled by " + info.node);
+    return kCancelled;
+  }
   const bool dead = ending.how == Ending::How::kDead;
   const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
   if (client.json) {
@@ -74,7 +84,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   options.timeout = timeout;
   options.index = task.index;
   options.trouble = [&](const Error& error) {
-    client.console.note("lictor: " + error.message + "; waiting for Consul");
+    client.console.remark(error.message + "; waiting for Consul");
   };
   if (client.console.err_terminal().is_terminal) {
     options.changed = [&](const TaskInfo& info, bool led) {
@@ -98,7 +108,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   const std::string name = "task " + task.id;
   std::optional<LastWords> words;
   if (options.wait) {
-    words.emplace("lictor: interrupted: " + name + " was not written\n");
+    words.emplace(program_name() + ": interrupted: " + name + " was not written\n");
     // Fail now, before anything is written, and not when the task has ended.
     const auto letter = client.store.get(client.layout.dead_key(key, 1));
     if (!letter && letter.error().code == ErrorCode::kPermissionDenied) {
@@ -107,7 +117,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
                       letter.error().message);
     }
   }
-  words.emplace("lictor: interrupted: unknown whether " + name + " was written\n");
+  words.emplace(program_name() + ": interrupted: unknown whether " + name + " was written\n");
   const auto submitted = client.api.submit_record(task.record);
   if (!submitted) {
     Error error = submitted.error();
@@ -126,7 +136,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   }
   words.reset();
   if (!options.wait) return kDone;
-  if (client.json) words.emplace("lictor: interrupted: " + name + " is written\n");
+  if (client.json) words.emplace(program_name() + ": interrupted: " + name + " is written\n");
   LICTOR_TRY(const auto ending, follow(client, *submitted, options.wait_timeout));
   return tell_ending(client, task, ending);
 }

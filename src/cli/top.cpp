@@ -1,8 +1,14 @@
 // The queue on a full screen, by the admin face of a daemon of this host, else of the leader.
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +31,8 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kEvery = 1s;
+constexpr auto kDrawEvery = 200ms;
+constexpr auto kLate = 3s;
 constexpr auto kMessageStays = 10s;
 constexpr std::size_t kShownFailures = 8;
 
@@ -63,39 +71,80 @@ struct View {
   std::string trouble;
 };
 
+// Asks on a thread of its own, so that keys work while a daemon or Consul does not answer.
 class Top {
  public:
   Top(const Client& client, Screen& screen)
       : client_(client),
         screen_(screen),
-        daemons_(client.store, client.layout, client.queue, client.admin_token) {}
+        daemons_(client.store, client.layout, client.queue, client.admin_token,
+                 client.admin_addresses),
+        asker_([this] { ask(); }) {}
 
-  void run() {
-    Instant next{};
+  // Returns whether a request is still under way.
+  [[nodiscard]] bool run() {
     for (;;) {
-      if (boot_now() >= next) {
-        refresh();
-        next = boot_now() + kEvery;
-      }
+      std::unique_lock lock{mutex_};
+      if (chosen_.empty()) move(0);
       draw();
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - boot_now());
-      const Screen::Input input = screen_.read(std::max(left, 0ms));
-      if (input.key == Screen::Key::kQuit && question_.empty()) return;
-      if (input.key != Screen::Key::kNone && on_key(input)) next = {};
+      lock.unlock();
+      const Screen::Input input = screen_.read(kDrawEvery);
+      lock.lock();
+      if (input.key == Screen::Key::kQuit && question_.empty()) break;
+      if (input.key != Screen::Key::kNone) on_key(input);
     }
+    std::unique_lock lock{mutex_};
+    ending_ = true;
+    changed_.notify_one();
+    if (asking_) return true;
+    lock.unlock();
+    asker_.join();
+    return false;
   }
 
  private:
-  // True: something was changed.
-  bool on_key(const Screen::Input& input) {
+  void ask() {
+    std::unique_lock lock{mutex_};
+    for (Instant next{}; !ending_;) {
+      if (!order_ && boot_now() < next) {
+        changed_.wait_for(lock, next - boot_now());
+        continue;
+      }
+      const std::function<std::string()> order = std::exchange(order_, nullptr);
+      View view = view_;
+      asking_ = true;
+      asked_at_ = boot_now();
+      lock.unlock();
+      const std::string answer = order ? order() : std::string{};
+      refresh(view);
+      next = boot_now() + kEvery;
+      lock.lock();
+      asking_ = false;
+      view_ = std::move(view);
+      if (order) say(answer);
+    }
+  }
+
+  // The asker carries it out; what it returns is shown.
+  void give(std::function<std::string()> order) {
+    order_ = std::move(order);
+    changed_.notify_one();
+  }
+
+  void say(std::string message) {
+    message_ = std::move(message);
+    said_at_ = boot_now();
+  }
+
+  void on_key(const Screen::Input& input) {
     using Key = Screen::Key;
-    typed_at_ = boot_now();
     if (!question_.empty()) {
       question_.clear();
-      if (input.character != 'y') return false;
-      const auto cancelled = client_.api.cancel(chosen_);
-      message_ = cancelled ? "cancelled " + chosen_ : cancelled.error().message;
-      return true;
+      if (input.character != 'y') return;
+      return give([this, id = chosen_] {
+        const auto cancelled = client_.api.cancel(id);
+        return cancelled ? "cancelled " + id : cancelled.error().message;
+      });
     }
     message_.clear();
     if (input.key == Key::kUp || input.key == Key::kDown) move(input.key == Key::kUp ? -1 : 1);
@@ -103,17 +152,16 @@ class Top {
       case 'p':
         return pause_or_resume();
       case 'w':
-        ask_why();
-        return false;
+        return ask_why();
       case 'c':
         if (!chosen_.empty() && is_running(chosen_)) {
           question_ = "cancel " + chosen_ + "? Its job is stopped. y/n";
         } else {
-          message_ = "choose a running task first";
+          say("choose a running task first");
         }
-        return false;
+        return;
       default:
-        return false;
+        return;
     }
   }
 
@@ -140,49 +188,52 @@ class Top {
     chosen_ = all[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))];
   }
 
-  bool pause_or_resume() {
+  void pause_or_resume() {
     const bool paused = view_.queue.contains("paused") && !view_.queue["paused"].is_null();
-    const auto done = paused ? client_.api.resume() : client_.api.pause();
-    message_ = !done ? done.error().message : paused ? "resumed" : "paused; p resumes";
-    return true;
+    give([this, paused]() -> std::string {
+      const auto done = paused ? client_.api.resume() : client_.api.pause();
+      return !done ? done.error().message : paused ? "resumed" : "paused; p resumes";
+    });
   }
 
   void ask_why() {
-    if (chosen_.empty()) {
-      message_ = "choose a task first";
-      return;
-    }
+    if (chosen_.empty()) return say("choose a task first");
     for (const json& task : view_.dead.value("tasks", json::array())) {
       if (text_of(task, "id") != chosen_) continue;
-      message_ = chosen_ + ": " + text_of(task, "reason") + ": " + text_of(task, "error");
-      return;
+      return say(chosen_ + ": " + text_of(task, "reason") + ": " + text_of(task, "error"));
     }
-    const auto why = daemons_.get("/v1/tasks/" + wire::query_value(chosen_) +
-                                  "/why?queue=" + wire::query_value(client_.queue));
-    message_ = why ? "" : why.error().message;
-    if (!why || !why->is_array()) return;
-    for (const json& reason : *why) {
-      message_ += (message_.empty() ? "" : "; ") + text_of(reason, "text");
-    }
+    give([this, id = chosen_] {
+      const auto why = daemons_.get("/v1/tasks/" + wire::query_value(id) +
+                                    "/why?queue=" + wire::query_value(client_.queue));
+      if (!why) return why.error().message;
+      std::string reasons;
+      for (const json& reason : *why) {
+        reasons += (reasons.empty() ? "" : "; ") + text_of(reason, "text");
+      }
+      return reasons;
+    });
   }
 
-  void refresh() {
+  void refresh(View& view) {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
     const auto told = daemons_.get("/v1/queues?" + queue);
-    view_.trouble = told ? "" : told.error().message;
+    view.trouble = told ? "" : told.error().message;
     if (!told) return;
     const json queues = told->is_object() ? told->value("queues", json::array()) : json::array();
-    view_.queue = queues.empty() ? json::object() : queues[0];
+    view.queue = queues.empty() ? json::object() : queues[0];
+    for (const json& finding : view.queue.value("findings", json::array())) {
+      if (text_of(finding, "kind") == "consul") return;  // the lists would wait for it
+    }
     const std::string rows = std::to_string(screen_.size().rows);
     if (const auto page = daemons_.get("/v1/tasks?state=running&limit=" + rows + '&' + queue)) {
-      view_.running = *page;
+      view.running = *page;
     } else {
-      view_.trouble = page.error().message;
+      view.trouble = page.error().message;
     }
     const std::string failures = std::to_string(kShownFailures);
-    if (const auto page = daemons_.get("/v1/dead?limit=" + failures + '&' + queue))
-      view_.dead = *page;
-    if (chosen_.empty()) move(0);
+    if (const auto page = daemons_.get("/v1/dead?limit=" + failures + '&' + queue)) {
+      view.dead = *page;
+    }
   }
 
   void draw() {
@@ -199,9 +250,13 @@ class Top {
     Page last;
     if (!question_.empty()) {
       last.add(question_, Style::kYellow);
+    } else if (asking_ && boot_now() - asked_at_ > kLate) {
+      last.add(
+          "not up to date: no answer for " + rounded_duration(boot_now() - asked_at_) + "; q quits",
+          Style::kRed);
     } else if (!view_.trouble.empty()) {
       last.add("not up to date: " + printable(view_.trouble), Style::kRed);
-    } else if (!message_.empty() && boot_now() < typed_at_ + kMessageStays) {
+    } else if (!message_.empty() && boot_now() < said_at_ + kMessageStays) {
       last.add(printable(message_), Style::kBold);
     } else {
       last.add("up, down choose  w why  c cancel  p pause or resume  q quit", Style::kDim);
@@ -282,12 +337,17 @@ class Top {
 
   const Client& client_;
   Screen& screen_;
-  DaemonFaces daemons_;
+  DaemonFaces daemons_;  // the asker's
+  std::mutex mutex_;     // of all that follows
+  std::condition_variable changed_;
   View view_;
-  std::string chosen_;   // id
-  std::string message_;  // the answer to the last key
-  Instant typed_at_{};
-  std::string question_;  // y does it
+  std::string chosen_;                  // id
+  std::string question_;                // y does it
+  std::function<std::string()> order_;  // for the asker
+  std::string message_;                 // the answer to the last key
+  Instant said_at_{}, asked_at_{};
+  bool asking_ = false, ending_ = false;
+  std::thread asker_;
 };
 
 }  // namespace
@@ -295,8 +355,10 @@ class Top {
 Result<int> top(const Client& client) {
   auto screen = Screen::open();
   if (!screen) return tl::unexpected(std::move(screen.error()));
-  Top{client, **screen}.run();
-  return kDone;
+  auto top = std::make_unique<Top>(client, **screen);
+  if (!top->run()) return kDone;
+  screen->reset();    // the terminal as it was
+  std::_Exit(kDone);  // what is still asked has no reader
 }
 
 }  // namespace lictor::cli

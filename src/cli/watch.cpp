@@ -1,5 +1,6 @@
 // What the leader's admin face reports of the queue: stats and events.
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -27,7 +28,7 @@ constexpr auto kShowEvery = 2s;
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
 Result<json> ask(const Client& client, const std::string& target, std::string* node = nullptr) {
   LeaderFace leader = leader_face(client);
-  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
+  if (!leader.face) return fail(leader.code, leader.why_not);
   if (node != nullptr) *node = leader.node;
   auto body = leader.face->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
@@ -118,8 +119,11 @@ Result<int> events(const Client& client, const EventsOptions& options) {
       "/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=";
   std::string last;
   std::string trouble;
-  for (;;) {  // with --follow until a signal ends the process
-    const auto answer = ask(client, target + wire::query_value(last));
+  std::string followed;  // the leader that the last event is from
+  std::string newest;    // its time
+  for (;;) {             // with --follow until a signal ends the process
+    std::string node;
+    const auto answer = ask(client, target + wire::query_value(last), &node);
     if (!answer && !options.follow) return tl::unexpected(answer.error());
     // While nobody leads there is nothing to follow; say so once.
     if (!answer && answer.error().message != std::exchange(trouble, answer.error().message)) {
@@ -127,7 +131,12 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     }
     if (answer) {
       trouble.clear();
+      // Another leader also keeps events of its time before, which are not the queue's newest.
+      const std::string since = std::exchange(followed, node) == node ? "" : newest;
       for (const json& event : answer->value("events", json::array())) {
+        const std::string at = text_of(event, "at");
+        if (at < since) continue;
+        newest = std::max(newest, at);
         if (client.json) {
           client.console.print_line(event.dump(-1, ' ', true, json::error_handler_t::replace));
         } else {

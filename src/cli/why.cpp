@@ -44,9 +44,12 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   if (!task.node.empty()) text += ", by " + task.node;
   const std::string cause = task.error.empty() ? task.reason : task.error;
   if (!cause.empty()) text += ": " + cause;
-  return {text, fmt::format("\"lictor retry {0}\" runs it again, \"lictor purge {0}\" deletes it; "
-                            "\"lictor show {0}\" shows its record and the end of its output",
-                            task.id)};
+  const std::string retry = task.type.empty()
+                                ? "its producer has to write it anew"
+                                : fmt::format("\"lictor retry {}\" runs it again", task.id);
+  return {text, fmt::format("{1}; \"lictor dead purge {0}\" deletes it; \"lictor show {0}\" shows "
+                            "its record and the end of its output",
+                            task.id, retry)};
 }
 
 // Why the task does not run, as far as Consul knows.
@@ -57,7 +60,7 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
     return {"it is claimed, and runs or is about to: " + client::described(task)};
   }
   if (task.state == TaskState::kDead) return dead_text(task, now);
-  if (task.state == TaskState::kDone) return {"it is " + client::described(task)};
+  if (task.state >= TaskState::kDone) return {"it is " + client::described(task)};
   if (task.state == TaskState::kTooLarge) return {"it never runs: " + task.error};
   if (task.state == TaskState::kUnreadable) {
     reasons.push_back("it becomes a dead letter once somebody leads: " + task.error);
@@ -73,7 +76,7 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   }
   const auto lock = client.store.get(client.layout.leader_key);
   if (lock && (!*lock || (*lock)->session.empty())) {
-    reasons.emplace_back("nobody leads the queue; \"lictor leader\" says more");
+    reasons.insert(reasons.begin(), nobody_leads(client, lock_of(*lock)).message);
   }
   if (reasons.empty()) reasons.emplace_back("as far as Consul knows, it starts at its turn");
   return reasons;
@@ -119,8 +122,9 @@ Result<int> why(const Client& client, const std::string& id) {
     for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
   }
   if (is_silent) {
-    told->insert(told->begin(), json{{"reason", "leader_silent"},
-                                     {"text", why_not + "; " + std::string{kIfDead}}});
+    const std::string trouble = lead_trouble(client);
+    told->insert(told->begin(),
+                 json{{"reason", "leader_silent"}, {"text", trouble.empty() ? why_not : trouble}});
     why_not.clear();
   }
   if (task.state == TaskState::kOrphan) {
@@ -138,7 +142,7 @@ Result<int> why(const Client& client, const std::string& id) {
     client.console.print_line("task " + task.id + ": " +
                               (text.is_string() ? text.get<std::string>() : "?"));
   }
-  if (!why_not.empty()) client.console.note("lictor: as far as Consul knows; " + why_not);
+  if (!why_not.empty()) client.console.remark("as far as Consul knows; " + why_not);
   return kDone;
 }
 

@@ -147,12 +147,16 @@ class Submission {
 }  // namespace
 
 Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout layout)
-    : store(transport), queue{store, std::move(name), std::move(layout)}, ids(random_seed()) {}
+    : store(transport),
+      queue{store, std::move(name), std::move(layout)},
+      cancel_marks(store),
+      ids(random_seed()) {}
 
 Client::Impl::Impl(std::unique_ptr<net::Transport> transport, std::string name, wire::Layout layout)
     : owned(std::move(transport)),
       store(*owned),
       queue{store, std::move(name), std::move(layout)},
+      cancel_marks(store),
       ids(random_seed()) {}
 
 Result<NewRecord> Client::Impl::make_record(const NewTask& task) {

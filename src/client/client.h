@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "client/cancel_marks.h"
 #include "client/new_record.h"
 #include "client/queue.h"
 #include "client/store.h"
@@ -24,6 +25,7 @@ class Client::Impl {
   std::unique_ptr<net::Transport> owned;
   client::Store store;
   client::Queue queue;
+  client::CancelMarks cancel_marks;
   std::mutex mutex;
   client::TaskIds ids;  // under mutex
 };

@@ -100,7 +100,9 @@ class Follower {
       return tl::unexpected(std::move(done.error()));
     }
     if (done && *done && (*done)->modify_index > std::max(since, ending.task.create_index)) {
-      return Ending{Ending::How::kDone, view_done(queue_.layout, **std::move(done))};
+      TaskInfo record = view_done(queue_.layout, **std::move(done));
+      const bool cancelled = record.state == TaskState::kCancelled;
+      return Ending{cancelled ? Ending::How::kCancelled : Ending::How::kDone, std::move(record)};
     }
     if (ending.how == Ending::How::kGone && since == 0) {
       return fail(ErrorCode::kNotFound, "no task " + printable(id_) + " in queue \"" + queue_.name +

@@ -9,29 +9,33 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "base/time_text.h"
 #include "base/try.h"
 #include "client/change.h"
 #include "client/client.h"
 #include "client/control.h"
 #include "client/dead_letters.h"
+#include "client/new_record.h"
 #include "client/retry.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "wire/consul.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
 
+using nlohmann::json;
+
 bool wanted(const TaskInfo& task, const TaskFilter& filter) {
-  if (filter.state) {
-    const bool orphan = *filter.state == TaskState::kRunning && task.state == TaskState::kOrphan;
-    if (task.state != *filter.state && !orphan) return false;
-  }
+  if (filter.state && listed_state(task.state) != *filter.state) return false;
   if (!filter.type.empty() && task.type != filter.type) return false;
   if (!filter.reason.empty() && task.reason != filter.reason) return false;
   if (!filter.error.empty() && error_kind(task.error) != error_kind(filter.error)) return false;
@@ -141,15 +145,54 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
 
 namespace {
 
+// Whether the leader keeps finished tasks. Its entry among the members says so, since a reload may
+// change it.
+bool keeps_history(const Queue& queue, const std::string& leader) {
+  if (leader.empty()) return false;
+  const auto member = queue.store.get(queue.layout.members_prefix + leader);
+  const auto value = member && *member ? wire::parse_json((*member)->value) : std::nullopt;
+  if (!value || !value->is_object()) return false;
+  const auto queues = value->value("history", json::array());
+  return std::find(queues.begin(), queues.end(), queue.name) != queues.end();
+}
+
+// What stays of a cancelled task.
+std::string cancelled_record(const TaskInfo& task) {
+  // A transaction has no room for two large records.
+  constexpr std::size_t kMostBytes = 200'000;
+  ObjectText text;
+  if (task.state != TaskState::kUnreadable && task.record.size() <= kMostBytes) {
+    text.add("record", wire::unstamped_record(task.record));
+  }
+  text.add("cancelled_by", wire::json_quoted(who_asks()));
+  text.add("attempts", std::to_string(task.attempt));
+  text.add("at", wire::json_quoted(format_rfc3339(wall_now())));
+  return text.take();
+}
+
+// How tasks are cancelled.
+struct Cancelling {
+  Plan silent;         // deletes the task
+  Plan told;           // and leaves a record
+  std::string leader;  // the node
+};
+
 // Errors: Consul does not answer.
-Result<Plan> removal_plan(const Queue& queue) {
+Result<Cancelling> cancelling(const Queue& queue) {
   // Only needed to describe a claimed task, so other errors are ignored.
   const auto lock = queue.store.get(queue.layout.leader_key);
   if (!lock && is_temporary(lock.error())) return tl::unexpected(unchanged(lock.error()));
   const auto view = [&queue, leader = leader_if_known(lock)](wire::KvEntry entry) {
     return view_task(queue.layout, std::move(entry), leader, wall_now());
   };
-  return Plan{view, plan_removal};
+  const auto tell = [&queue](const TaskInfo& task) -> Result<PlannedChange> {
+    Store::Change change = removal(task.key, task.modify_index);
+    change.push_back({Store::Op::Verb::kSet, queue.done_key(task.id), 0, cancelled_record(task)});
+    return PlannedChange{std::move(change), {}};
+  };
+  const auto value = lock && *lock ? wire::parse_json((*lock)->value) : std::nullopt;
+  return Cancelling{
+      {view, plan_removal}, {view, tell}, text_member(value.value_or(json{}), "node")};
 }
 
 // The error for a task that neither waits nor runs.
@@ -268,10 +311,19 @@ Result<Ending> Client::wait(const std::string& id, const WaitOptions& options) {
 
 Result<TaskInfo> Client::cancel(const std::string& id) {
   const client::Queue& queue = impl_->queue;
-  LICTOR_TRY(const auto plan, check_id(id).and_then([&] { return removal_plan(queue); }));
-  auto cancelled = change_one(queue, queue.layout.task_key(id), plan);
-  if (cancelled || cancelled.error().code != ErrorCode::kNotFound) return cancelled;
-  return tl::unexpected(not_there(queue, id));
+  LICTOR_TRY(const auto how, check_id(id).and_then([&] { return cancelling(queue); }));
+  const std::string key = queue.layout.task_key(id);
+  auto cancelled = change_one(queue, key, how.told);
+  if (!cancelled && cancelled.error().code == ErrorCode::kPermissionDenied) {
+    return change_one(queue, key, how.silent);  // a producer's token may not write below done/
+  }
+  if (!cancelled && cancelled.error().code == ErrorCode::kNotFound) {
+    return tl::unexpected(not_there(queue, id));
+  }
+  if (cancelled && !keeps_history(queue, how.leader)) {
+    impl_->cancel_marks.delete_later(queue.done_key(id));
+  }
+  return cancelled;
 }
 
 Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& progress) {
@@ -289,7 +341,13 @@ Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& 
     }
     return task.state >= TaskState::kUnnameable;
   });
-  LICTOR_TRY(const auto plan, removal_plan(queue));
+  LICTOR_TRY(const auto how, cancelling(queue));
+  bool tell = !listed.tasks.empty() && keeps_history(queue, how.leader);
+  if (tell) {
+    const auto writable = queue.store.writable({queue.done_key(listed.tasks.front().id)});
+    tell = writable && writable->front();
+  }
+  const Plan& plan = tell ? how.told : how.silent;
   auto result = change_many(queue, std::move(listed.tasks), plan, progress);
   std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
   return result;

@@ -3,7 +3,8 @@
 // What can be asked of a queue and done to it by way of Consul, without a leader's help: queue.cpp
 // has the rest as methods of Client. Each call blocks; the errors are those of lictor/client.h.
 //
-//   cancel   tasks/<id>  -- check-index, delete-cas ---------------------------> gone
+//   cancel   tasks/<id>  -- check-index, delete-cas, set done/<id> ------------> done/<id>, which goes
+//                                                     after 2 s if the queue keeps no history
 //   retry    dead/<id>   -- check-index, cas tasks/<id> = 0, delete-cas -------> tasks/<id>
 //   purge    dead/<id>   -- check-index, delete-cas ---------------------------> gone
 //   pause    control     -- read, change, cas, again if it changed meanwhile

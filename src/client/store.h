@@ -115,11 +115,11 @@ class Store {
 
   /// A part of a transaction.
   struct Op {
-    enum class Verb { kCheckIndex, kCas, kDeleteCas };
+    enum class Verb { kCheckIndex, kCas, kDeleteCas, kSet };
     Verb verb;
     std::string key;
     std::uint64_t index = 0;
-    std::string value{};  ///< of a kCas
+    std::string value{};  ///< of a kCas or kSet
   };
   /// Operations that are applied together or not at all.
   using Change = std::vector<Op>;

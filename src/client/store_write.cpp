@@ -260,14 +260,15 @@ Places places_left(const std::vector<Store::Change>& changes, const Store::Refus
 }
 
 http::Request request_for(const std::vector<Store::Change>& changes, const Places& places) {
-  static constexpr std::array<std::string_view, 3> kVerbs{"check-index", "cas", "delete-cas"};
+  static constexpr std::array<std::string_view, 4> kVerbs{"check-index", "cas", "delete-cas",
+                                                          "set"};
   std::size_t bytes = 0;
   for (const Store::Change& change : changes) bytes += Store::batch_bytes(change);
   wire::Txn txn{bytes};
   for (const auto& [change, place] : places) {
     const Store::Op& op = changes[change][place];
     txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
-    if (op.verb == Store::Op::Verb::kCas) txn.value(op.value);
+    if (op.verb == Store::Op::Verb::kCas || op.verb == Store::Op::Verb::kSet) txn.value(op.value);
   }
   return put("/v1/txn", std::move(txn).body());
 }

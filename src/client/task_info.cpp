@@ -65,10 +65,14 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
 
 // From the task's record within `ended`.
 void read_producer_fields(const json& ended, TaskInfo& view) {
-  const auto it = ended.find("record");
-  if (it == ended.end() || !it->is_object()) return;
-  view.type = text_member(*it, "taskType");
-  view.serial_key = text_member(*it, "serialKey");
+  const auto read = [&](const json& record) {
+    if (!record.is_object()) return;
+    view.type = text_member(record, "taskType");
+    view.serial_key = text_member(record, "serialKey");
+  };
+  if (const auto record = ended.find("record"); record != ended.end()) return read(*record);
+  // JSON that was no task, for want of a readable time say.
+  if (const auto raw = wire::parse_json(text_member(ended, "raw"))) read(*raw);
 }
 
 }  // namespace
@@ -148,7 +152,9 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
     view.error = "this is not a record of lictor";
     return view;
   }
-  view.node = text_member(*done, "node");
+  const std::string by = text_member(*done, "cancelled_by");
+  if (!by.empty()) view.state = TaskState::kCancelled;
+  view.node = by.empty() ? text_member(*done, "node") : by;
   view.attempt = count_field(*done, "attempts");
   view.lost = count_field(*done, "lost");
   view.started = parse_rfc3339(text_member(*done, "started"));
@@ -164,10 +170,10 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
 }
 
 std::string_view state_name(TaskState state) {
-  static constexpr std::array<std::string_view, 9> kNames{"running",    "running",    "waiting",
-                                                          "scheduled",  "unreadable", "too_large",
-                                                          "unnameable", "dead",       "done"};
-  static_assert(kNames.size() == static_cast<std::size_t>(TaskState::kDone) + 1);
+  static constexpr std::array<std::string_view, 10> kNames{
+      "running",   "running",    "waiting", "scheduled", "unreadable",
+      "too_large", "unnameable", "dead",    "done",      "cancelled"};
+  static_assert(kNames.size() == static_cast<std::size_t>(TaskState::kCancelled) + 1);
   return kNames.at(static_cast<std::size_t>(state));
 }
 
@@ -203,7 +209,9 @@ std::string error_kind(std::string_view error) {
 
 std::string described(const TaskInfo& task) {
   std::string text{state_text(task.state)};
-  if (!task.node.empty()) text += " on " + task.node;
+  if (!task.node.empty()) {
+    text += (task.state == TaskState::kCancelled ? " by " : " on ") + task.node;
+  }
   if (task.state == TaskState::kScheduled && task.due) {
     text += ", due " + relative_time(*task.due, wall_now());
   }
@@ -212,17 +220,26 @@ std::string described(const TaskInfo& task) {
   return printable(text);
 }
 
+TaskState listed_state(TaskState state) {
+  return state == TaskState::kOrphan      ? TaskState::kRunning
+         : state == TaskState::kCancelled ? TaskState::kDone
+                                          : state;
+}
+
 bool listed_before(const TaskInfo& a, const TaskInfo& b) {
-  const auto rank = [](const TaskInfo& view) {
-    const auto time = view.state == TaskState::kScheduled ? view.due
-                      : view.state >= TaskState::kDead    ? view.since
-                                                          : view.time;
-    return std::tuple{view.state == TaskState::kOrphan ? TaskState::kRunning : view.state,
-                      time.value_or(WallTime::min()), view.create_index};
+  const TaskState state = listed_state(a.state);
+  if (const TaskState other = listed_state(b.state); state != other) return state < other;
+  const bool newest_first = state >= TaskState::kDead;
+  const auto rank = [&](const TaskInfo& view) {
+    const auto time = state == TaskState::kScheduled ? view.due
+                      : newest_first                 ? view.since
+                                                     : view.time;
+    return std::pair{time.value_or(WallTime::min()), view.create_index};
   };
   const auto left = rank(a);
   const auto right = rank(b);
-  return left != right ? left < right : a.key < b.key;
+  if (left != right) return newest_first ? right < left : left < right;
+  return a.key < b.key;
 }
 
 }  // namespace lictor::client

@@ -47,7 +47,10 @@ struct Leader {
 /// "running on host-a, attempt 2: exit 3", in one line, printable.
 [[nodiscard]] std::string described(const TaskInfo& task);
 
-/// The order of `list`: what runs, what will start next, what is dead.
+/// The state that a filter for `state` goes by: an orphan's is kRunning, a cancelled task's kDone.
+[[nodiscard]] TaskState listed_state(TaskState state);
+
+/// The order of `list`: what runs, what will start next; what is dead or done, the newest first.
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
 
 }  // namespace lictor::client

@@ -7,6 +7,8 @@ namespace lictor::core {
 namespace {
 
 constexpr Duration kReadRetry = 10s;
+// For what others add: entries of cancelled tasks.
+constexpr Duration kReadAgain = 24h;
 // Deletes are batched: entries over the limit stay up to kPause, or until there are kBatch.
 constexpr Duration kPause = 1s;
 constexpr Duration kLongestPause = 1min;
@@ -45,6 +47,7 @@ void History::accept(Instant now, const HistoryListed& listed, Effects& out) {
     if (!by_key_.contains(entry.key)) add(now, entry.key, entry.modify_index, entry.at);
   }
   check_at_ = now;
+  read_at_ = now + kReadAgain;
 }
 
 void History::add(Instant now, const std::string& key, std::uint64_t index, WallTime at) {

@@ -236,6 +236,8 @@ core::ControlRead decode(const core::WatchControl& effect, const http::Response&
   const json step_down = control.value("step_down", json{});
   event.step_down = text_member(step_down, "id");
   event.by = text_member(event.paused ? paused : step_down, "by");
+  const std::string reason = event.paused ? text_member(paused, "reason") : std::string{};
+  if (!reason.empty()) event.by += (event.by.empty() ? "" : ": ") + reason;
   return event;
 }
 

@@ -66,6 +66,7 @@ class Bench {
 };
 
 void measure_drain(Bench& bench);
+void measure_watched(Bench& bench);
 void measure_pickup(Bench& bench);
 void measure_programs(Bench& bench);
 void measure_due(Bench& bench);
@@ -81,6 +82,10 @@ void measure_instructions(Bench& bench);
 /// `queue`: its settings, JSON text. Throws unless every task was run once.
 [[nodiscard]] Drained drain(const live::ConsulAgent& consul, std::size_t count,
                             const std::string& queue, const std::string& type = "Noop");
+
+/// The same of a daemon that is up and whose queue is paused.
+[[nodiscard]] Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker,
+                                    std::size_t count);
 
 /// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
 /// with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request on a

@@ -23,6 +23,7 @@ struct Part {
 };
 constexpr std::array kParts{
     Part{"drain", measure_drain, "waiting tasks, beside raw transactions and the plain loop"},
+    Part{"watched", measure_watched, "the same while a page, events and metrics are read"},
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
     Part{"due", measure_due, "many tasks due at one instant"},

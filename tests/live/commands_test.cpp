@@ -106,7 +106,7 @@ TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
   for (const char* command : {"pause", "resume", "list"}) {
     const Output output = lictor(world, {command});
     CHECK(output.exit_code == 0);
-    says(output, "no daemon has ever led queue \"default\"");
+    says(output, "no daemon has ever led ");
   }
   const auto daemon = world.daemon("a");
   REQUIRE(eventually([&] { return world.kv.has(world.root + "default/leader"); }));
@@ -540,7 +540,10 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   says(lictor(world, {"list"}), ": moving house");
   says(lictor(world, {"show", "1"}), ": moving house");
   says(lictor(world, {"check"}), ": moving house");
-  says(lictor(world, {"why", "1"}), "the queue is paused by ");
+  const Output reason = lictor(world, {"why", "1"});
+  says(reason, "the queue is paused by ");
+  says(reason, ": moving house");
+  CHECK(daemon->logged(": moving house"));
   CHECK(json::parse(lictor(world, {"list", "--json"}).out).at("paused").at("reason") ==
         "moving house");
   CHECK(world.journal.order().empty());
@@ -571,6 +574,29 @@ TEST_CASE("what is done is listed and shown with its result, where there is a hi
   const json shown = json::parse(lictor(world, {"show", "x", "--json"}).out);
   CHECK(shown.at("tasks")[0].at("result") == json{{"rows", 7}});
   says(lictor(world, {"show", "x"}), "\"rows\": 7");
+}
+
+TEST_CASE("submit --wait tells a cancelled task from one that is done, with a history or without") {
+  World world;
+  TemporaryFolder folder;
+  DaemonSettings settings = world.settings("a");
+  bool history = false;
+  SUBCASE("with") { history = true; }
+  SUBCASE("without") {}
+  settings.queue["history"] = history;
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  REQUIRE(
+      eventually([&] { return world.kv.has(world.root + "default/members/" + daemon.node()); }));
+  Process submit(
+      command_line(world, {"submit", "Record", "--id", "x", "--wait", "--json", "--in", "1h"},
+                   world.consul.address()),
+      folder.file("out"));
+  REQUIRE(eventually([&] { return world.kv.has(world.task_key("x")); }));
+  CHECK(lictor(world, {"cancel", "x"}).exit_code == 0);
+  CHECK(submit.wait() == 6);
+  says(Output{0, read_text(folder.file("out"))}, R"("state": "cancelled")");
+  CHECK(world.kv.has(world.root + "default/done/x") == history);
 }
 
 TEST_CASE("submit --wait prints the result that the task left") {

@@ -11,6 +11,7 @@
 
 #include "process.h"
 #include "skip.h"
+#include "support.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -112,6 +113,24 @@ TEST_CASE("top asks another daemon when that of this host is dead") {
   CHECK(terminal.shows(daemons[1]->node() + " leads, elected"));
   CHECK(terminal.shows("running 0"));
   CHECK(terminal.shows("q quit"));
+}
+
+TEST_CASE("top shows what this host's daemon knows while Consul is silent, and its keys work") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  DaemonSettings settings = world.settings("host-a");
+  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  world.consul.pause();
+  Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
+  CHECK(terminal.shows("not up to date: no answer for "));
+  CHECK(terminal.shows("! Consul "));
+  terminal.type("p");
+  CHECK(terminal.shows("not up to date: no answer for "));
+  terminal.type("q");
+  CHECK(eventually([&] { return terminal.ended(); }));
+  world.consul.resume();
 }
 
 TEST_CASE("top without a terminal says what to do instead") {

@@ -31,7 +31,8 @@ if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
   done
   unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "namespaces cannot be made here"
 
-  LICTOR_BOOT_WORK=$(mktemp -d "$build/boot.XXXXXX")
+  # Not below BUILD: debootstrap takes no path with a space.
+  LICTOR_BOOT_WORK=$(mktemp -d /var/tmp/lictor-boot.XXXXXX)
   export LICTOR_BOOT_WORK
   groups=()
   finish() {
@@ -199,15 +200,16 @@ if [ "$(cat "$debian/needs" 2>/dev/null)" != "$needs" ]; then
   rm -rf -- "$debian"
   mkdir "$debian"
   debootstrap --variant=minbase --include=systemd-sysv,curl \
-    bookworm "$debian/tree" "$mirror" >"$work/debootstrap.log" 2>&1 || {
+    bookworm "$work/tree" "$mirror" >"$work/debootstrap.log" 2>&1 || {
     tail -n 5 "$work/debootstrap.log"
     rm -rf -- "$debian"
     skip "debootstrap could not make a Debian 12, see above"
   }
-  chroot "$debian/tree" env DEBIAN_FRONTEND=noninteractive \
+  chroot "$work/tree" env DEBIAN_FRONTEND=noninteractive \
     apt-get satisfy -q -y --no-install-recommends "$needs" >"$work/satisfy.log" 2>&1 ||
     { tail -n 20 "$work/satisfy.log" >&2; fail "Debian 12 cannot satisfy: $needs"; }
-  rm -rf -- "$debian"/tree/var/cache/apt/archives/*.deb
+  rm -rf -- "$work"/tree/var/cache/apt/archives/*.deb
+  mv -- "$work/tree" "$debian/tree"
   echo "$needs" >"$debian/needs"
 fi
 cp -a -- "$debian/tree" "$root"

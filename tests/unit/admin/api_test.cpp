@@ -356,8 +356,21 @@ TEST_CASE("what is wrong is said, with the way out") {
   other.doubt = "was last seen 1 min ago";
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
-  CHECK(findings().find("different configurations") != std::string::npos);
+  CHECK(findings().find("b has another configuration than a\n") != std::string::npos);
   CHECK(findings().find("b: was last seen") != std::string::npos);
+  auto& peers = scene.backend.members.members;
+  peers[0].parts = {{"", "1"}, {"q", "2"}, {"q/Mail", "3"}};
+  peers[1].parts = {{"", "1"}, {"q", "9"}};
+  peers[1].reload_error = "lictor.json:3: unknown key";
+  peers[1].seen = format_rfc3339(wall_now() + std::chrono::seconds{9});
+  CHECK(findings().find("b has another configuration than a: the settings of queue q differ; "
+                        "executor Mail of queue q is missing\n") != std::string::npos);
+  CHECK(findings().find("b keeps an older configuration than its file: lictor.json:3") !=
+        std::string::npos);
+  CHECK(findings().find("the clock of b is ") != std::string::npos);
+  scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
+  CHECK(findings().find("a gives up the lead: it starts no job and waits for 1 running job\n") !=
+        std::string::npos);
   scene.backend.members.leader.clear();
   CHECK(findings().find("nobody leads") != std::string::npos);
   scene.backend.trouble = "Consul has no leader";
@@ -374,8 +387,10 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   json queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["status"].is_null());
   CHECK(queue["leader_silent"] == "nobody leads it");
-  scene.backend.member_answers = R"({"queues":[{"name":"q","role":"leading","running":4}]})";
+  scene.backend.member_answers =
+      R"({"queues":[{"name":"q","role":"leading","running":4,"types":["Other"]}]})";
   queue = scene.read("/v1/queues")["queues"][0];
+  CHECK(queue["types"] == json::array({"Other"}));  // the leader's: it alone runs tasks
   CHECK(queue["status"]["running"] == 4);
   CHECK(scene.backend.asked == " /v1/queues?relayed=1&queue=q");
   for (const char* odd : {R"("oldest_due_ms":"x")", R"("oldest_due_ms":90000,"running":"4")"}) {

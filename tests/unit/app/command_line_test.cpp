@@ -86,6 +86,14 @@ TEST_CASE("a command on many tasks takes ids or --all, and only --all takes filt
   CHECK(contains(refuse({"retry", "a", "--type", "T"}), "requires --all"));
 }
 
+TEST_CASE("--version and help do as in other programs") {
+  CHECK(std::holds_alternative<VersionCommand>(accept({"--version"}).command));
+  const auto help = parse_command_line({"help", "dead", "purge"});
+  CHECK(std::get<Answer>(help).text ==
+        std::get<Answer>(parse_command_line({"dead", "purge", "--help"})).text);
+  CHECK(std::get<Answer>(parse_command_line({"help"})).exit_code == 0);
+}
+
 TEST_CASE("dead has subcommands") {
   const auto purge = accept({"--queue", "q", "dead", "purge", "--all", "--older-than", "24h"});
   CHECK(purge.queue == "q");

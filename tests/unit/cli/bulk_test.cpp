@@ -9,6 +9,7 @@
 
 #include "cli/process.h"
 #include "harness.h"
+#include "model_consul.h"
 
 namespace lictor::cli {
 namespace {
@@ -77,6 +78,46 @@ TEST_CASE("ids after Consul stopped answering are named as not tried") {
   CHECK(result.refused[1].id == "c");
   CHECK(result.refused[1].error.code == ErrorCode::kUnavailable);
   CHECK(result.refused[2].error.message == "not tried: no answer came for b");
+}
+
+TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a history keeps that") {
+  test::ModelConsul consul;
+  const std::string session = consul.session();
+  consul.put("lictor/q/leader", R"({"node":"a"})", session);
+  consul.put("lictor/q/members/a", R"({"node":"a","history":["other","q"]})", session);
+  test::Stage other{consul};
+  const auto one = [](const std::string& id) {
+    CancelOptions options;
+    options.ids = {id};
+    return options;
+  };
+  ListOptions done;
+  done.state = "done";
+  consul.on_wait = [&] { CHECK(cancel(other.client, one("x")) == kDone); };
+  SubmitOptions options;
+  options.task.type = "T";
+  options.task.id = "x";
+  options.wait = true;
+  test::Stage waiting{consul, true};
+  CHECK(submit(waiting.client, options) == kCancelled);
+  const auto told = nlohmann::json::parse(waiting.out());
+  CHECK(told.at("state") == "cancelled");
+  CHECK(told.at("cancelled_by").get<std::string>().find('@') != std::string::npos);
+  CHECK(waiting.err().find("task x was cancelled by ") != std::string::npos);
+  test::Stage listed{consul};
+  CHECK(list(listed.client, done) == kDone);
+  CHECK(listed.out().find("cancelled") != std::string::npos);
+
+  // Without a history nothing stays.
+  consul.put("lictor/q/members/a", R"({"node":"a","history":["other"]})", session);
+  consul.put("lictor/q/tasks/y", R"({"taskType":"T"})");
+  CHECK(cancel(other.client, one("y")) == kDone);
+  test::Stage again{consul, true};
+  CHECK(list(again.client, done) == kDone);
+  const auto tasks = nlohmann::json::parse(again.out()).at("tasks");
+  REQUIRE(tasks.size() == 1);
+  CHECK(tasks[0].at("id") == "x");
+  CHECK(tasks[0].at("state") == "cancelled");
 }
 
 TEST_CASE("without refusals nothing is printed to standard error") {

@@ -111,6 +111,8 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   const json told{{"node", "a"},
                   {"queues",
                    {{{"name", "q"},
+                     {"leader", "b"},
+                     {"status", json::object()},
                      {"types", {"Mail"}},
                      {"findings",
                       {{{"kind", "config_differs"}, {"what", "differ"}, {"remedy", "install"}},
@@ -139,7 +141,7 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK(contains(text, "differ\n"));
   CHECK(contains(text, "-> install\n"));
   CHECK_FALSE(contains(text, "told by check"));
-  CHECK(contains(text, R"(1 task of a type without an executor on a: "Odd" (1))"));
+  CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
 }
 

@@ -21,8 +21,7 @@ class Stage {
       : out_(std::tmpfile()),
         err_(std::tmpfile()),
         console_(out_.get(), err_.get(), terminal, terminal),
-        api_(std::make_unique<lictor::Client::Impl>(consul, "q",
-                                                    wire::Layout::under("lictor/", "q"))),
+        api_(impl_on(consul)),
         store_(consul),
         client{console_, api_, store_, "q", wire::Layout::under("lictor/", "q"), json} {}
 
@@ -33,6 +32,12 @@ class Stage {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  static std::unique_ptr<lictor::Client::Impl> impl_on(net::Transport& consul) {
+    auto impl =
+        std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"));
+    impl->cancel_marks.stay = Duration::zero();
+    return impl;
+  }
   static std::string content(std::FILE* file) {
     std::fflush(file);
     std::rewind(file);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
+#include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
 
@@ -78,13 +79,39 @@ TEST_CASE("leader and why first say that the leader does not answer") {
 
   Stage waits{consul};
   REQUIRE(why(waits.client, "8") == 0);
-  CHECK(waits.out().starts_with("task 8: the leader, a, could not be asked: "));
+  CHECK(waits.out().starts_with("task 8: a leads, but its daemon does not answer: "));
   CHECK(contains(waits.out(), "127.0.0.1:1"));
   CHECK(contains(waits.out(), "another daemon takes the lead"));
   CHECK(waits.err().empty());
   Stage document{consul, true};
   REQUIRE(why(document.client, "8") == 0);
   CHECK(json::parse(document.out()).at("reasons")[0].at("reason") == "leader_silent");
+}
+
+TEST_CASE("why of a dead letter names commands that exist and can succeed") {
+  ModelConsul consul;
+  consul.put("lictor/q/dead/9", R"({"reason":"failed","error":"exit status 1","attempts":3,)"
+                                R"("record":{"taskType":"T"}})");
+  consul.put("lictor/q/dead/bad", R"({"reason":"unreadable","error":"no JSON","raw":"{"})");
+  Stage failed{consul};
+  REQUIRE(why(failed.client, "9") == 0);
+  CHECK(contains(failed.out(), "it is a dead letter after 3 attempts: exit status 1"));
+  CHECK(
+      contains(failed.out(), "\"lictor retry 9\" runs it again; \"lictor dead purge 9\" deletes"));
+  Stage unreadable{consul};
+  REQUIRE(why(unreadable.client, "bad") == 0);
+  CHECK_FALSE(contains(unreadable.out(), "lictor retry"));
+  CHECK(contains(unreadable.out(), "its producer has to write it anew; \"lictor dead purge bad\""));
+}
+
+TEST_CASE("stats and events fail as Consul does where it cannot be read") {
+  ModelConsul consul;
+  consul.faulty = 0;
+  consul.fault.error = "no connection";
+  Stage stage{consul};
+  const auto told = stats(stage.client);
+  REQUIRE_FALSE(told);
+  CHECK(exit_code(told.error().code) == 4);
 }
 
 }  // namespace lictor::cli::test

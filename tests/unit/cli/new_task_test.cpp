@@ -46,6 +46,16 @@ TEST_CASE("each --para is a string, also if it looks like a number") {
       R"("taskPara":{"size":"8000","empty":"","eq":"a=b","quote":"\"\n"}})"));
 }
 
+TEST_CASE("--para NAME:=JSON is that JSON, to the digit") {
+  TaskText text = text_of("N");
+  text.paras = {"size:=8000", "long:=12345678901234567890123", "list:=[1,\"a\"]", "text=:=1",
+                ":=1"};
+  CHECK(record_of(text).ends_with(R"({"size":8000,"long":12345678901234567890123,"list":[1,"a"],)"
+                                  R"("text":":=1",":":"1"}})"));
+  text.paras = {"size:=8k"};
+  CHECK(error_of(text).starts_with(R"(--para: expected JSON after "size:=", got "8k")"));
+}
+
 TEST_CASE("--para-json is kept to the digit, and --para adds to it") {
   TaskText text = text_of("N");
   text.para_json = R"({"n":123456789012345678901234567890})";

@@ -57,7 +57,7 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
   CHECK(scene.out() == "42\n");
   CHECK(scene.err() ==
         "nobody leads queue \"q\" (lictor/q/leader does not exist): no daemon has ever led it; "
-        "start one with \"lictor run\"\n"
+        "if its name is right, start one with \"lictor run\"\n"
         "lictor: task 42 is dead after 3 attempts: failed: exit 3\n"
         "the end of its output:\nno\\x1b[1m space\n");
 }

@@ -1,0 +1,83 @@
+#include "client/config_parts.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/siphash.h"
+#include "base/text.h"
+
+namespace lictor::client {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostParts = 200;
+constexpr std::size_t kMostTold = 4;
+// All differ by chance once in four billion.
+constexpr std::size_t kPartDigits = 8;
+
+std::string described(std::string_view part) {
+  if (part.empty()) return "the other settings";
+  const std::size_t slash = part.find('/');
+  const std::string queue = excerpt(part.substr(0, slash));
+  if (slash == std::string_view::npos) return "the settings of queue " + queue;
+  return fmt::format("executor {} of queue {}", excerpt(part.substr(slash + 1)), queue);
+}
+
+}  // namespace
+
+std::string digest_of(const json& value) {
+  const std::string canonical = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return fmt::format("{:016x}", siphash<2, 4>({}, canonical));
+}
+
+ConfigParts config_parts(const json& file) {
+  ConfigParts parts;
+  json rest = file;
+  const json queues = rest.is_object() ? rest.value("queues", json::array()) : json::array();
+  if (rest.is_object()) rest.erase("queues");
+  const auto add = [&](const std::string& part, const json& value) {
+    parts[part] = digest_of(value).substr(0, kPartDigits);
+  };
+  add("", rest);
+  for (json queue : queues) {
+    if (!queue.is_object()) continue;
+    const json name = queue.value("name", json("default"));
+    const json executors = queue.value("executors", json::object());
+    queue.erase("executors");
+    const std::string prefix = name.is_string() ? name.get<std::string>() : std::string{};
+    add(prefix, queue);
+    for (const auto& [type, executor] : executors.items()) add(prefix + '/' + type, executor);
+  }
+  if (parts.size() > kMostParts) parts.clear();
+  return parts;
+}
+
+std::string difference(const ConfigParts& ours, const ConfigParts& theirs) {
+  if (ours.empty() || theirs.empty()) return {};
+  std::string text;
+  std::size_t found = 0;
+  const auto tell = [&](const std::string& part, std::string_view what) {
+    if (++found > kMostTold) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", described(part), what);
+  };
+  for (const auto& [part, digest] : ours) {
+    const auto theirs_of = theirs.find(part);
+    if (theirs_of == theirs.end()) {
+      tell(part, part.find('/') == std::string::npos ? "are missing" : "is missing");
+    } else if (theirs_of->second != digest) {
+      tell(part, part.find('/') == std::string::npos ? "differ" : "differs");
+    }
+  }
+  for (const auto& [part, digest] : theirs) {
+    if (!ours.contains(part)) {
+      tell(part, part.find('/') == std::string::npos ? "are added" : "is added");
+    }
+  }
+  if (found > kMostTold) text += fmt::format("; and {} more", found - kMostTold);
+  return text;
+}
+
+}  // namespace lictor::client
