@@ -83,6 +83,16 @@ def main():
         bad.clear()
         hold("submit", run("submit", "Good", "--id", "g", "--wait"))
         hold("submit", run("submit", "Bad", "--id", "b", "--wait"))
+        waiting = subprocess.Popen([LICTOR, "submit", "Good", "--id", "c", "--in", "1h", "--wait", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        limit = time.monotonic() + 60
+        while "cancelled" not in run("cancel", "c") and time.monotonic() < limit:
+            bad.clear()
+            time.sleep(0.2)
+        cancelled = json.loads(waiting.communicate(timeout=60)[0])
+        hold("submit", cancelled)
+        if (waiting.returncode, cancelled.get("state")) != (6, "cancelled"):
+            tell(f"a cancelled task: exit code {waiting.returncode}, {cancelled}")
         later = run("submit", "Good", "--id", "later", "--in", "1h")
         hold("submit", later)
         listed = run("list")
