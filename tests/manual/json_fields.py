@@ -86,7 +86,7 @@ def main():
         waiting = subprocess.Popen([LICTOR, "submit", "Good", "--id", "c", "--in", "1h", "--wait", "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         limit = time.monotonic() + 60
-        while "cancelled" not in run("cancel", "c") and time.monotonic() < limit:
+        while not run("cancel", "c").get("cancelled") and time.monotonic() < limit:
             bad.clear()
             time.sleep(0.2)
         cancelled = json.loads(waiting.communicate(timeout=60)[0])
