@@ -3,8 +3,10 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "admin/routes.h"
+#include "manual/manual.h"
 
 // LICTOR_PAGE_FOLDER and the dependency on the files come from CMakeLists.txt.
 #define LICTOR_FILE(symbol, name)                                         \
@@ -41,6 +43,7 @@ struct File {
   std::string_view bytes;
 };
 
+constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kScript = "text/javascript; charset=utf-8";
 
 std::array<File, 13> files() {
@@ -48,7 +51,7 @@ std::array<File, 13> files() {
     return std::string_view{begin, static_cast<std::size_t>(end - begin)};
   };
 #define LICTOR_BYTES(symbol) bytes(lictor_page_##symbol, lictor_page_##symbol##_end)
-  return {{{"/", "text/html; charset=utf-8", LICTOR_BYTES(index)},
+  return {{{"/", kHtml, LICTOR_BYTES(index)},
            {"/style.css", "text/css; charset=utf-8", LICTOR_BYTES(style)},
            {"/icon.svg", "image/svg+xml", LICTOR_BYTES(icon)},
            {"/theme.js", kScript, LICTOR_BYTES(theme)},
@@ -67,10 +70,15 @@ std::array<File, 13> files() {
 }  // namespace
 
 void add_page_routes(Router& router) {
-  for (const File& file : files()) {
-    router.add("GET", file.path, [file](const Call&) {
-      return Response{200, file.content_type, std::string{file.bytes}, {}};
+  const auto add = [&](std::string path, const char* content_type, std::string_view text) {
+    router.add("GET", std::move(path), [=](const Call&) {
+      return Response{200, content_type, std::string{text}, {}};
     });
+  };
+  for (const File& file : files()) add(file.path, file.content_type, file.bytes);
+  add("/manual/", kHtml, manual::index_html());
+  for (const manual::Page& page : manual::pages()) {
+    add("/manual/" + std::string{page.topic}, kHtml, page.html);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/command_options.h"
 #include "base/printable.h"
@@ -11,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/process.h"
+#include "manual/manual.h"
 
 namespace lictor::app {
 namespace {
@@ -26,7 +28,8 @@ CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_AUTH, CONSUL_HTTP_SSL, CONSUL_HTTP_SSL_VERIF
 CONSUL_CAPATH, CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY, CONSUL_TLS_SERVER_NAME, CONSUL_NAMESPACE.
 NO_COLOR and TERM=dumb switch colours off.
 
-"lictor COMMAND --help" shows a command's options, with examples.
+"lictor COMMAND --help" shows a command's options, with examples. "lictor help" lists the topics of
+the manual, "lictor help TOPIC" prints one.
 )";
 
 // CLI11's help without the lists of options that need or exclude each other: an error names those.
@@ -50,6 +53,36 @@ class HelpFormatter : public CLI::Formatter {
 
 class CommandLine {
  public:
+  // "help", "help TOPIC", "help COMMAND"
+  std::variant<Invocation, Answer> help(std::vector<std::string> words) {
+    if (words.empty()) return Answer{cli::kDone, help_of(app_) + topics_help()};
+    const std::string& word = words.front();
+    for (const manual::Page& page : manual::pages()) {
+      if (word == page.topic && words.size() == 1) {
+        return Answer{cli::kDone, std::string{page.text}};
+      }
+    }
+    std::vector<std::string_view> commands;
+    for (const CLI::App* command : app_.get_subcommands({})) {
+      commands.emplace_back(command->get_name());
+    }
+    if (word.starts_with('-') ||
+        std::find(commands.begin(), commands.end(), word) != commands.end()) {
+      words.emplace_back("--help");
+      return parse(std::move(words));
+    }
+    std::vector<std::string_view> topics;
+    for (const manual::Page& page : manual::pages()) topics.push_back(page.topic);
+    std::vector<std::string_view> known = commands;
+    known.insert(known.end(), topics.begin(), topics.end());
+    const std::string near = nearest(word, known);
+    return Answer{cli::kUsage,
+                  fmt::format("{}: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
+                              cli::program_name(), printable(excerpt(word)),
+                              near.empty() ? "" : "; did you mean " + near + '?',
+                              fmt::join(commands, ", "), fmt::join(topics, ", "))};
+  }
+
   std::variant<Invocation, Answer> parse(std::vector<std::string> arguments) {
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -99,6 +132,18 @@ class CommandLine {
     std::string text = app.help();
     text.erase(text.find_last_not_of('\n') + 1);
     return text + '\n';
+  }
+
+  static std::string topics_help() {
+    std::string text = "\nTopics of the manual:\n";
+    for (const manual::Page& page : manual::pages()) {
+      const std::string_view line = page.text.substr(0, page.text.find('\n'));
+      const std::string topic{page.topic};
+      text += "  " + topic + std::string(30 - std::min<std::size_t>(topic.size(), 29), ' ');
+      text += line.substr(std::min(line.size(), topic.size() + 3));  // after "topic - "
+      text += '\n';
+    }
+    return text;
   }
 
   // One line, with the way out.
@@ -155,7 +200,7 @@ std::variant<Invocation, Answer> parse_command_line(const std::vector<std::strin
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
   if (!words.empty() && words.front() == "help") {
     words.erase(words.begin());
-    words.emplace_back("--help");
+    return CommandLine{}.help(std::move(words));
   }
   return CommandLine{}.parse(words);
 }

@@ -44,7 +44,7 @@ std::string node_name() {
 }
 
 Reader addresses(std::vector<std::string>& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto take = [&target](const Place& place) -> Result<void> {
     std::vector<std::string> all;
     if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
     if (all.empty()) return place.expected("at least one address such as \"127.0.0.1:8500\"");
@@ -55,10 +55,11 @@ Reader addresses(std::vector<std::string>& target) {
     target = std::move(all);
     return {};
   };
+  return {std::move(take), "an array of addresses", json_of(target)};
 }
 
 Reader listen_addresses(AdminConfig& admin) {
-  return [&admin](const Place& place) -> Result<void> {
+  auto take = [&admin](const Place& place) -> Result<void> {
     std::vector<std::string> all;
     if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -69,22 +70,28 @@ Reader listen_addresses(AdminConfig& admin) {
     admin.listen_is_default = false;
     return {};
   };
+  return {std::move(take), "an array of addresses", json_of(admin.listen)};
+}
+
+Settings consul_settings(ConsulConfig& consul) {
+  net::Options& options = consul.options;
+  return {{"addresses", addresses(options.addresses)},
+          {"token", text(options.token)},
+          {"token_file", absolute_path(options.token_file)},
+          {"basic_auth", text(options.basic_auth)},
+          {"ca_file", absolute_path(options.ca_file)},
+          {"ca_path", absolute_path(options.ca_path)},
+          {"client_cert", absolute_path(options.client_cert)},
+          {"client_key", absolute_path(options.client_key)},
+          {"tls_server_name", text(options.tls_server_name)},
+          {"tls_verify", boolean(options.tls_verify)},
+          {"namespace", text(options.consul_namespace)},
+          {"register", boolean(consul.register_service)}};
 }
 
 Result<void> read_consul(const Place& place, ConsulConfig& consul) {
-  net::Options& options = consul.options;
-  auto read = read_settings(place, {{"addresses", addresses(options.addresses)},
-                                    {"token", text(options.token)},
-                                    {"token_file", absolute_path(options.token_file)},
-                                    {"basic_auth", text(options.basic_auth)},
-                                    {"ca_file", absolute_path(options.ca_file)},
-                                    {"ca_path", absolute_path(options.ca_path)},
-                                    {"client_cert", absolute_path(options.client_cert)},
-                                    {"client_key", absolute_path(options.client_key)},
-                                    {"tls_server_name", text(options.tls_server_name)},
-                                    {"tls_verify", boolean(options.tls_verify)},
-                                    {"namespace", text(options.consul_namespace)},
-                                    {"register", boolean(consul.register_service)}});
+  const net::Options& options = consul.options;
+  auto read = read_settings(place, consul_settings(consul));
   if (!read) return read;
   if (!options.token.empty() && !options.token_file.empty()) {
     return place.refuse_at({"token", "token_file"},
@@ -103,36 +110,36 @@ Result<void> read_consul(const Place& place, ConsulConfig& consul) {
   return {};
 }
 
-// Everything except the queues: their paths depend on "root", which may come later.
-Result<void> read_top(const Place& top, Config& config, std::optional<Place>& queues) {
-  return read_settings(
-      top,
-      {{"node", name(config.node)},
-       {"root", kv_prefix(config.root)},
-       {"state_dir", absolute_path(config.state_dir)},
-       {"hang_timeout", duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})},
-       {"log",
-        [&](const Place& log) {
-          return read_settings(log, {{"level", choice(config.log.level, log_levels())},
-                                     {"format", choice(config.log.format, log_formats())}});
-        }},
-       {"consul", [&](const Place& consul) { return read_consul(consul, config.consul); }},
-       {"admin",
-        [&](const Place& admin) {
-          return read_settings(admin, {{"listen", listen_addresses(config.admin)},
-                                       {"token_file", absolute_path(config.admin.token_file)}});
-        }},
-       {"logs",
-        [&](const Place& logs) {
-          return read_settings(logs,
-                               {{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
-                                {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}});
-        }},
-       {"queues", [&](const Place& place) -> Result<void> {
-          queues = place;
-          return {};
-        }}});
+}  // namespace
+
+Settings top_settings(Config& config, std::optional<Place>& queues) {
+  Reader consul{[&](const Place& place) { return read_consul(place, config.consul); }, "an object",
+                "", forms_of(consul_settings(config.consul))};
+  Settings log{{"level", choice(config.log.level, log_levels())},
+               {"format", choice(config.log.format, log_formats()), false}};
+  Settings admin{{"listen", listen_addresses(config.admin)},
+                 {"token_file", absolute_path(config.admin.token_file)}};
+  Settings logs{{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
+                {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}};
+  // Everything except the queues: their paths depend on "root", which may come later.
+  Reader place_of_queues{[&queues](const Place& place) -> Result<void> {
+                           queues = place;
+                           return {};
+                         },
+                         "an array of objects"};
+  return {{"node", name(config.node), false},
+          {"root", kv_prefix(config.root), false},
+          {"state_dir", absolute_path(config.state_dir), false},
+          {"hang_timeout",
+           derived(duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})), false},
+          {"log", object(std::move(log))},
+          {"consul", std::move(consul), false},
+          {"admin", object(std::move(admin)), false},
+          {"logs", object(std::move(logs)), false},
+          {"queues", std::move(place_of_queues)}};
 }
+
+namespace {
 
 void warn_of_open_token(const std::string& setting, const std::string& path, Config& config) {
   if (path.empty()) return;
@@ -177,7 +184,8 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
   Config config;
   std::optional<Place> queues;
   if (top != nullptr) {
-    if (auto read = read_top(*top, config, queues); !read) return tl::unexpected{read.error()};
+    auto read = read_settings(*top, top_settings(config, queues));
+    if (!read) return tl::unexpected{std::move(read.error())};
   }
   if (auto applied = apply_overrides(request, config); !applied) {
     return tl::unexpected{applied.error()};

@@ -28,15 +28,18 @@ constexpr std::size_t kMaxTypeBytes = 256;
 constexpr Duration kYear = 366 * 24h;
 constexpr std::uint64_t kGiB = 1ULL << 30U;
 
+Settings backoff_settings(core::Backoff& target) {
+  return {{"initial", duration(target.initial, 1ms, 24h)},
+          {"max", duration(target.max, 1ms, kYear)},
+          {"factor", number(target.factor, 1, 100)},
+          {"jitter", number(target.jitter, 0, 1)}};
+}
+
 Reader backoff(core::Backoff& target) {
-  return [&target](const Place& place) -> Result<void> {
-    auto read = read_settings(place,
-                              {{"initial", duration(target.initial, 1ms, 24h)},
-                               {"max", duration(target.max, 1ms, kYear)},
-                               {"factor", number(target.factor, 1, 100)},
-                               {"jitter", number(target.jitter, 0, 1)}},
-                              R"(an object such as {"initial": "1s", "max": "5m"})");
-    if (!read) return read;
+  const std::string form = R"(an object such as {"initial": "1s", "max": "5m"})";
+  auto read = [&target, form](const Place& place) -> Result<void> {
+    auto members = read_settings(place, backoff_settings(target), form);
+    if (!members) return members;
     if (target.max < target.initial) {
       const std::string initial = format_duration(target.initial);
       return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
@@ -45,6 +48,7 @@ Reader backoff(core::Backoff& target) {
     }
     return {};
   };
+  return {std::move(read), form, "", forms_of(backoff_settings(target))};
 }
 
 // An argument or a variable's value: any text without NUL, which ends a C string.
@@ -90,33 +94,36 @@ Result<void> check_path(const Place& place, const std::string& path, Mode mode, 
 }
 
 Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
-  return [&target, mode, fault_of](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read) return read;
-    return check_path(place, target, mode, fault_of);
-  };
+  return {[&target, mode, fault_of](const Place& place) -> Result<void> {
+            if (auto read = absolute_path(target)(place); !read) return read;
+            return check_path(place, target, mode, fault_of);
+          },
+          "an absolute path"};
 }
 
 Reader arguments(std::vector<std::string>& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
-    const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
+  const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
+  auto read = [&target, mode, what](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kArray || place.value().items.empty()) {
       return place.expected(what);
     }
-    auto read = list(kMaxArguments, [&target](const Place& item) -> Result<void> {
-      LICTOR_TRY(auto argument, take_argument(item));
-      target.push_back(std::move(argument));
-      return {};
-    })(place);
-    if (!read) return read;
+    const Reader element{[&target](const Place& item) -> Result<void> {
+                           LICTOR_TRY(auto argument, take_argument(item));
+                           target.push_back(std::move(argument));
+                           return {};
+                         },
+                         "text"};
+    if (auto rest = list(kMaxArguments, element)(place); !rest) return rest;
     // A service's PATH is not the PATH of the person who wrote the configuration.
     const Place program = place.item(0);
     if (!target.front().starts_with('/')) return program.expected("a program's absolute path");
     return check_path(program, target.front(), mode, program_fault);
   };
+  return {std::move(read), what};
 }
 
 Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kObject) return place.expected("an object");
     for (const JsonValue& item : place.value().items) {
       const Place member = place.member(item);
@@ -133,10 +140,11 @@ Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
     }
     return {};
   };
+  return {std::move(read), R"(an object such as {"LANG": "C.UTF-8"})"};
 }
 
 Reader user(std::optional<exec::User>& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
+  auto take = [&target, mode](const Place& place) -> Result<void> {
     std::string name;
     if (auto read = text(name)(place); !read || mode == Mode::kClient) return read;
     auto found = exec::find_user(name);
@@ -160,35 +168,44 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
     target = *std::move(found);
     return {};
   };
+  return {std::move(take), "a user's name"};
 }
 
-Reader limits(std::vector<exec::Limit>& target) {
-  return [&target](const Place& place) {
-    const auto limit = [&target](int resource, auto take) -> Reader {
-      return [&target, resource, take](const Place& member) -> Result<void> {
-        LICTOR_TRY(const std::uint64_t value, take(member));
-        target.push_back({resource, value, value});
-        return {};
-      };
-    };
-    const auto bytes = [](const Place& member) { return size_of(member, 1024 * kGiB); };
-    const auto files = [](const Place& member) { return whole_of(member, 3, 1U << 30U); };
-    const auto processes = [](const Place& member) { return whole_of(member, 1, 1U << 22U); };
-    const auto seconds = [](const Place& member) -> Result<std::uint64_t> {
-      LICTOR_TRY(const Duration time, duration_of(member, 1s, kYear, {}));
-      return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
-    };
-    return read_settings(place, {{"open_files", limit(RLIMIT_NOFILE, files)},
-                                 {"processes", limit(RLIMIT_NPROC, processes)},
-                                 {"memory", limit(RLIMIT_AS, bytes)},
-                                 {"file_size", limit(RLIMIT_FSIZE, bytes)},
-                                 {"core", limit(RLIMIT_CORE, bytes)},
-                                 {"cpu_time", limit(RLIMIT_CPU, seconds)}});
+// A limit of which `take` reads the value.
+template <class Take>
+Reader limit(std::vector<exec::Limit>& target, int resource, std::string form, Take take) {
+  return {[&target, resource, take](const Place& member) -> Result<void> {
+            LICTOR_TRY(const std::uint64_t value, take(member));
+            target.push_back({resource, value, value});
+            return {};
+          },
+          std::move(form)};
+}
+
+Settings limits_settings(std::vector<exec::Limit>& target) {
+  const auto bytes = [&](int resource) {
+    constexpr std::uint64_t kMost = 1024 * kGiB;
+    return limit(target, resource, size_form(kMost),
+                 [](const Place& member) { return size_of(member, kMost); });
   };
+  const auto count = [&](int resource, std::uint64_t min, std::uint64_t max) {
+    return limit(target, resource, whole_form(min, max),
+                 [=](const Place& member) { return whole_of(member, min, max); });
+  };
+  const auto seconds = [](const Place& member) -> Result<std::uint64_t> {
+    LICTOR_TRY(const Duration time, duration_of(member, 1s, kYear, {}));
+    return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+  };
+  return {{"open_files", count(RLIMIT_NOFILE, 3, 1U << 30U)},
+          {"processes", count(RLIMIT_NPROC, 1, 1U << 22U)},
+          {"memory", bytes(RLIMIT_AS)},
+          {"file_size", bytes(RLIMIT_FSIZE)},
+          {"core", bytes(RLIMIT_CORE)},
+          {"cpu_time", limit(target, RLIMIT_CPU, duration_form(1s, kYear, {}), seconds)}};
 }
 
 Reader plugin_file(std::string& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
+  auto take = [&target, mode](const Place& place) -> Result<void> {
     if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
     // Loaded later, when the warden has been forked.
     if (auto checked = exec::check_plugin_file(target); !checked) {
@@ -196,20 +213,24 @@ Reader plugin_file(std::string& target, Mode mode) {
     }
     return {};
   };
+  return {std::move(take), "an absolute path"};
+}
+
+Settings plugin_settings(PluginConfig& target, Mode mode) {
+  return {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}};
 }
 
 Reader plugin(PluginConfig& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
+  const std::string what = R"(an absolute path, or an object such as )"
+                           R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
+  auto take = [&target, mode, what](const Place& place) -> Result<void> {
     if (place.value().kind == JsonKind::kString) return plugin_file(target.file, mode)(place);
-    const std::string what = R"(an absolute path, or an object such as )"
-                             R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
-    auto read = read_settings(
-        place, {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}},
-        what);
+    auto read = read_settings(place, plugin_settings(target, mode), what);
     if (!read) return read;
     if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
     return {};
   };
+  return {std::move(take), what, "", forms_of(plugin_settings(target, mode))};
 }
 
 // The headers that HTTP itself needs.
@@ -242,38 +263,41 @@ Result<void> read_header(const Place& place, HttpConfig& target) {
 }
 
 Reader headers(HttpConfig& target) {
-  return [&target](const Place& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) {
-      return place.expected(R"(an object such as {"X-Source": "lictor"})");
-    }
+  const std::string form = R"(an object such as {"X-Source": "lictor"})";
+  auto take = [&target, form](const Place& place) -> Result<void> {
+    if (place.value().kind != JsonKind::kObject) return place.expected(form);
     for (const JsonValue& item : place.value().items) {
       if (auto read = read_header(place.member(item), target); !read) return read;
     }
     return {};
   };
+  return {std::move(take), form};
 }
 
 Reader url(exec::HttpTarget& target) {
-  return [&target](const Place& place) -> Result<void> {
-    const std::string what = R"(a URL such as "http://127.0.0.1:9000/notify")";
+  const std::string what = R"(a URL such as "http://127.0.0.1:9000/notify")";
+  auto take = [&target, what](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kString) return place.expected(what);
     auto parsed = exec::parse_http_target(place.value().text);
     if (!parsed) return place.refuse(parsed.error().message);
     target = *std::move(parsed);
     return {};
   };
+  return {std::move(take), what};
+}
+
+Settings http_settings(HttpConfig& target, Mode mode) {
+  return {{"url", url(target.target)},
+          {"headers", headers(target)},
+          {"token_file", path_on_host(target.token_file, mode, reading_fault)},
+          {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}};
 }
 
 Reader http(HttpConfig& target, Mode mode) {
-  return [&target, mode](const Place& place) -> Result<void> {
+  const std::string form = R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})";
+  auto take = [&target, mode, form](const Place& place) -> Result<void> {
     if (place.value().kind == JsonKind::kString) return url(target.target)(place);
-    auto read =
-        read_settings(place,
-                      {{"url", url(target.target)},
-                       {"headers", headers(target)},
-                       {"token_file", path_on_host(target.token_file, mode, reading_fault)},
-                       {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}},
-                      R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})");
+    auto read = read_settings(place, http_settings(target, mode), form);
     if (!read) return read;
     if (target.target.url.empty()) {
       return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
@@ -289,6 +313,7 @@ Reader http(HttpConfig& target, Mode mode) {
     }
     return {};
   };
+  return {std::move(take), form, "", forms_of(http_settings(target, mode))};
 }
 
 // The kind of an executor is the one of these keys that it has.
@@ -323,38 +348,15 @@ Result<std::string_view> kind_of(const Place& place) {
 
 Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target,
                            core::TypePolicy& policy) {
-  ExecConfig exec;
-  NoopConfig noop;
-  CppConfig cpp;
-  HttpConfig http_config;
-  PluginConfig plugin_config;
-  Settings settings = policy_settings(policy);
-  const Settings own{
-      {"on_lease_lost",
-       choice<core::OnLeaseLost>(policy.on_lease_lost, {{"stop", core::OnLeaseLost::kStop},
-                                                        {"finish", core::OnLeaseLost::kFinish}})},
-      {"exec", arguments(exec.argv, mode)},
-      {"cwd", path_on_host(exec.directory, mode, folder_fault)},
-      {"user", user(exec.user, mode)},
-      {"env", variables(exec.environment)},
-      {"output_limit", size(exec.log_cap, 16 * kGiB)},
-      {"limits", limits(exec.limits)},
-      {"noop",
-       [&](const Place& p) {
-         return read_settings(p, {{"sleep", duration(noop.sleep, 0s, kYear)}});
-       }},
-      {"cpp", text(cpp.name)},
-      {"http", http(http_config, mode)},
-      {"plugin", plugin(plugin_config, mode)}};
-  settings.insert(settings.end(), own.begin(), own.end());
-
-  if (auto read = read_settings(place, settings); !read) return read;
+  ExecutorParts parts;
+  auto read = read_settings(place, executor_settings(parts, policy, mode));
+  if (!read) return read;
   LICTOR_TRY(const auto kind, kind_of(place));
-  target = kind == "exec"     ? ExecutorConfig{std::move(exec)}
-           : kind == "http"   ? ExecutorConfig{std::move(http_config)}
-           : kind == "plugin" ? ExecutorConfig{std::move(plugin_config)}
-           : kind == "cpp"    ? ExecutorConfig{std::move(cpp)}
-                              : ExecutorConfig{noop};
+  target = kind == "exec"     ? ExecutorConfig{std::move(parts.exec)}
+           : kind == "http"   ? ExecutorConfig{std::move(parts.http)}
+           : kind == "plugin" ? ExecutorConfig{std::move(parts.plugin)}
+           : kind == "cpp"    ? ExecutorConfig{std::move(parts.cpp)}
+                              : ExecutorConfig{parts.noop};
   return {};
 }
 
@@ -368,6 +370,25 @@ Settings policy_settings(core::TypePolicy& policy) {
                                               {{"at_least_once", core::Delivery::kAtLeastOnce},
                                                {"effectively_once", core::Delivery::kAtLeastOnce},
                                                {"at_most_once", core::Delivery::kAtMostOnce}})}};
+}
+
+Settings executor_settings(ExecutorParts& parts, core::TypePolicy& policy, Mode mode) {
+  const Choices<core::OnLeaseLost> on_lease_lost{{"stop", core::OnLeaseLost::kStop},
+                                                 {"finish", core::OnLeaseLost::kFinish}};
+  Settings settings = policy_settings(policy);
+  const Settings own{{"on_lease_lost", choice(policy.on_lease_lost, on_lease_lost)},
+                     {"exec", arguments(parts.exec.argv, mode)},
+                     {"cwd", path_on_host(parts.exec.directory, mode, folder_fault)},
+                     {"user", user(parts.exec.user, mode)},
+                     {"env", variables(parts.exec.environment)},
+                     {"output_limit", size(parts.exec.log_cap, 16 * kGiB)},
+                     {"limits", object(limits_settings(parts.exec.limits))},
+                     {"noop", object({{"sleep", duration(parts.noop.sleep, 0s, kYear)}})},
+                     {"cpp", text(parts.cpp.name)},
+                     {"http", http(parts.http, mode)},
+                     {"plugin", plugin(parts.plugin, mode)}};
+  settings.insert(settings.end(), own.begin(), own.end());
+  return settings;
 }
 
 void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {

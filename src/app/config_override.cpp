@@ -12,25 +12,27 @@ namespace {
 
 // A path on the command line is relative to the shell's working directory, not to the daemon's.
 Reader path_from_here(std::string& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const Place& place) -> Result<void> {
     std::error_code error;
     const auto path = std::filesystem::absolute(place.value().text, error);
     if (error) return place.refuse(error.message());
     target = path.string();
     return {};
   };
+  return {std::move(read), "a path"};
 }
 
 // Overrides a token of the file, too.
 Reader token_file(net::Options& consul) {
-  return [&consul](const Place& place) {
-    consul.token.clear();
-    return path_from_here(consul.token_file)(place);
-  };
+  return {[&consul](const Place& place) {
+            consul.token.clear();
+            return path_from_here(consul.token_file)(place);
+          },
+          "a path"};
 }
 
 Reader addresses(std::vector<std::string>& target) {
-  return [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const Place& place) -> Result<void> {
     std::vector<std::string> all;
     std::string_view rest = place.value().text;
     while (true) {
@@ -45,6 +47,7 @@ Reader addresses(std::vector<std::string>& target) {
     target = std::move(all);
     return {};
   };
+  return {std::move(read), "addresses"};
 }
 
 struct Override {
@@ -72,10 +75,10 @@ constexpr std::array kOverrides{
 
 // The variables of a job (DESIGN.md, executors), which a command run by a job has in its
 // environment; LICTOR_SEED and LICTOR_SEEDS of the tests.
-constexpr std::array<std::string_view, 11> kOtherVariables{
+constexpr std::array<std::string_view, 12> kOtherVariables{
     "LICTOR_TASK_ID", "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",
     "LICTOR_ATTEMPT", "LICTOR_FENCING_TOKEN", "LICTOR_DEADLINE",  "LICTOR_COMMIT",
-    "LICTOR_RESULT",  "LICTOR_SEED",          "LICTOR_SEEDS"};
+    "LICTOR_RESULT",  "LICTOR_RUN",           "LICTOR_SEED",      "LICTOR_SEEDS"};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 // What load_config() is made of.
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,11 @@
 #include "lictor/result.h"
 
 namespace lictor::app {
+
+// config.cpp
+
+/// The settings of the whole file. What it says of the queues is left in `queues`.
+[[nodiscard]] Settings top_settings(Config& config, std::optional<Place>& queues);
 
 // config_override.cpp
 
@@ -47,6 +53,11 @@ inline constexpr std::array<QueuePath, 6> kQueuePaths{
 [[nodiscard]] QueueConfig default_queue(const std::string& name, const std::string& root,
                                         const std::string& node);
 
+/// The settings of a queue. What it says of executors is left in `executors`; `policy` takes the
+/// defaults of these.
+[[nodiscard]] Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
+                                      std::optional<Place>& executors);
+
 /// Reads "queues". `place` is its place. What is not set is derived: paths from root and name,
 /// renew_interval from session_ttl, margin from lock_delay.
 [[nodiscard]] Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode,
@@ -57,6 +68,18 @@ inline constexpr std::array<QueuePath, 6> kQueuePaths{
 
 /// The settings that a queue gives as defaults and an executor may give itself.
 [[nodiscard]] Settings policy_settings(core::TypePolicy& policy);
+
+/// One of each kind of executor, of which a configuration sets one.
+struct ExecutorParts {
+  ExecConfig exec;
+  NoopConfig noop;
+  CppConfig cpp;
+  HttpConfig http;
+  PluginConfig plugin;
+};
+
+/// The settings of an executor.
+[[nodiscard]] Settings executor_settings(ExecutorParts& parts, core::TypePolicy& policy, Mode mode);
 
 /// A task that runs at most once is not tried again after a failure, unless the configuration sets
 /// max_attempts (`counts_attempts`). A record cannot ask for more.

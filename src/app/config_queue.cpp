@@ -12,40 +12,52 @@ constexpr Duration kPrefetchHorizon = 20ms;
 constexpr std::size_t kMaxQueues = 1000;
 constexpr std::size_t kMaxSessionChecks = 64;
 
-// {"tasks": 100, "per": "1s", "burst": 10}
-Reader rate(std::optional<core::Rate>& target) {
-  return [&target](const Place& place) -> Result<void> {
-    std::uint32_t tasks = 0;
-    std::uint32_t burst = 0;
-    Duration per = 1s;
-    auto read = read_settings(place, {{"tasks", whole(tasks, 1, 1'000'000)},
-                                      {"per", duration(per, 1ms, 24h)},
-                                      {"burst", whole(burst, 1, 1'000'000)}});
-    if (!read) return read;
-    if (tasks == 0) return place.expected(R"(an object such as {"tasks": 100, "per": "1s"})");
-    // A tenth at once by default: enough to fill a transaction, too little to be noticed as a peak.
-    target = core::Rate{per / tasks, burst != 0 ? burst : std::max(1U, tasks / 10)};
-    return {};
-  };
+struct RateParts {
+  std::uint32_t tasks = 0;
+  std::uint32_t burst = 0;
+  Duration per = 1s;
+};
+
+Settings rate_settings(RateParts& parts) {
+  return {{"tasks", derived(whole(parts.tasks, 1, 1'000'000))},
+          {"per", duration(parts.per, 1ms, 24h)},
+          {"burst", derived(whole(parts.burst, 1, 1'000'000))}};
 }
 
-// true, or {"keep": 1000, "max_age": "168h"}
+Reader rate(std::optional<core::Rate>& target) {
+  const std::string form = R"(an object such as {"tasks": 100, "per": "1s"})";
+  auto read = [&target, form](const Place& place) -> Result<void> {
+    RateParts parts;
+    if (auto rest = read_settings(place, rate_settings(parts)); !rest) return rest;
+    if (parts.tasks == 0) return place.refuse("has no \"tasks\"; expected " + form);
+    // A tenth at once by default: enough to fill a transaction, too little to be noticed as a peak.
+    target = core::Rate{parts.per / parts.tasks,
+                        parts.burst != 0 ? parts.burst : std::max(1U, parts.tasks / 10)};
+    return {};
+  };
+  RateParts defaults;
+  return {std::move(read), form, "", forms_of(rate_settings(defaults))};
+}
+
+Settings history_settings(core::HistoryLimits& limits) {
+  return {{"keep", whole(limits.keep, 1, 100'000)},
+          {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}};
+}
+
 Reader history(std::optional<core::HistoryLimits>& target) {
-  return [&target](const Place& place) -> Result<void> {
+  const std::string form = R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})";
+  auto read = [&target, form](const Place& place) -> Result<void> {
     core::HistoryLimits limits;
     if (place.value().kind == JsonKind::kBoolean) {
       if (place.value().boolean) target = limits;
       return {};
     }
-    auto read =
-        read_settings(place,
-                      {{"keep", whole(limits.keep, 1, 100'000)},
-                       {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}},
-                      R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})");
-    if (!read) return read;
+    if (auto rest = read_settings(place, history_settings(limits), form); !rest) return rest;
     target = limits;
     return {};
   };
+  core::HistoryLimits defaults;
+  return {std::move(read), form, "false", forms_of(history_settings(defaults))};
 }
 
 // Fills in what was not set. `place` is the queue's.
@@ -74,39 +86,7 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
   core::TypePolicy policy;
   std::optional<Place> executors;
 
-  Settings settings{
-      {"name", name(options.queue)},
-      {"serialize_by", json_pointer(queue.layout.serialize_by)},
-      {"concurrency", whole(options.concurrency, 1, 10'000)},
-      {"prefetch", whole(options.prefetch, 0, 10'000)},
-      {"preload", duration(options.preload, 0s, 1h)},
-      {"max_unacked", whole(options.max_unacked, 1, 100'000)},
-      {"serialize_retries", boolean(options.serialize_retries)},
-      {"rate_limit", rate(options.rate_limit)},
-      {"history", history(options.history)},
-      {"max_losses", whole(options.max_losses, 1, 1000)},
-      {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits")},
-      {"session_checks", texts(queue.session_checks, kMaxSessionChecks)},
-      {"renew_interval", duration(options.renew_interval, 10ms, 12h)},
-      {"lock_delay", duration(options.lock_delay, 0s, core::kMostLockDelay,
-                              "Consul bars a lock no longer, whatever it was asked")},
-      {"request_timeout", duration(options.request_timeout, 10ms, 1min)},
-      {"kill_grace", duration(options.kill_grace, 0s, 10min)},
-      {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
-      {"partitions", not_yet("leave it out, or give each partition a queue of its own")},
-      // The policies inherit from the queue, wherever in it the defaults stand.
-      {"executors", [&](const Place& member) -> Result<void> {
-         executors = member;
-         return {};
-       }}};
-  for (const QueuePath& known : kQueuePaths) {
-    std::string& path = queue.layout.*known.path;
-    settings.push_back({known.setting, known.is_prefix() ? kv_prefix(path) : kv_key(path)});
-  }
-  const Settings defaults = policy_settings(policy);
-  settings.insert(settings.end(), defaults.begin(), defaults.end());
-
-  if (auto read = read_settings(place, settings); !read) {
+  if (auto read = read_settings(place, queue_settings(queue, policy, executors)); !read) {
     return tl::unexpected{read.error()};
   }
   options.node = node;
@@ -132,6 +112,47 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
 
 }  // namespace
 
+Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
+                        std::optional<Place>& executors) {
+  core::QueueOptions& options = queue.options;
+  // The policies inherit from the queue, wherever in it the defaults stand.
+  Reader place_of_executors{[&executors](const Place& member) -> Result<void> {
+                              executors = member;
+                              return {};
+                            },
+                            "an object"};
+  Settings settings{
+      {"name", name(options.queue), false},
+      {"serialize_by", json_pointer(queue.layout.serialize_by), false},
+      {"concurrency", whole(options.concurrency, 1, 10'000)},
+      {"prefetch", derived(whole(options.prefetch, 0, 10'000))},
+      {"preload", duration(options.preload, 0s, 1h)},
+      {"max_unacked", whole(options.max_unacked, 1, 100'000)},
+      {"serialize_retries", boolean(options.serialize_retries)},
+      {"rate_limit", rate(options.rate_limit)},
+      {"history", history(options.history)},
+      {"max_losses", whole(options.max_losses, 1, 1000)},
+      {"session_ttl", duration(options.session_ttl, 10s, 24h, "Consul's own limits"), false},
+      {"session_checks", texts(queue.session_checks, kMaxSessionChecks), false},
+      {"renew_interval", duration(options.renew_interval, 10ms, 12h), false},
+      {"lock_delay",
+       duration(options.lock_delay, 0s, core::kMostLockDelay,
+                "Consul bars a lock no longer, whatever it was asked"),
+       false},
+      {"request_timeout", duration(options.request_timeout, 10ms, 1min), false},
+      {"kill_grace", duration(options.kill_grace, 0s, 10min), false},
+      {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
+      {"partitions", not_yet("leave it out, or give each partition a queue of its own")},
+      {"executors", std::move(place_of_executors)}};
+  for (const QueuePath& known : kQueuePaths) {
+    std::string& path = queue.layout.*known.path;
+    settings.push_back({known.setting, known.is_prefix() ? kv_prefix(path) : kv_key(path), false});
+  }
+  const Settings defaults = policy_settings(policy);
+  settings.insert(settings.end(), defaults.begin(), defaults.end());
+  return settings;
+}
+
 QueueConfig default_queue(const std::string& name, const std::string& root,
                           const std::string& node) {
   QueueConfig queue;
@@ -144,11 +165,13 @@ QueueConfig default_queue(const std::string& name, const std::string& root,
 Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode, const std::string& root,
                                              const std::string& node) {
   std::vector<QueueConfig> queues;
-  auto read = list(kMaxQueues, [&](const Place& item) -> Result<void> {
-    LICTOR_TRY(auto queue, read_queue(item, mode, root, node));
-    queues.push_back(std::move(queue));
-    return {};
-  })(place);
+  const Reader element{[&](const Place& item) -> Result<void> {
+                         LICTOR_TRY(auto queue, read_queue(item, mode, root, node));
+                         queues.push_back(std::move(queue));
+                         return {};
+                       },
+                       "an object"};
+  auto read = list(kMaxQueues, element)(place);
   if (!read) return tl::unexpected{read.error()};
   if (queues.empty()) return place.expected("at least one queue");
   if (auto checked = check_layout(place, queues); !checked) {

@@ -64,9 +64,10 @@ Result<std::string> take_text(const Place& place, const std::string& what) {
 }
 
 Reader key_or_prefix(std::string& target, bool prefix) {
-  return into(target, [prefix](const Place& place) -> Result<std::string> {
-    auto key = take_text(place, prefix ? "a KV prefix such as \"lictor/default/tasks/\""
-                                       : "a KV key such as \"lictor/default/leader\"");
+  const std::string form = prefix ? "a KV prefix such as \"lictor/default/tasks/\""
+                                  : "a KV key such as \"lictor/default/leader\"";
+  return into(target, form, [prefix, form](const Place& place) -> Result<std::string> {
+    auto key = take_text(place, form);
     if (!key) return key;
     if (const std::string fault = kv_key_fault(*key); !fault.empty()) {
       return place.refuse(fmt::format("\"{}\": {}", excerpt(*key), fault));
@@ -104,8 +105,10 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  if (bytes != 0 && bytes % (1ULL << 40U) == 0) return std::to_string(bytes >> 40U) + "TiB";
-  if (bytes != 0 && bytes % (1ULL << 30U) == 0) return std::to_string(bytes >> 30U) + "GiB";
+  for (const auto& [unit, size] : {std::pair{"TiB", 1ULL << 40U}, std::pair{"GiB", 1ULL << 30U},
+                                   std::pair{"MiB", 1ULL << 20U}}) {
+    if (bytes != 0 && bytes % size == 0) return std::to_string(bytes / size) + unit;
+  }
   return std::to_string(bytes);
 }
 
@@ -155,23 +158,69 @@ Result<void> read_settings(const Place& object, const Settings& settings, const 
     const auto setting = std::find_if(settings.begin(), settings.end(),
                                       [&](const Setting& s) { return s.key == item.key; });
     if (setting == settings.end()) return unknown(member, settings);
-    if (auto read = setting->read(member); !read) return read;
+    if (auto read = setting->reader(member); !read) return read;
   }
   return {};
 }
 
+std::vector<KeyForm> forms_of(const Settings& settings) {
+  std::vector<KeyForm> forms;
+  for (const Setting& setting : settings) {
+    const std::string key{setting.key};
+    const Reader& reader = setting.reader;
+    forms.push_back({key, reader.form, reader.otherwise, setting.reloads});
+    for (const KeyForm& member : reader.members) {
+      forms.push_back({key + '.' + member.key, member.form, member.otherwise,
+                       setting.reloads && member.reloads});
+    }
+  }
+  return forms;
+}
+
+Reader object(Settings settings) {
+  std::vector<KeyForm> members = forms_of(settings);
+  return {[settings = std::move(settings)](const Place& place) {
+            return read_settings(place, settings);
+          },
+          "an object", "", std::move(members)};
+}
+
+Reader derived(Reader reader) {
+  reader.otherwise.clear();
+  return reader;
+}
+
+Settings fixed(Settings settings) {
+  for (Setting& setting : settings) setting.reloads = false;
+  return settings;
+}
+
+std::string json_of(const std::string& value) { return value.empty() ? "" : '"' + value + '"'; }
+std::string json_of(const std::vector<std::string>& value) {
+  std::string text;
+  for (const std::string& item : value) text += (text.empty() ? "" : ", ") + json_of(item);
+  return text.empty() ? "" : '[' + text + ']';
+}
+std::string json_of(bool value) { return value ? "true" : "false"; }
+std::string json_of(double value) { return fmt::format("{:g}", value); }
+std::string json_of(Duration value) { return '"' + format_duration(value) + '"'; }
+std::string json_of(std::uint32_t value) { return std::to_string(value); }
+std::string json_of(std::size_t value) { return std::to_string(value); }
+std::string size_json(std::uint64_t bytes) { return '"' + size_text(bytes) + '"'; }
+
 Reader not_yet(std::string instead) {
-  return [instead = std::move(instead)](const Place& place) -> Result<void> {
-    return place.refuse("is not supported by this version; " + instead);
-  };
+  return {[instead = std::move(instead)](const Place& place) -> Result<void> {
+            return place.refuse("is not supported by this version; " + instead);
+          },
+          "not in this version"};
 }
 
 Reader text(std::string& target) {
-  return into(target, [](const Place& place) { return take_text(place, "text"); });
+  return into(target, "text", [](const Place& place) { return take_text(place, "text"); });
 }
 
 Reader absolute_path(std::string& target) {
-  return into(target, [](const Place& place) -> Result<std::string> {
+  return into(target, "an absolute path", [](const Place& place) -> Result<std::string> {
     auto value = take_text(place, "an absolute path");
     if (value && !value->starts_with('/')) return place.expected("an absolute path");
     return value;
@@ -179,7 +228,7 @@ Reader absolute_path(std::string& target) {
 }
 
 Reader name(std::string& target) {
-  return into(target, [](const Place& place) -> Result<std::string> {
+  return into(target, std::string{kNameForm}, [](const Place& place) -> Result<std::string> {
     const JsonValue& value = place.value();
     if (value.kind == JsonKind::kString && is_name(value.text)) return value.text;
     return place.expected(std::string{kNameForm});
@@ -187,8 +236,8 @@ Reader name(std::string& target) {
 }
 
 Reader json_pointer(std::string& target) {
-  return into(target, [](const Place& place) -> Result<std::string> {
-    const std::string what = R"(a JSON pointer into the record, such as "/taskPara/instanceId")";
+  const std::string what = R"(a JSON pointer into the record, such as "/taskPara/instanceId")";
+  return into(target, what, [what](const Place& place) -> Result<std::string> {
     auto pointer = take_text(place, what);
     bool valid = pointer && pointer->front() == '/';
     for (std::size_t at = 0; valid && (at = pointer->find('~', at)) != std::string::npos; ++at) {
@@ -202,23 +251,36 @@ Reader kv_key(std::string& target) { return key_or_prefix(target, false); }
 Reader kv_prefix(std::string& target) { return key_or_prefix(target, true); }
 
 Reader boolean(bool& target) {
-  return into(target, [](const Place& place) -> Result<bool> {
+  return into(target, "true or false", [](const Place& place) -> Result<bool> {
     if (place.value().kind == JsonKind::kBoolean) return place.value().boolean;
     return place.expected("true or false");
   });
 }
 
+std::string whole_form(std::uint64_t min, std::uint64_t max) {
+  return fmt::format("a whole number from {} to {}", min, max);
+}
+
+std::string size_form(std::uint64_t max) {
+  return R"(bytes such as 65536, "64KiB" or "10MiB", at most )" + size_text(max);
+}
+
+std::string duration_form(Duration min, Duration max, const std::string& why) {
+  return fmt::format("a duration from {} to {}{}", format_duration(min), format_duration(max),
+                     why.empty() ? "" : " (" + why + ")");
+}
+
 Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min, std::uint64_t max) {
   const auto value = take_whole(place.value());
   if (value && *value >= min && *value <= max) return *value;
-  return place.expected(fmt::format("a whole number from {} to {}", min, max));
+  return place.expected(whole_form(min, max));
 }
 
 Result<std::uint64_t> size_of(const Place& place, std::uint64_t max) {
   const JsonValue& value = place.value();
   const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
   if (bytes && *bytes <= max) return *bytes;
-  return place.expected(R"(bytes such as 65536, "64KiB" or "10MiB", at most )" + size_text(max));
+  return place.expected(size_form(max));
 }
 
 Result<Duration> duration_of(const Place& place, Duration min, Duration max,
@@ -227,21 +289,21 @@ Result<Duration> duration_of(const Place& place, Duration min, Duration max,
   const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
   if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
   if (*parsed >= min && *parsed <= max) return *parsed;
-  return place.expected(fmt::format("a duration from {} to {}{}", format_duration(min),
-                                    format_duration(max), why.empty() ? "" : " (" + why + ")"));
+  return place.expected(duration_form(min, max, why));
 }
 
 Reader number(double& target, double min, double max) {
-  return into(target, [min, max](const Place& place) -> Result<double> {
+  const std::string form = fmt::format("a number from {:g} to {:g}", min, max);
+  return into(target, form, [min, max, form](const Place& place) -> Result<double> {
     const JsonValue& value = place.value();
     const bool is_number = value.kind == JsonKind::kWhole || value.kind == JsonKind::kFraction;
     if (is_number && value.number >= min && value.number <= max) return value.number;
-    return place.expected(fmt::format("a number from {:g} to {:g}", min, max));
+    return place.expected(form);
   });
 }
 
 Reader list(std::size_t max_items, Reader element) {
-  return [max_items, element = std::move(element)](const Place& place) -> Result<void> {
+  auto take = [max_items, element = std::move(element)](const Place& place) -> Result<void> {
     if (place.value().kind != JsonKind::kArray) return place.expected("an array");
     const std::size_t count = place.value().items.size();
     if (count > max_items) {
@@ -252,16 +314,18 @@ Reader list(std::size_t max_items, Reader element) {
     }
     return {};
   };
+  return {std::move(take), "an array"};
 }
 
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
-  return into(target, [max_items](const Place& place) -> Result<std::vector<std::string>> {
+  const auto take = [max_items](const Place& place) -> Result<std::vector<std::string>> {
     std::vector<std::string> all;
-    auto read =
-        list(max_items, [&](const Place& item) { return text(all.emplace_back())(item); })(place);
+    const Reader element{[&](const Place& item) { return text(all.emplace_back())(item); }, "text"};
+    auto read = list(max_items, element)(place);
     if (!read) return tl::unexpected{std::move(read.error())};
     return all;
-  });
+  };
+  return into(target, "an array of texts", take);
 }
 
 bool is_name(std::string_view text) {

@@ -47,14 +47,53 @@ class Place {
   std::string path_;
 };
 
-/// Reads one value into what it was made for.
-using Reader = std::function<Result<void>(const Place&)>;
+/// What a setting takes, as the manual says it.
+struct KeyForm {
+  std::string key;        ///< "log.level"
+  std::string form;       ///< "a whole number from 1 to 10000"
+  std::string otherwise;  ///< the default, as JSON; empty: there is none, or it is derived
+  bool reloads = true;    ///< whether a reload takes over a change
+};
+
+/// Reads one value into what it was made for, and says what it takes.
+struct Reader {
+  std::function<Result<void>(const Place&)> read;
+  std::string form;
+  std::string otherwise{};         ///< see KeyForm
+  std::vector<KeyForm> members{};  ///< of an object
+
+  Result<void> operator()(const Place& place) const { return read(place); }
+};
 
 struct Setting {
   std::string_view key;
-  Reader read;
+  Reader reader;
+  bool reloads = true;
 };
 using Settings = std::vector<Setting>;
+
+/// What `settings` take, each followed by its members.
+[[nodiscard]] std::vector<KeyForm> forms_of(const Settings& settings);
+
+/// An object with these settings.
+[[nodiscard]] Reader object(Settings settings);
+/// `reader`, whose default is not its target's but follows from other settings.
+[[nodiscard]] Reader derived(Reader reader);
+/// `settings`, a change of which takes a restart.
+[[nodiscard]] Settings fixed(Settings settings);
+
+// A target's value as JSON, for Reader::otherwise; empty: it has none.
+[[nodiscard]] std::string json_of(const std::string& value);
+[[nodiscard]] std::string json_of(const std::vector<std::string>& value);
+[[nodiscard]] std::string json_of(bool value);
+[[nodiscard]] std::string json_of(double value);
+[[nodiscard]] std::string json_of(Duration value);
+[[nodiscard]] std::string json_of(std::uint32_t value);
+[[nodiscard]] std::string json_of(std::size_t value);
+template <class T>
+[[nodiscard]] std::string json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : std::string{};
+}
 
 /// Reads each member of an object by its setting. Refuses anything but an object, in place of which
 /// `what` is expected, and an unknown member (with the nearest known one).
@@ -75,14 +114,19 @@ using Settings = std::vector<Setting>;
 
 /// Reads what `take` makes of a place, a Result, into `target`.
 template <class T, class Take>
-[[nodiscard]] Reader into(T& target, Take take) {
-  return [&target, take = std::move(take)](const Place& place) -> Result<void> {
-    LICTOR_TRY(auto value, take(place));
-    target = static_cast<T>(std::move(value));
-    return {};
-  };
+[[nodiscard]] Reader into(T& target, std::string form, Take take) {
+  return {[&target, take = std::move(take)](const Place& place) -> Result<void> {
+            LICTOR_TRY(auto value, take(place));
+            target = static_cast<T>(std::move(value));
+            return {};
+          },
+          std::move(form), json_of(target)};
 }
 
+[[nodiscard]] std::string whole_form(std::uint64_t min, std::uint64_t max);
+[[nodiscard]] std::string size_form(std::uint64_t max);
+[[nodiscard]] std::string duration_form(Duration min, Duration max, const std::string& why);
+[[nodiscard]] std::string size_json(std::uint64_t bytes);
 [[nodiscard]] Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min,
                                              std::uint64_t max);
 [[nodiscard]] Result<std::uint64_t> size_of(const Place& place, std::uint64_t max);
@@ -92,16 +136,21 @@ template <class T, class Take>
 /// `target` of these: a number or a duration, optional or not.
 template <class T>
 [[nodiscard]] Reader whole(T& target, std::uint64_t min, std::uint64_t max) {
-  return into(target, [=](const Place& place) { return whole_of(place, min, max); });
+  return into(target, whole_form(min, max),
+              [=](const Place& place) { return whole_of(place, min, max); });
 }
 template <class T>
 [[nodiscard]] Reader duration(T& target, Duration min, Duration max, const std::string& why = {}) {
-  return into(target, [=](const Place& place) { return duration_of(place, min, max, why); });
+  return into(target, duration_form(min, max, why),
+              [=](const Place& place) { return duration_of(place, min, max, why); });
 }
 /// Bytes: a whole number, or text such as "64KiB", "10MiB", "1GiB".
 template <class T>
 [[nodiscard]] Reader size(T& target, std::uint64_t max) {
-  return into(target, [=](const Place& place) { return size_of(place, max); });
+  Reader reader =
+      into(target, size_form(max), [=](const Place& place) { return size_of(place, max); });
+  reader.otherwise = size_json(target);
+  return reader;
 }
 /// An array, of which `element` reads each.
 [[nodiscard]] Reader list(std::size_t max_items, Reader element);
@@ -115,18 +164,24 @@ using Choices = std::vector<std::pair<std::string_view, T>>;
 
 /// The value of one of the words.
 template <class T>
-[[nodiscard]] Reader choice(T& target, Choices<T> choices) {
-  return [&target, choices = std::move(choices)](const Place& place) -> Result<void> {
-    std::string words;
+[[nodiscard]] Reader choice(T& target, const Choices<T>& choices) {
+  std::string form;
+  std::string otherwise;
+  for (const auto& [word, value] : choices) {
+    const std::string quoted = '"' + std::string{word} + '"';
+    form += (form.empty() ? "one of " : ", ") + quoted;
+    if (value == target && otherwise.empty()) otherwise = quoted;
+  }
+  auto read = [&target, choices, form](const Place& place) -> Result<void> {
     for (const auto& [word, value] : choices) {
       if (place.value().kind == JsonKind::kString && place.value().text == word) {
         target = value;
         return {};
       }
-      words += (words.empty() ? "one of \"" : ", \"") + std::string{word} + '"';
     }
-    return place.expected(words);
+    return place.expected(form);
   };
+  return {std::move(read), std::move(form), std::move(otherwise)};
 }
 
 /// What a queue and a node may be called: letters, digits, '_', '-' and '.', at most 128, since the

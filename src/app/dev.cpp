@@ -157,7 +157,10 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
   // One that the configuration runs.
   const std::string type =
       executors.contains("*") || executors.empty() ? "Hello" : executors.begin()->first;
-  const std::string page = pages.empty() ? "" : fmt::format("  page    {}\n", pages.front());
+  const std::string page =
+      pages.empty() ? ""
+                    : fmt::format("  page    {0}\n  manual  {0}/manual/, or \"lictor help\"\n",
+                                  pages.front());
   return fmt::format(
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n"

@@ -36,7 +36,7 @@
 //
 // In every state but `leftover` a key that is gone from Consul becomes deleted: at once if nothing
 // of ours is under way for it, else when that has ended. A scheduled task can be claimed ahead of
-// its time. README.md, "What becomes of a task", says the same for users.
+// its time. The manual, concepts.md, says the same for users.
 
 #include <array>
 #include <cstddef>
@@ -71,7 +71,7 @@ enum class TaskState : std::uint8_t {
 
 inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::kDeleted) + 1;
 
-/// The state in words, as README.md and logs have it.
+/// The state in words, as the manual and logs have it.
 [[nodiscard]] std::string_view name_of(TaskState state);
 
 /// Whether one step leads from one state to the other: the arrows of the diagram above.

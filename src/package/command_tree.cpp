@@ -46,6 +46,24 @@ std::vector<Command> all_commands() {
   return commands;
 }
 
+void add_help(std::vector<Command>& commands, const std::vector<Command>& topics) {
+  Command help;
+  help.path = "help";
+  help.description = "Explain a command, or print a topic of the manual";
+  std::vector<Command> inner = topics;
+  for (const Command& command : commands) {
+    const bool is_outer = !command.path.empty() && command.path.find(' ') == std::string::npos;
+    if (is_outer) inner.push_back({command.path, command.description, {}, {}, {}, {}});
+  }
+  for (Command& each : inner) {
+    help.commands.push_back(each.path);
+    each.path = "help " + each.path;
+  }
+  commands.front().commands.push_back(help.path);
+  commands.push_back(std::move(help));
+  commands.insert(commands.end(), inner.begin(), inner.end());
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);

@@ -29,6 +29,10 @@ struct Command {
 /// each command before those within it.
 [[nodiscard]] std::vector<Command> all_commands();
 
+/// Adds "help" and, within it, each command and each of `topics`, which have a path and a
+/// description.
+void add_help(std::vector<Command>& commands, const std::vector<Command>& topics);
+
 /// `text` with `from` replaced by `to` wherever it is.
 [[nodiscard]] std::string replaced(std::string text, const std::string& from,
                                    const std::string& to);

@@ -3,16 +3,10 @@
 
 #include "app/command_line.h"
 #include "package/command_tree.h"
+#include "package/roff.h"
 
 namespace lictor::package {
 namespace {
-
-// As roff shows it unchanged.
-std::string escaped(std::string text) {
-  text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
-  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
-  return text.starts_with('.') ? "\\&" + text : text;
-}
 
 // Paragraphs are filled; what is indented stays as it is.
 std::string paragraphs(const std::string& text) {
@@ -28,7 +22,7 @@ std::string paragraphs(const std::string& text) {
     const bool indented = line.starts_with("  ");
     if (indented != literal) page += indented ? ".PP\n.nf\n" : ".fi\n";
     if (between && !indented) page += ".PP\n";
-    page += escaped(line) + '\n';
+    page += roff_escaped(line) + '\n';
     literal = indented;
     between = false;
   }
@@ -40,10 +34,10 @@ std::string options_of(const Command& command) {
   for (const Option& option : command.options) {
     page += ".TP\n";
     for (const std::string& name : option.names) {
-      page += (name == option.names.front() ? "\\fB" : ", \\fB") + escaped(name) + "\\fR";
+      page += (name == option.names.front() ? "\\fB" : ", \\fB") + roff_escaped(name) + "\\fR";
     }
-    if (!option.form.empty()) page += " \\fI" + escaped(option.form) + "\\fR";
-    page += '\n' + escaped(option.description) + ".\n";
+    if (!option.form.empty()) page += " \\fI" + roff_escaped(option.form) + "\\fR";
+    page += '\n' + roff_escaped(option.description) + ".\n";
   }
   return page;
 }
@@ -59,11 +53,20 @@ std::string notes() {
 
 }  // namespace
 
+std::string roff_escaped(std::string text) {
+  text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
+  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
+  text = replaced(replaced(std::move(text), "^", "\\(ha"), "`", "\\(ga");
+  text = replaced(replaced(std::move(text), "µ", "\\(mc"), "×", "\\(mu");
+  return text.starts_with('.') ? "\\&" + text : text;
+}
+
 std::string man_page(const std::string& page, const std::vector<Command>& commands) {
   std::string text;
   for (const Command& command : commands) {
     if (command.path.empty()) continue;
-    text += ".SS lictor " + escaped(command.path) + '\n' + escaped(command.description) + ".\n";
+    text += ".SS lictor " + roff_escaped(command.path) + '\n' + roff_escaped(command.description) +
+            ".\n";
     text += options_of(command);
     // The options of all commands are told once, at the top.
     text += ".PP\n" + paragraphs(command.about.substr(0, command.about.find("\nEverywhere:")));

@@ -194,6 +194,12 @@ describe("one daemon", () => {
         const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(over <= 0, `${view} at ${width} is ${over} px too wide`);
       }
+      for (const topic of ["", "concepts", "configuration", "performance"]) {
+        await page.goto(`${daemon.url}/manual/${topic}`);
+        assert.deepEqual(await seriousFindings(page), [], `manual/${topic} at ${width}, ${colorScheme}`);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(over <= 0, `manual/${topic} at ${width} is ${over} px too wide`);
+      }
       await page.context().close();
     }
   });

@@ -21,6 +21,7 @@ kv=$CONSUL_HTTP_ADDR/v1/kv
 page=$(sed -n 's/^  page    //p' "$dir/dev.log")
 curl -fs "$page/" >"$dir/page.html"
 grep -q "<title>lictor" "$dir/page.html"
+curl -fs "$(sed -n 's/^  manual  \([^,]*\),.*/\1/p' "$dir/dev.log")" | grep -q "<h1>The manual"
 
 # As the greeting says, and with a body too long for a form.
 padding=$(printf '%20000s' '' | tr ' ' x)

@@ -1,5 +1,5 @@
-// The table of the README: for each state of a task and each event, what the store holds
-// afterwards.
+// The table of the manual (concepts.md): for each state of a task and each event, what the store
+// holds afterwards.
 
 #include <doctest/doctest.h>
 

@@ -30,6 +30,9 @@ expect submit lictor su
 expect "list show purge" lictor dead ""
 expect purge lictor --queue list dead p
 expect --step-down lictor leader --st
+expect help lictor he
+expect concepts lictor help conc
+expect submit lictor help su
 expect --token-file lictor list --to
 expect "--older-than" lictor dead list --ol
 expect "" lictor dead list --type --ol

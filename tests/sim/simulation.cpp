@@ -413,7 +413,7 @@ void Simulation::try_order() {
   for (const std::string& key : cluster_.store.task_keys()) {
     const Task& task = *cluster_.store.task(key);
     const WallTime time = task.execute_at.value_or(task.task_time.value_or(cluster_.wall()));
-    orders[key] = {time, task.create_index, task.key};  // as README.md says, not as the core does
+    orders[key] = {time, task.create_index, task.key};  // as the manual says, not as the core does
     lanes[key] = task.serial_key;
   }
   control(false, "");

@@ -18,10 +18,11 @@ declare -A may=(
   [dev]="httpd base lictor"
   [client]="wire net core base lictor"
   [runtime]="core wire net exec base lictor"
-  [admin]="client runtime wire exec httpd core base lictor"
+  [admin]="manual client runtime wire exec httpd core base lictor"
   [cli]="client wire net exec core base lictor"
-  [package]="app base lictor"
-  [app]="admin cli client core dev exec httpd net runtime wire base lictor"
+  [manual]="lictor"
+  [package]="app manual base lictor"
+  [app]="admin cli client core dev exec httpd manual net runtime wire base lictor"
 )
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.
 pure_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/clock\.h"'

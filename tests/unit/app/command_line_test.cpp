@@ -163,4 +163,19 @@ TEST_CASE("every command has a help with examples") {
 }
 
 }  // namespace
+
+TEST_CASE("help prints a topic of the manual, and names commands and topics to whoever errs") {
+  const auto concepts = std::get<Answer>(parse_command_line({"help", "concepts"}));
+  CHECK(concepts.exit_code == 0);
+  CHECK(concepts.text.starts_with("concepts - "));
+  const auto all = std::get<Answer>(parse_command_line({"help"}));
+  CHECK(contains(all.text, "Topics of the manual:\n  concepts "));
+  CHECK(contains(all.text, "  submit "));
+  const std::string refusal = refuse({"help", "concept"});
+  CHECK(
+      refusal.starts_with("lictor: no command and no topic \"concept\"; did you mean concepts?; "
+                          "commands: run, submit, "));
+  CHECK(contains(refusal, "; topics: concepts, producers, "));
+}
+
 }  // namespace lictor::app

@@ -48,8 +48,8 @@ TEST_CASE("a setting that this version does not support is refused, not ignored"
               "queues[0].history: expected true, false or an object such as {\"keep\": 1000, "
               "\"max_age\": \"168h\"}, got the number 100"},
              {queue_text("\"rate_limit\": {\"per\": \"1s\"}"),
-              "queues[0].rate_limit: expected an object such as {\"tasks\": 100, \"per\": \"1s\"}, "
-              "got an object"},
+              "queues[0].rate_limit: has no \"tasks\"; expected an object such as "
+              "{\"tasks\": 100, \"per\": \"1s\"}"},
              {queue_text("\"serialize_by\": \"taskPara\""),
               "queues[0].serialize_by: expected a JSON pointer into the record, such as "
               "\"/taskPara/instanceId\", got \"taskPara\""},

@@ -210,6 +210,7 @@ TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not
   LoadRequest request;
   request.environment = {{"LICTOR_LOGLEVEL", "debug"},
                          {"LICTOR_TASK_ID", "1"},
+                         {"LICTOR_RUN", "7-1"},
                          {"LICTOR_PARA_x", "1"},
                          {"LICTOR_SEED", "1"},
                          {"LICTOR_XYZZY_PLUGH", "1"},

@@ -1,5 +1,5 @@
-// README.md, "What becomes of a task": its tables name the core's states and no others, its arrows
-// are the core's, and each cell of what happens in which state is tried here.
+// The manual, concepts.md, "The states": its tables name the core's states and no others, its
+// arrows are the core's, and each cell of what happens in which state is tried here.
 
 #include <algorithm>
 #include <fstream>
@@ -36,12 +36,12 @@ Cells split(const std::string& text, char at) {
   return parts;
 }
 
-// The rows of the table of the README that begins with `head`, heads first.
-std::vector<Cells> table_of_readme(const std::string& head) {
-  std::ifstream readme{LICTOR_README};
-  REQUIRE(readme);
+// The rows of the table of the manual that begins with `head`, heads first.
+std::vector<Cells> table_of_manual(const std::string& head) {
+  std::ifstream page{LICTOR_CONCEPTS};
+  REQUIRE(page);
   std::vector<Cells> rows;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(page, line);) {
     if (rows.empty() && !line.starts_with(head)) continue;
     if (!line.starts_with("|")) break;
     if (line.starts_with("| ---")) continue;
@@ -258,8 +258,8 @@ const std::map<std::string, Row>& rows() {
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("README: the states of a task are the core's, and so is what each becomes") {
-  const auto table = table_of_readme("| state | what it means |");
+TEST_CASE("the manual: the states of a task are the core's, and so is what each becomes") {
+  const auto table = table_of_manual("| state | what it means |");
   std::map<std::string, TaskState> by_name;
   for (const TaskState state : all_states()) by_name.emplace(name_of(state), state);
   std::set<std::string> told;
@@ -289,8 +289,8 @@ TEST_CASE("README: the states of a task are the core's, and so is what each beco
   CHECK(told.size() == kTaskStates);
 }
 
-TEST_CASE("README: what becomes of a task, whatever happens in whichever state") {
-  const auto table = table_of_readme("| what happens | ready |");
+TEST_CASE("the manual: what becomes of a task, whatever happens in whichever state") {
+  const auto table = table_of_manual("| what happens | ready |");
   const Cells& states = table.front();
   CHECK(table.size() == rows().size() + 1);
   for (std::size_t i = 1; i < table.size(); ++i) {

@@ -1,0 +1,57 @@
+#pragma once
+
+// The manual: a page of Markdown becomes a man page, plain text and a page of the web face.
+//
+//   src/manual/<topic>.md --cmark-gfm--> a tree --> lictor-<topic>.7, <topic>.txt, <topic>.html
+//
+// A page begins with a heading and, as a paragraph of its own, one line that says what it holds.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config_reference.h"
+
+struct cmark_node;
+
+namespace lictor::package {
+
+/// A page as a tree. Of Markdown without the two lines at its top: throws std::runtime_error.
+class ManualPage {
+ public:
+  ManualPage(std::string topic, const std::string& markdown);
+
+  [[nodiscard]] const std::string& topic() const { return topic_; }
+  [[nodiscard]] const std::string& title() const { return title_; }
+  [[nodiscard]] const std::string& summary() const { return summary_; }
+
+  /// As "lictor help TOPIC" prints it, 79 columns wide. The first line names topic and summary.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string man() const;
+  /// `topics`: of all pages, for the links at the top. Changes the tree, so it comes last.
+  [[nodiscard]] std::string html(const std::vector<std::string>& topics);
+
+ private:
+  struct Freed {
+    void operator()(cmark_node* node) const;
+  };
+
+  std::string topic_, title_, summary_;
+  std::unique_ptr<cmark_node, Freed> document_;
+};
+
+/// The name of a topic's man page: "lictor-concepts"; of the configuration's "lictor.json".
+[[nodiscard]] std::string man_name(const std::string& topic);
+/// 7, or 5 for the configuration's.
+[[nodiscard]] char man_section(const std::string& topic);
+
+/// The page at "/manual/": all topics.
+[[nodiscard]] std::string manual_index(const std::vector<ManualPage>& pages);
+
+/// `markdown` with the form and the default of each key below the heading that names it. A heading
+/// "## Queues" names an object, "### timeout, max_attempts" keys of it. Throws std::runtime_error
+/// for a key without a heading, and for a heading without a key.
+[[nodiscard]] std::string with_forms(const std::string& markdown,
+                                     const std::vector<app::ObjectForm>& forms);
+
+}  // namespace lictor::package

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""src/manual/task.schema.json and lictor agree on what a record is.
+
+    schema.py BUILD
+
+Each value of a pool is put into each field of a record, and the record into the store of "lictor dev".
+What the schema refuses must be unreadable to "lictor list", and nothing else. Knows what the schema
+uses of JSON Schema.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+LICTOR = str(pathlib.Path(sys.argv[1]).resolve() / "src/lictor")
+
+POOL = [
+    None, True, False, 0, 1, -1, 5, 1000, 4294967295, 4294967296, 1.5, 1e3, -0.5, 1795512600,
+    1795512600.25, 1795512600250, 253402300799999, 253402300800000, "", "x", "true", "false", "TRUE",
+    "5", "1795512600", "1795512600.25", "-5", "2026-11-25T09:30:00Z", "2026-11-25T09:30:00.123+01:00",
+    "2026-11-25 09:30:00z", "2026-11-25T09:30:00", "2026-11-25", "soon", "90s", "1.5s", "1h30m", "0s",
+    "1d", "2w", "150ms", "7us", "5", "5x", "s", "-1s", "1 s", [], [1], {}, {"initial": "1s"},
+    {"initial": "1s", "max": "5m", "factor": 2, "jitter": 0.2}, {"factor": 0.5}, {"factor": 100},
+    {"factor": 101}, {"jitter": 1.1}, {"jitter": -0.1}, {"max": 5}, {"maximum": "5m"}, {"factor": "2"},
+]
+
+
+def fits(schema, value, root):
+    if "$ref" in schema:
+        return fits(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root)
+    if "anyOf" in schema:
+        return any(fits(each, value, root) for each in schema["anyOf"])
+    if "enum" in schema:
+        return any(type(each) is type(value) and each == value for each in schema["enum"])
+    kinds = {"null": type(None), "boolean": bool, "string": str, "object": dict}
+    kind = schema.get("type")
+    if kind in ("number", "integer"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        if kind == "integer" and not isinstance(value, int):
+            return False
+    elif kind is not None and not isinstance(value, kinds[kind]):
+        return False
+    if isinstance(value, str):
+        return (len(value) >= schema.get("minLength", 0) and
+                re.search(schema.get("pattern", ""), value) is not None)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        return (all(name in value for name in schema.get("required", [])) and
+                all(fits(known[name], each, root) for name, each in value.items() if name in known) and
+                (schema.get("additionalProperties", True) or value.keys() <= known.keys()))
+    return True
+
+
+def main():
+    schema = json.loads((SOURCE / "src/manual/task.schema.json").read_text())
+    records = [{"taskType": "T"}, {}]
+    for field in schema["properties"]:
+        for value in POOL:
+            records.append({"taskType": "T", field: value})
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="lictor-schema."))
+    os.environ.update(TMPDIR=str(folder), LICTOR_STATE_DIR=str(folder / "state"))
+    for name in ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "CONSUL_HTTP_SSL", "LICTOR_CONFIG"):
+        os.environ.pop(name, None)
+    store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--no-worker"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                             start_new_session=True)
+    try:
+        for line in store.stdout:
+            if line.startswith("  store   "):
+                os.environ["CONSUL_HTTP_ADDR"] = line.split()[1]
+                break
+        for number, record in enumerate(records):
+            urllib.request.urlopen(urllib.request.Request(
+                f"{os.environ['CONSUL_HTTP_ADDR']}/v1/kv/lictor/default/tasks/{number}",
+                data=json.dumps(record).encode(), method="PUT"), timeout=60).close()
+        done = subprocess.run([LICTOR, "list", "--json"], text=True, capture_output=True, timeout=120)
+    finally:
+        os.killpg(store.pid, signal.SIGTERM)
+        store.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+    tasks = json.loads(done.stdout)["tasks"]
+    refused = {each["id"]: each["error"] for each in tasks if each["state"] == "unreadable"}
+    bad = [] if len(tasks) == len(records) else [f"{len(tasks)} of {len(records)} tasks are listed"]
+    for number, record in enumerate(records):
+        error = refused.get(str(number))
+        if fits(schema, record, schema) == (error is not None):
+            bad.append(f"{json.dumps(record)}: the schema {'takes' if error else 'refuses'} it; "
+                       f"lictor: {error or 'takes it'}")
+    if not 50 < len(refused) < len(records) - 50:
+        bad.append(f"{len(refused)} of {len(records)} records are unreadable")
+    print("\n".join(bad), file=sys.stderr)
+    return 1 if bad else 0
+
+
+sys.exit(main())

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Each snippet of README.md and of the manual is what it says it is.
+
+    snippets.py BUILD
+
+C++ compiles as it stands. JSON parses. A configuration is taken by "lictor run --dry-run", with
+programs that are there in place of those of /opt/jobs, and so is each "Example:" of the page on the
+configuration. A record is taken by "lictor submit". Python, shell, Go and JavaScript parse, where
+there is something that parses them. Each "lictor ..." in a shell snippet or in the text names a
+command and options that there are; those that only look or change tasks are run against "lictor dev",
+and must not end by 2, bad usage. Each link to a file leads to one. README.md keeps to 150 lines.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+LICTOR = str(BUILD / "src/lictor")
+# Commands that end by themselves and do no harm to a store of their own.
+RUN = {"submit", "list", "show", "why", "cancel", "retry", "dead", "pause", "resume", "members",
+       "version", "help"}
+
+bad = []
+seen = {}
+
+
+def tell(where, text):
+    bad.append(f"{where}: {text}")
+
+
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+def snippets(path):
+    """(line, language, text) of each fenced block."""
+    lines, block, language, begin = path.read_text().split("\n"), None, "", 0
+    for number, line in enumerate(lines, 1):
+        if block is None and line.startswith("```"):
+            block, language, begin = [], line[3:], number
+        elif line == "```":
+            yield begin, language, "\n".join(block) + "\n"
+            block = None
+        elif block is not None:
+            block.append(line)
+
+
+def without_comments(text):
+    """JSON without the comments of lictor's configuration, which stand on lines of their own."""
+    return re.sub(r"^\s*//.*$", "", text, flags=re.M)
+
+
+def check_json(where, text, folder):
+    try:
+        value = json.loads(without_comments(text))
+    except ValueError as error:
+        return tell(where, f"no JSON: {error}")
+    sections = {"log", "consul", "admin", "logs", "queues"}
+    if isinstance(value, dict) and sections & value.keys():
+        if "queues" not in value:
+            value["queues"] = [{"executors": {"*": {"exec": ["/bin/true"]}}}]
+        file = folder / "lictor.json"
+        file.write_text(re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', json.dumps(value)))
+        done = run(LICTOR, "run", "--dry-run", "--config", str(file))
+        if done.returncode != 0:
+            tell(where, done.stderr.strip())
+    elif isinstance(value, dict) and "taskType" in value:
+        done = run(LICTOR, "submit", "--ndjson", "-", input=json.dumps(value) + "\n")
+        if done.returncode != 0:
+            tell(where, done.stderr.strip())
+
+
+def check_example(where, section, text, folder):
+    """One "Example:" of the configuration's page, members of an object of its section."""
+    try:
+        members = json.loads("{" + text + "}")
+    except ValueError as error:
+        return tell(where, f"no JSON: {error}")
+    value = {"queues": [{"executors": {"*": {"noop": {}}}}]}
+    if section == "Queues":
+        value["queues"][0] |= members
+    elif section == "Executors":
+        value["queues"][0]["executors"]["*"] = members
+    else:
+        value |= members
+    if members.keys() & {"plugin", "user", "cpp"}:
+        return None  # takes a plug-in, a user or a program of its own
+    file = folder / "example.json"
+    text = re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', json.dumps(value))
+    if section == "Executors":
+        text = re.sub(r'"/etc/lictor/[^"]*"', json.dumps(str(file)), text)  # a file that is there
+    file.write_text(text)
+    done = run(LICTOR, "run", "--dry-run", "--config", str(file))
+    if done.returncode != 0:
+        tell(where, done.stderr.strip())
+
+
+def check_cpp(where, text, folder):
+    file = folder / "snippet.cpp"
+    file.write_text(text)
+    done = run("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+               f"-I{SOURCE}/include", str(file))
+    if done.returncode != 0:
+        tell(where, done.stderr)
+
+
+def check_by(where, command, text, folder, name):
+    if shutil.which(command[0]) is None:
+        return
+    (folder / name).write_text(text)
+    done = run(*command, str(folder / name))
+    if done.returncode != 0:
+        tell(where, done.stderr or done.stdout)
+
+
+def help_of(path):
+    if path not in seen:
+        done = run(LICTOR, *path, "--help")
+        seen[path] = done.stdout if done.returncode == 0 else None
+    return seen[path]
+
+
+def check_command(where, words):
+    """`words` begin with "lictor"."""
+    words = words[1:]
+    if not words or words[0].startswith("-") or words[0] in ("help", "COMMAND"):
+        return
+    path = (words[0],)
+    if words[0] == "dead" and len(words) > 1:
+        path = tuple(words[:2])
+    text = help_of(path)
+    if text is None:
+        return tell(where, f"there is no command \"lictor {' '.join(path)}\"")
+    common = help_of(("--help",)) or ""
+    for word in words:
+        if not re.match(r"--?[a-z]", word):
+            continue
+        option = word.split("=")[0]
+        if not re.search(rf"(^|[\s,]){re.escape(option)}([\s,=]|$)", text + common, re.M):
+            tell(where, f"lictor {' '.join(path)} has no option {option}")
+
+
+def words_of(line):
+    """Each command in a line of shell that begins with lictor, as words."""
+    for piece in re.split(r"\s*(?:\|\|?|&&|;|\s>\s|\s<\s)\s*", line.split(" #")[0]):
+        if not piece.startswith("lictor "):
+            continue
+        try:
+            yield shlex.split(piece)
+        except ValueError:
+            continue
+
+
+def check_shell(where, text, folder):
+    check_by(where, ["bash", "-n"], text, folder, "snippet.sh")
+    joined = text.replace("\\\n", " ")
+    for line in joined.split("\n"):
+        for words in words_of(line.strip()):
+            check_command(where, words)
+            if words[1] not in RUN or "--ndjson" in words or "-f" in words or "--wait" in words:
+                continue
+            done = run(LICTOR, *words[1:])
+            if done.returncode == 2:
+                tell(where, f"{shlex.join(words)}: {done.stderr.strip()}")
+
+
+def main():
+    pages = [SOURCE / "README.md", *sorted((SOURCE / "src/manual").glob("*.md"))]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="lictor-snippets."))
+    os.environ.update(TMPDIR=str(folder), LICTOR_STATE_DIR=str(folder / "state"))
+    for name in ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "CONSUL_HTTP_SSL", "LICTOR_CONFIG"):
+        os.environ.pop(name, None)
+    store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--no-worker"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             start_new_session=True)
+    count = examples = 0
+    try:
+        for line in store.stdout:
+            if line.startswith("  store   "):
+                os.environ["CONSUL_HTTP_ADDR"] = line.split()[1]
+                break
+        for page in pages:
+            name = page.relative_to(SOURCE)
+            for line, language, text in snippets(page):
+                where = f"{name}:{line}"
+                count += 1
+                if language in ("json", "jsonc"):
+                    check_json(where, text, folder)
+                elif language == "cpp":
+                    check_cpp(where, text, folder)
+                elif language == "sh":
+                    check_shell(where, text, folder)
+                elif language == "python":
+                    check_by(where, [sys.executable, "-m", "py_compile"], text, folder, "snippet.py")
+                elif language == "js":
+                    check_by(where, ["node", "--check"], text, folder, "snippet.mjs")
+                elif language == "go":
+                    check_by(where, ["gofmt", "-e", "-l"], text, folder, "snippet.go")
+                elif language != "text":
+                    tell(where, f"a snippet of no known language: \"{language}\"")
+            section = ""
+            for line, text in enumerate(page.read_text().split("\n"), 1):
+                if text.startswith("## "):
+                    section = text[3:]
+                if page.name == "configuration.md" and text.startswith("Example: "):
+                    examples += 1
+                    check_example(f"{name}:{line}", section, text[len("Example: `"):-1], folder)
+                for link in re.findall(r"\]\(([^)#:]+)\)", text):
+                    if not (page.parent / link).exists():
+                        tell(f"{name}:{line}", f"a link to {link}, which is not there")
+                for code in re.findall(r"`(lictor [^`]+)`", text):
+                    for words in words_of(code):
+                        check_command(f"{name}:{line}", words)
+    finally:
+        os.killpg(store.pid, signal.SIGTERM)
+        store.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+    if len((SOURCE / "README.md").read_text().splitlines()) > 150:
+        bad.append("README.md: expected 150 lines at most; move what is not for newcomers")
+    if count < 60 or examples < 50:
+        bad.append(f"found {count} snippets and {examples} examples only")
+    print("\n".join(bad), file=sys.stderr)
+    return 1 if bad else 0
+
+
+sys.exit(main())
