@@ -101,7 +101,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
     const auto count = text.size() <= 6 ? to_number<std::uint64_t>(text) : std::nullopt;
     return count ? std::optional{*count * bytes} : std::nullopt;
   }
-  return std::nullopt;
+  return text.size() <= 18 ? to_number<std::uint64_t>(text) : std::nullopt;
 }
 
 std::string size_text(std::uint64_t bytes) {
@@ -287,7 +287,11 @@ Result<Duration> duration_of(const Place& place, Duration min, Duration max,
                              const std::string& why) {
   const JsonValue& value = place.value();
   const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
-  if (!parsed) return place.expected(R"(a duration such as "150ms", "10s", "5m" or "2h")");
+  if (!parsed) {
+    const std::string like = value.kind == JsonKind::kWhole ? value.text + 's' : "10s";
+    return place.expected(duration_form(min, max, why) + ", as text with a unit such as \"" + like +
+                          '"');
+  }
   if (*parsed >= min && *parsed <= max) return *parsed;
   return place.expected(duration_form(min, max, why));
 }

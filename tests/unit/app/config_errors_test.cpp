@@ -59,8 +59,12 @@ TEST_CASE("a setting that this version does not support is refused, not ignored"
 }
 
 TEST_CASE("a wrong type is refused with the expected and the found type") {
-  const std::string wanted =
-      "expected a duration such as \"150ms\", \"10s\", \"5m\" or \"2h\", got ";
+  const auto wanted = [](const std::string& range, const std::string& like) {
+    return "expected a duration from " + range + ", as text with a unit such as \"" + like +
+           "\", got ";
+  };
+  const std::string timeouts = "0s to 8784h";
+  const std::string delays = "0s to 1m (Consul bars a lock no longer, whatever it was asked)";
   check_all(
       {{queue_text("\"name\": 7"),
         "name: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got the number 7"},
@@ -78,13 +82,13 @@ TEST_CASE("a wrong type is refused with the expected and the found type") {
         "prefetch: expected a whole number from 0 to 10000, got the number -1"},
        {queue_text("\"max_losses\": 4294967297"),
         "max_losses: expected a whole number from 1 to 1000, got the number 4294967297"},
-       {queue_text("\"timeout\": 10"), "timeout: " + wanted + "the number 10"},
-       {queue_text("\"timeout\": \"soon\""), "timeout: " + wanted + "\"soon\""},
-       {queue_text("\"lock_delay\": \"-1s\""), "lock_delay: " + wanted + "\"-1s\""},
+       {queue_text("\"timeout\": 10"), "timeout: " + wanted(timeouts, "10s") + "the number 10"},
+       {queue_text("\"timeout\": \"soon\""), "timeout: " + wanted(timeouts, "10s") + "\"soon\""},
+       {queue_text("\"lock_delay\": \"-1s\""), "lock_delay: " + wanted(delays, "10s") + "\"-1s\""},
        {queue_text("\"lock_delay\": \"61s\""),
         "lock_delay: expected a duration from 0s to 1m (Consul bars a lock no longer, whatever it "
         "was asked), got \"61s\""},
-       {queue_text("\"timeout\": null"), "timeout: " + wanted + "null"},
+       {queue_text("\"timeout\": null"), "timeout: " + wanted(timeouts, "10s") + "null"},
        {queue_text("\"session_ttl\": \"9.9s\""),
         "session_ttl: expected a duration from 10s to 24h (Consul's own limits), got \"9.9s\""},
        {queue_text("\"session_ttl\": \"25h\""),

@@ -163,7 +163,8 @@ def main():
         after = instant(chance, 1980, 2090)
         questions.append(f"next\t{zone}\t{after}\t{expression.ours()}")
         theirs.append((zone, after, expression.theirs()))
-    zones = sorted(zoneinfo.available_timezones())
+    # "localtime" is refused: hosts may differ in theirs.
+    zones = sorted(zoneinfo.available_timezones() - {"localtime"})
     offsets = []
     for zone in zones:
         for _ in range(OFFSETS_A_ZONE):
