@@ -86,7 +86,8 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   kept_.push_back(std::move(told));
   if (kept_.size() > kKept) kept_.pop_front();
   ++next_;
-  if (readers_ != 0) changed_.notify_one();
+  // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.
+  if (std::exchange(idle_, false)) changed_.notify_one();
 }
 
 std::optional<Response> Events::answer(const Call& call) {
@@ -204,8 +205,10 @@ void Events::serve() {
       continue;
     }
     if (!anew && sent == next_ && now < beat_at) {
+      idle_ = true;
       changed_.wait_for(lock, beat_at - now,
                         [&] { return ending_ || !joining_.empty() || sent != next_; });
+      idle_ = false;
       continue;
     }
     Batch batch{kept_, {}, next_};

@@ -77,6 +77,7 @@ class Events : public runtime::Observer {
   std::uint64_t next_ = 1;       // number of the event that comes next
   std::vector<Reader> joining_;  // the thread's from its next turn on
   std::size_t readers_ = 0;      // with those that join
+  bool idle_ = false;            // the thread waits for the next event
   bool ending_ = false;
   std::thread thread_;  // runs from the first reader on
 };
