@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFresh = 1s;         // for a queue that is listed in no time
 constexpr Duration kFreshAsked = 50ms;  // likewise, after a change
-constexpr int kPace = 30;
+constexpr int kPace = 50;
 
 }  // namespace
 

@@ -26,7 +26,7 @@ struct TaskListing {
 };
 using TaskListingPtr = std::shared_ptr<const TaskListing>;
 
-/// Lists the queue when somebody asks, and at most for a thirtieth of the time: a queue of 100,000
+/// Lists the queue when somebody asks, and at most for a fiftieth of the time: a queue of 100,000
 /// tasks takes a second to list. Thread safe.
 class TaskIndex {
  public:
