@@ -227,6 +227,8 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
       tell_bulk(client, result, "cancelled",
                 options.all ? std::function<std::string(const TaskInfo&)>{} : cancelled_line);
   complain_of_silent(client, result);
+  // Where the queue keeps no history, the process lives on for two seconds (CancelMarks).
+  if (auto flushed = client.console.flush(); !flushed) return tl::unexpected(flushed.error());
   return code;
 }
 

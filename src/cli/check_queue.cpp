@@ -90,9 +90,8 @@ class QueueCheck {
   void run() {
     if (!check_rights()) return;
     check_session_right();
-    report_.ok(name("takeover"),
-               takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
     const client::Leader leader = check_leader();
+    check_takeover();
     ask_daemons();
     check_pause();
     check_tasks(leader);
@@ -170,6 +169,27 @@ class QueueCheck {
                  ErrorCode::kPermissionDenied);
   }
 
+  // How long a takeover lasts: by a daemon's configuration, else by the leader's session.
+  void check_takeover() {
+    if (serves_) {
+      return report_.ok(name("takeover"),
+                        takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
+    }
+    if (session_.empty()) return;
+    const auto session = store_.session(session_);
+    const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
+    if (!ttl) return;
+    const Duration delay = session->lock_delay;
+    report_.ok(
+        name("takeover"),
+        fmt::format("when the leader's host dies or is cut off, another daemon takes over "
+                    "within {} to {}, by the leader's session (TTL {}, lock-delay {}); the "
+                    "other times are in a daemon's configuration",
+                    format_duration(std::chrono::floor<std::chrono::seconds>(*ttl * 2 / 3) + delay),
+                    format_duration(2 * *ttl + delay), format_duration(*ttl),
+                    format_duration(delay)));
+  }
+
   // Nobody leads.
   void check_who_waits() {
     std::vector<std::string> up;
@@ -194,6 +214,7 @@ class QueueCheck {
       check_who_waits();
       return {};
     }
+    session_ = (*lock)->session;
     const std::string who = lock_of(*lock).name();
     const auto member = read_member(store_, queue_.layout, who);
     const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : "";
@@ -373,6 +394,7 @@ class QueueCheck {
   const CheckOptions::Queue& queue_;
   const std::string agent_node_;
   const bool serves_;
+  std::string session_;  // of the leader; empty: nobody leads, or it is not known
   Report& report_;
   std::string daemon_;                                 // the leader, else the daemon that was asked
   std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for

@@ -107,6 +107,16 @@ TEST_CASE("a silent leader is reported before its session ends") {
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
 }
 
+TEST_CASE("without a daemon's configuration the times of a takeover are those of the session") {
+  const std::map<std::string, std::string> held{
+      {"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
+      {"/v1/session/info/s1", R"([{"ID":"s1","Node":"n","TTL":"30s","LockDelay":10000000000}])"}};
+  CHECK(contains(text_of(queue(), false, held),
+                 "within 30s to 70s, by the leader's session (TTL 30s, lock-delay 10s)"));
+  CHECK(contains(text_of(queue(), true, held), "(session_ttl 15s, lock_delay 30s)"));
+  CHECK_FALSE(contains(text_of(queue(), false, {}), "lock-delay"));
+}
+
 TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
   const json told{{"node", "a"},
                   {"queues",
