@@ -43,7 +43,7 @@ void Findings::of_fleet(const Fleet& fleet) {
             : "a daemon takes the lead within seconds, after a crash when the session TTL and the "
               "lock-delay are over; if none does, read its log");
   }
-  // Who leads decides how tasks are run; without one the first is as good as any.
+  // The leader runs the tasks, so compare with it; without a leader, with the first member.
   const Peer* model = nullptr;
   for (const Peer& peer : fleet.members) {
     if (!peer.config.empty() && (model == nullptr || peer.leads)) model = &peer;
@@ -55,7 +55,8 @@ void Findings::of_fleet(const Fleet& fleet) {
               "repair the file there, then: systemctl reload lictor; what needs a restart: "
               "systemctl restart lictor");
     }
-    if (model != nullptr && !peer.config.empty() && peer.config != model->config) {
+    const bool comparable = model != nullptr && !peer.config.empty() && peer.doubt.empty();
+    if (comparable && peer.config != model->config) {
       const std::string where = client::difference(model->parts, peer.parts);
       warning("config_differs",
               fmt::format("{} has another configuration than {}{}{}", peer.node, model->node,

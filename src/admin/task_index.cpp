@@ -21,7 +21,7 @@ Result<TaskListingPtr> TaskIndex::get(WallTime newer_than) {
   const Instant asked_at = boot_now();
   const std::lock_guard lock{mutex_};
   used_at_ = boot_now();
-  // Who waited while another asked shares the answer, so that a silent Consul holds up nobody twice.
+  // Callers that waited for the same reading share its error: a silent Consul delays each once.
   if (failure_ && failed_at_ >= asked_at) return tl::unexpected(*failure_);
   failure_.reset();
   if (newest_) {

@@ -201,6 +201,15 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
     if (auto added = add_registered(*config, executors); !added) {
       return tl::unexpected(std::move(added.error()));
     }
+    const bool idle = std::all_of(config->queues.begin(), config->queues.end(),
+                                  [](const QueueConfig& each) { return each.executors.empty(); });
+    if (idle && command.worker) {
+      return fail(ErrorCode::kInvalid,
+                  config->file +
+                      ": has no executors, so the worker could run nothing; add for "
+                      "instance \"queues\": [{\"executors\": {\"*\": {\"noop\": {}}}}], "
+                      "or leave out --config");
+    }
     config->consul.options = net::Options{};
     config->consul.options.addresses = {url};
     // The session saved by a daemon of another store does not exist in this one.

@@ -29,7 +29,7 @@ Self::Self(const Config& config, const std::vector<std::string>& admin_urls)
 void Self::set_configuration(const Config& config) {
   told_["config"] = config.digest;
   told_["parts"] = config.parts;
-  // The queues that keep a history: who cancels a task leaves an entry there.
+  // The queues that keep a history: the cancel command adds entries there.
   nlohmann::json queues = nlohmann::json::array();
   for (const QueueConfig& queue : config.queues) {
     if (queue.options.history) queues.push_back(queue.options.queue);

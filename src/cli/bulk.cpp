@@ -192,14 +192,14 @@ BulkResult each_of(const std::vector<std::string>& ids,
 
 namespace {
 
-// That who waits for a cancelled task takes it for done.
+// Without that right a waiter takes the cancelled task for a finished one.
 void tell_if_unseen(const Client& client, const BulkResult& result) {
   if (result.tasks.empty()) return;
   const std::string& done = client.layout.done_prefix;
   const auto writable = client.store.writable({done + result.tasks.front().id});
   if (!writable || writable->front()) return;
   client.console.remark("the token may not write " + done +
-                        ", so who waits for the task cannot tell that it was cancelled");
+                        ", so \"submit --wait\" takes the task for a finished one");
 }
 
 }  // namespace

@@ -281,10 +281,11 @@ class QueueCheck {
   [[nodiscard]] bool nothing_runs(const TaskInfo& task) const {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
                        task.state == TaskState::kOrphan;
+    if (daemon_types_) {
+      return waits && !daemon_types_->contains("*") && !daemon_types_->contains(task.type);
+    }
     const core::QueueOptions& options = queue_.options;
-    if (serves_) return waits && !options.any_type && !options.types.contains(task.type);
-    return waits && daemon_types_ && !daemon_types_->contains("*") &&
-           !daemon_types_->contains(task.type);
+    return serves_ && waits && !options.any_type && !options.types.contains(task.type);
   }
 
   void check_tasks(const client::Leader& leader) {
@@ -345,11 +346,13 @@ class QueueCheck {
     }
     warn(types,
          counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
-             fmt::format(" without an executor {}: ", serves_ ? "here" : "on " + daemon_),
-         serves_
-             ? "configure an executor for it, or for \"*\"; ignore this if a program of your own "
-               "registers the type"
-             : "add an executor for it, or for \"*\", to the daemons' configuration");
+             fmt::format(" without an executor {}: ", daemon_types_ ? "on " + daemon_ : "here"),
+         daemon_types_
+             ? "add an executor for it, or for \"*\", to the daemons' configuration, then: "
+               "systemctl "
+               "reload lictor"
+             : "configure an executor for it, or for \"*\"; ignore this if a program of your own "
+               "registers the type");
     if (!unstarted.empty()) {
       report_.warn(name("tasks"),
                    "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,

@@ -121,7 +121,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed.tasks;
   std::size_t dead = 0;
-  // People ask for dead letters, which may be many; programs get all.
+  // The table shows dead letters on request only, since they may be many; JSON has all.
   if (!client.json && !filter.state) {
     dead =
         std::erase_if(tasks, [](const TaskInfo& task) { return task.state == TaskState::kDead; });

@@ -306,16 +306,17 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
 std::string if_dead(Store& store, const Lock& lock, const Member& member) {
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
-  const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
+  const Duration ttl =
+      session ? parse_duration(session->ttl).value_or(Duration::zero()) : Duration::zero();
   const auto seen = parse_rfc3339(member.seen);
-  if (ttl && seen) {
+  if (ttl > Duration::zero() && seen) {
     // Consul ends a session one to two TTLs after its last renewal, which was at `seen` or up to a
-    // third of the TTL later.
+    // third of the TTL later, but not later than now.
     const Duration since = wall_now() - *seen;
     const auto left = [&](Duration end) {
       return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
     };
-    gone = fmt::format("in {} to {}", left(*ttl), left(*ttl * 7 / 3));
+    gone = fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)));
   }
   return "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
          "died, within hang_timeout + 1s if it hangs, " +

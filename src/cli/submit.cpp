@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/members.h"
 #include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -16,6 +17,9 @@ namespace lictor::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+// Then a task that has not started is explained.
+constexpr Duration kPatience = std::chrono::seconds{3};
 
 ordered_json document(const Client& client, const client::NewRecord& task) {
   return {{"queue", client.queue}, {"id", task.id}, {"key", client.layout.task_key(task.id)}};
@@ -77,6 +81,16 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   return kFailed;
 }
 
+// Says why a task that has not started does not, by the leader.
+void tell_why(const Client& client, const TaskInfo& task) {
+  if (task.state != TaskState::kWaiting && task.state != TaskState::kScheduled) return;
+  LeaderFace leader = leader_face(client, kGlance);
+  const auto reasons = ask_why(client, leader, task.id);
+  if (!reasons) return;
+  client.console.remark("task " + task.id + ": " + text_of(reasons->front(), "text") +
+                        "; still waiting");
+}
+
 // Shows the task's states on a terminal while it waits.
 Result<Ending> follow(const Client& client, const Submitted& task,
                       const std::optional<Duration>& timeout) {
@@ -93,6 +107,16 @@ Result<Ending> follow(const Client& client, const Submitted& task,
     };
   } else {
     note_if_not_led(client);
+  }
+  if (!timeout || *timeout > kPatience) {
+    options.timeout = kPatience;
+    auto ending = client.api.wait(task.id, options);
+    if (!ending || ending->how != Ending::How::kTimedOut) {
+      client.console.end_progress();
+      return ending;
+    }
+    tell_why(client, ending->task);
+    options.timeout = timeout ? std::optional{*timeout - kPatience} : std::nullopt;
   }
   auto ending = client.api.wait(task.id, options);
   client.console.end_progress();

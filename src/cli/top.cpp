@@ -269,7 +269,9 @@ class Top {
     page.add("queue " + client_.queue, Style::kBold);
     const std::string leader = text_of(queue, "leader");
     const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
-    page.add(unknown ? "   who leads is not known"
+    const bool leads_here = queue.value("leads_here", false);
+    page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
+             : unknown             ? "   who leads is not known"
              : leader.empty()
                  ? "   nobody leads"
                  : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),

@@ -131,7 +131,7 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     }
     if (answer) {
       trouble.clear();
-      // Another leader also keeps events of its time before, which are not the queue's newest.
+      // A new leader also has events from before it led; skip those that are older.
       const std::string since = std::exchange(followed, node) == node ? "" : newest;
       for (const json& event : answer->value("events", json::array())) {
         const std::string at = text_of(event, "at");

@@ -44,7 +44,7 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   if (!task.node.empty()) text += ", by " + task.node;
   const std::string cause = task.error.empty() ? task.reason : task.error;
   if (!cause.empty()) text += ": " + cause;
-  const std::string retry = task.type.empty()
+  const std::string retry = task.reason == "unreadable"
                                 ? "its producer has to write it anew"
                                 : fmt::format("\"lictor retry {}\" runs it again", task.id);
   return {text, fmt::format("{1}; \"lictor dead purge {0}\" deletes it; \"lictor show {0}\" shows "

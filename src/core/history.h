@@ -1,8 +1,8 @@
 #pragma once
 
 // The entries of finished tasks, and which of them to delete: the oldest beyond `keep`, and those
-// older than `max_age`. Read at the beginning of a term and once a day, for the entries that others
-// add: who cancels a task.
+// older than `max_age`. Read at the beginning of a term and once a day, for the entries that
+// the cancel command adds.
 
 #include <cstdint>
 #include <map>

@@ -39,7 +39,7 @@ bool& tells_json() {
 }
 
 void tell(std::string_view message) {
-  std::string line = fmt::format("lictor: {}\n", message);
+  std::string line = fmt::format("{} error lictor: {}\n", format_rfc3339(wall_now()), message);
   if (tells_json()) {
     std::string text = printable(message);
     for (std::size_t at = 0; (at = text.find_first_of("\"\\", at)) != std::string::npos; at += 2) {
