@@ -217,11 +217,11 @@ Result<json> DaemonFaces::get(const std::string& target) {
     face_.reset();
   }
   auto listed = read_members(store_, layout_);
-  if (!listed && own_.empty()) return tl::unexpected(listed.error());
+  const std::optional<Error> unlisted = listed ? std::nullopt : std::optional{listed.error()};
+  if (unlisted && own_.empty()) return tl::unexpected(*unlisted);
   const std::string host = host_name();
-  std::vector<Member> members =
-      listed ? *std::move(listed)
-             : std::vector<Member>{{.node = "here", .host = host, .admin = own_}};
+  std::vector<Member> members{{.node = "here", .host = host, .admin = own_}};
+  if (listed) members = *std::move(listed);
   const auto rank = [&](const Member& member) {
     return member.host == host ? 0 : member.leads ? 1 : 2;
   };
@@ -242,7 +242,7 @@ Result<json> DaemonFaces::get(const std::string& target) {
     }
     why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
   }
-  if (!listed) return tl::unexpected(listed.error());
+  if (unlisted) return tl::unexpected(*unlisted);
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
   return fail(ErrorCode::kFailed, why_not);
 }

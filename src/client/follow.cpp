@@ -27,7 +27,7 @@ class Follower {
   Result<Ending> run() {
     while (true) {
       const Instant now = boot_now();
-      if (now >= until_) return Ending{Ending::How::kTimedOut, last()};
+      if (now >= until_) return Ending{Ending::How::kTimedOut, std::move(last_)};
       auto ended = look(std::min<Duration>(kMaxWait, until_ - now));
       if (ended && *ended) return **std::move(ended);
       if (!ended && !sit_out(ended.error())) return tl::unexpected(std::move(ended.error()));
@@ -57,20 +57,15 @@ class Follower {
 
   void see(wire::KvEntry entry) {
     born_ = entry.create_index;
-    last_ = std::move(entry);
-    if (!options_.changed) return;
-    bool led = false;
-    const TaskInfo task = last(&led);
-    options_.changed(task, led);
-  }
-
-  // The task as it was last seen. `led`: whether somebody leads, or that is not known.
-  TaskInfo last(bool* led = nullptr) {
-    if (!last_) return {};
+    // The leader key is only needed to describe the task.
+    if (!options_.changed && !options_.timeout) {
+      last_ = view_task(queue_.layout, std::move(entry), {}, wall_now());
+      return;
+    }
     const auto lock = queue_.store.get(queue_.layout.leader_key);
     const Leader leader = lock ? leader_of(*lock) : Leader{};
-    if (led != nullptr) *led = !leader.session.empty() || !lock;
-    return view_task(queue_.layout, wire::KvEntry{*last_}, leader, wall_now());
+    last_ = view_task(queue_.layout, std::move(entry), leader, wall_now());
+    if (options_.changed) options_.changed(last_, !leader.session.empty() || !lock);
   }
 
   // Waits out a temporary error. False: it is permanent, or has lasted for kSitOut.
@@ -124,7 +119,7 @@ class Follower {
   std::uint64_t index_ = 0;  // of the next blocking query; 0: a consistent read, at once
   Instant until_ = Instant::max();
   std::optional<Patience> trouble_;
-  std::optional<wire::KvEntry> last_;
+  TaskInfo last_;
 };
 
 }  // namespace

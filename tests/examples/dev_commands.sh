@@ -69,8 +69,8 @@ expect "a task that was withdrawn" "$(curl -s -o /dev/null -w '%{http_code}' "$k
 "$lictor" resume
 "$lictor" leader >/dev/null
 until "$lictor" members >/dev/null 2>&1; do kill -0 "$dev"; sleep 0.1; done
-"$lictor" leader --step-down --no-wait >/dev/null
 "$lictor" check --config "$dir/create-tablespace.json" >"$dir/check.log" || { cat "$dir/check.log" >&2; exit 1; }
+"$lictor" leader --step-down --no-wait >/dev/null
 "$lictor" bench --tasks 50 >"$dir/bench.log"
 
 # TERM ends it at once, with a blocking query that has long to wait; so does the death of its parent.
