@@ -1,5 +1,6 @@
 #include "admin/findings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@ using nlohmann::json;
 
 constexpr Duration kLongDue = 60s;
 constexpr Duration kShortLease = 2s;
-constexpr Duration kClockSkew = 3s;
+constexpr std::chrono::milliseconds kClockSkew = 3s;
+constexpr std::chrono::milliseconds kYear = 24h * 365;
 
 }  // namespace
 
@@ -67,7 +69,7 @@ void Findings::of_fleet(const Fleet& fleet) {
     if (const WallTime now = wall_now(); seen && *seen - now > kClockSkew) {
       warning("clock",
               fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
-                          rounded_duration(*seen - now)),
+                          rounded_duration(std::min(*seen - now, kYear))),
               "the leader's clock decides when a task is due: have every host keep time by NTP");
     }
     if (peer.doubt.empty()) continue;

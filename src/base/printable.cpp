@@ -111,7 +111,9 @@ std::string fitted_in_middle(std::string_view text, std::size_t width) {
   return fitted(text, width - tail) + std::string{text.substr(place_of(text, all - tail))};
 }
 
-std::string rounded_duration(Duration duration) {
+namespace {
+
+std::string rounded(std::chrono::seconds seconds) {
   using namespace std::chrono_literals;
   struct Unit {
     std::chrono::seconds length, until;
@@ -122,17 +124,24 @@ std::string rounded_duration(Duration duration) {
                                                {3600s, 48h, "h"},
                                                {24h, 24h * 1000, "d"},
                                                {24h * 365, std::chrono::seconds::max(), "y"}}};
-  const auto seconds = std::chrono::round<std::chrono::seconds>(duration);
   const auto unit = std::find_if(kUnits.begin(), kUnits.end() - 1,
                                  [&](const Unit& each) { return seconds < each.until; });
   return std::to_string((seconds + unit->length / 2) / unit->length) + unit->name;
 }
 
+}  // namespace
+
+std::string rounded_duration(Duration duration) {
+  return rounded(std::chrono::round<std::chrono::seconds>(duration));
+}
+
 std::string relative_time(WallTime time, WallTime now) {
   const bool ahead = time > now;
+  // Not as a Duration, which holds 292 years.
   const auto gap = ahead ? time - now : now - time;
   if (gap < std::chrono::seconds{1}) return "now";
-  return ahead ? "in " + rounded_duration(gap) : rounded_duration(gap) + " ago";
+  const std::string length = rounded(std::chrono::round<std::chrono::seconds>(gap));
+  return ahead ? "in " + length : length + " ago";
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

@@ -300,7 +300,9 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
   const WallTime now = wall_now();
   const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
   if (!pulse.silence.empty()) return pulse.silence + (seen ? "; " + last : last);
-  return seen && now - *seen > kSilent ? "was " + last : std::string{};
+  return seen && now - *seen > std::chrono::floor<std::chrono::milliseconds>(kSilent)
+             ? "was " + last
+             : std::string{};
 }
 
 std::string if_dead(Store& store, const Lock& lock, const Member& member) {
@@ -312,7 +314,7 @@ std::string if_dead(Store& store, const Lock& lock, const Member& member) {
   if (ttl > Duration::zero() && seen) {
     // Consul ends a session one to two TTLs after its last renewal, which was at `seen` or up to a
     // third of the TTL later, but not later than now.
-    const Duration since = wall_now() - *seen;
+    const Duration since = std::clamp<std::chrono::milliseconds>(wall_now() - *seen, 0ms, 24h);
     const auto left = [&](Duration end) {
       return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
     };

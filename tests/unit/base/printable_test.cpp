@@ -55,6 +55,7 @@ TEST_CASE("a time is told by its distance, in one unit") {
   CHECK(relative_time(now, now) == "now");
   CHECK(relative_time(now - 5s, now) == "5s ago");
   CHECK(relative_time(now + 599s, now) == "in 10m");
+  CHECK(relative_time(now + 24h * 365 * 500, now) == "in 500y");  // beyond what nanoseconds hold
   CHECK(relative_time(now - 26h, now) == "26h ago");
   CHECK(relative_time(now + 24h * 30, now) == "in 30d");
   CHECK(relative_time(WallTime{}, now) == "57y ago");
