@@ -62,7 +62,7 @@ enum class TaskState {
   kUnnameable,  ///< its key is not UTF-8: Consul lists it under another, and it can only be deleted
   kDead,
   kDone,       ///< in the history, where the queue keeps one
-  kCancelled,  ///< the same
+  kCancelled,  ///< likewise
 };
 
 /// What Consul holds of a task.
@@ -132,8 +132,8 @@ struct Ending {
     kDone,       ///< `task` is its record in the history, with its result
     kDead,       ///< `task` is its dead letter
     kCancelled,  ///< `task` says by whom and when
-    kGone,      ///< without a trace: done, where the queue keeps no history, or its key was deleted
-    kTimedOut,  ///< not ended; `task` is its last known state
+    kGone,       ///< without a trace: done, where there is no history, or its key was deleted
+    kTimedOut,   ///< not ended; `task` is its last known state
   };
   How how = How::kGone;
   TaskInfo task;
@@ -203,10 +203,13 @@ class Client {
   [[nodiscard]] Result<std::vector<TaskInfo>> show(const std::string& id);
 
   /// Withdraws a task, in whatever state it is, and says what that was. The leader then stops the
-  /// job of a running one, within kill_grace. Errors: kNotFound; kConflict, it changed all the
-  /// time.
+  /// job of a running one, within kill_grace. Leaves a record of it in the history, by which wait()
+  /// tells a cancelled task from a finished one. Where the queue keeps no history, this client
+  /// deletes the record after two seconds, for which its destructor waits. Errors: kNotFound;
+  /// kConflict, it changed all the time.
   [[nodiscard]] Result<TaskInfo> cancel(const std::string& id);
-  /// What is kUnnameable is refused, with kFailed.
+  /// Leaves records only where the queue keeps a history. What is kUnnameable is refused, with
+  /// kFailed.
   [[nodiscard]] Result<BulkResult> cancel_all(const TaskFilter& filter,
                                               const Progress& progress = {});
 

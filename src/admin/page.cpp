@@ -6,19 +6,11 @@
 #include <utility>
 
 #include "admin/routes.h"
+#include "base/embedded.h"
 #include "manual/manual.h"
 
 // LICTOR_PAGE_FOLDER and the dependency on the files come from CMakeLists.txt.
-#define LICTOR_FILE(symbol, name)                                         \
-  asm(".pushsection .rodata\n"                                            \
-      ".global lictor_page_" #symbol "\n.global lictor_page_" #symbol     \
-      "_end\n"                                                            \
-      "lictor_page_" #symbol ":\n.incbin \"" LICTOR_PAGE_FOLDER "/" name  \
-      "\"\n"                                                              \
-      "lictor_page_" #symbol "_end:\n.byte 0\n.popsection\n");            \
-  extern "C" {                                                            \
-  extern const char lictor_page_##symbol[], lictor_page_##symbol##_end[]; \
-  }
+#define LICTOR_FILE(symbol, name) LICTOR_EMBED(page_##symbol, LICTOR_PAGE_FOLDER "/" name)
 
 LICTOR_FILE(index, "index.html")
 LICTOR_FILE(style, "style.css")
@@ -47,10 +39,7 @@ constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kScript = "text/javascript; charset=utf-8";
 
 std::array<File, 13> files() {
-  const auto bytes = [](const char* begin, const char* end) {
-    return std::string_view{begin, static_cast<std::size_t>(end - begin)};
-  };
-#define LICTOR_BYTES(symbol) bytes(lictor_page_##symbol, lictor_page_##symbol##_end)
+#define LICTOR_BYTES(symbol) LICTOR_EMBEDDED(page_##symbol)
   return {{{"/", kHtml, LICTOR_BYTES(index)},
            {"/style.css", "text/css; charset=utf-8", LICTOR_BYTES(style)},
            {"/icon.svg", "image/svg+xml", LICTOR_BYTES(icon)},

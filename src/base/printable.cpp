@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "base/text.h"
 
@@ -109,6 +110,30 @@ std::string fitted_in_middle(std::string_view text, std::size_t width) {
   if (width < 5 || all <= width) return fitted(text, width);
   const std::size_t tail = (width - 3) / 2;
   return fitted(text, width - tail) + std::string{text.substr(place_of(text, all - tail))};
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    std::string word{text.substr(0, space)};
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (!line.empty() && columns(line) + 1 + columns(word) > width) {
+      lines.push_back(std::exchange(line, {}));
+    }
+    while (line.empty() && columns(word) > width) {
+      std::size_t cut = 0;
+      for (std::size_t taken = 0; taken < width; ++taken) {
+        cut += std::max<std::size_t>(1, utf8_length(std::string_view{word}.substr(cut)));
+      }
+      lines.push_back(word.substr(0, cut));
+      word.erase(0, cut);
+    }
+    if (!word.empty()) line += (line.empty() ? "" : " ") + word;
+  }
+  if (!line.empty() || lines.empty()) lines.push_back(std::move(line));
+  return lines;
 }
 
 namespace {

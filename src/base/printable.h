@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lictor/time.h"
 
@@ -27,6 +28,9 @@ namespace lictor {
 
 /// The same with the cut in the middle, so that both ends are seen.
 [[nodiscard]] std::string fitted_in_middle(std::string_view text, std::size_t width);
+
+/// The words of `text` in lines of at most `width` columns, at least one line. A longer word is cut.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 /// In one unit: "12s", "3h".
 [[nodiscard]] std::string rounded_duration(Duration duration);

@@ -194,8 +194,12 @@ class QueueCheck {
   void check_who_waits() {
     std::vector<std::string> up;
     const auto members = read_members(store_, queue_.layout);
-    for (const Member& member : members.value_or(std::vector<Member>{})) {
-      if (doubt_of(member, pulse_of(member, kGlance)).empty()) up.push_back(member.node);
+    if (members) {
+      const std::vector<Pulse> pulses = pulses_of(*members);
+      for (std::size_t i = 0; i < members->size(); ++i) {
+        const Member& member = (*members)[i];
+        if (doubt_of(member, pulses[i]).empty()) up.push_back(member.node);
+      }
     }
     if (up.empty()) {
       return report_.fail(name("leader"), "nobody leads: no tasks are run",
@@ -249,9 +253,10 @@ class QueueCheck {
       if (std::find(kOwn.begin(), kOwn.end(), kind) == kOwn.end()) continue;
       report_.warn(name("daemons"), text_of(finding, "what"), text_of(finding, "remedy"));
     }
-    daemon_types_.emplace();
-    for (const auto& type : queues[0].value("types", nlohmann::json::array())) {
-      if (type.is_string()) daemon_types_->insert(type.get<std::string>());
+    const auto types = queues[0].value("types", nlohmann::json{});
+    if (types.is_array()) daemon_types_.emplace();
+    for (const auto& type : types) {
+      if (daemon_types_ && type.is_string()) daemon_types_->insert(type.get<std::string>());
     }
     const bool leader_answers = queues[0].contains("status") && !queues[0]["status"].is_null();
     daemon_ = text_of(leader_answers ? queues[0] : *answer, leader_answers ? "leader" : "node");
@@ -349,8 +354,7 @@ class QueueCheck {
              fmt::format(" without an executor {}: ", daemon_types_ ? "on " + daemon_ : "here"),
          daemon_types_
              ? "add an executor for it, or for \"*\", to the daemons' configuration, then: "
-               "systemctl "
-               "reload lictor"
+               "systemctl reload lictor"
              : "configure an executor for it, or for \"*\"; ignore this if a program of your own "
                "registers the type");
     if (!unstarted.empty()) {

@@ -37,12 +37,12 @@ class Page {
   std::vector<std::pair<std::string, Style>> parts_;
 };
 
-/// A command's output: data to standard output, messages to standard error. Makes all text printable
-/// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
-/// Before each error: "lictor", or the name of the program that links lictor. Set before threads
-/// start.
+/// What stands before each error: "lictor", or the name of the program that links lictor. Set it
+/// before threads start.
 [[nodiscard]] std::string& program_name();
 
+/// A command's output: data to standard output, messages to standard error. Makes all text printable
+/// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
@@ -62,7 +62,7 @@ class Console {
   void note_lines(std::string_view text);
   /// "<program>: <message>" to standard error.
   void complain(std::string_view message);
-  /// The same without colour, of what is no error.
+  /// The same without colour, for what is no error.
   void remark(std::string_view message);
 
   /// Asks a yes-or-no question. Nothing: there is no terminal.

@@ -26,8 +26,8 @@ using nlohmann::ordered_json;
 Style style_of(TaskState state) {
   if (state == TaskState::kRunning) return Style::kGreen;
   if (state == TaskState::kOrphan) return Style::kYellow;
-  const bool usual =
-      state == TaskState::kWaiting || state == TaskState::kScheduled || state == TaskState::kDone;
+  const bool usual = state == TaskState::kWaiting || state == TaskState::kScheduled ||
+                     client::listed_state(state) == TaskState::kDone;
   return usual ? Style::kPlain : Style::kRed;
 }
 

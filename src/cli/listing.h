@@ -21,6 +21,9 @@ void note_if_never_led(const Client& client);
 /// Also notes that nobody leads the queue now.
 void note_if_not_led(const Client& client);
 
+/// The first reason why the task does not run: the leader's, else as far as Consul knows.
+[[nodiscard]] std::string reason_of(const Client& client, const TaskInfo& task);
+
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 

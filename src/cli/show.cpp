@@ -81,9 +81,14 @@ Page sheet_of(const TaskInfo& view) {
   sheet.line("state", state, dead ? Style::kRed : Style::kPlain);
   sheet.line("order", time_line(view.time, now));
   if (view.state == TaskState::kScheduled) sheet.line("due", time_line(view.due, now));
-  const bool done = view.state == TaskState::kDone;
+  const bool cancelled = view.state == TaskState::kCancelled;
+  const bool done = view.state == TaskState::kDone || cancelled;
   sheet.line("started", time_line(view.started, now));
-  sheet.line(dead ? "buried" : done ? "done" : "since", time_line(view.since, now));
+  sheet.line(dead        ? "buried"
+             : cancelled ? "cancelled"
+             : done      ? "done"
+                         : "since",
+             time_line(view.since, now));
   if (view.took) sheet.line("took", format_duration(*view.took));
   sheet.line(dead || done ? "by" : "claimed by", claim_text(view));
   sheet.line("attempts", attempts_text(view));

@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
@@ -18,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Then a task that has not started is explained.
+// How long a task may wait before its reason is printed.
 constexpr Duration kPatience = std::chrono::seconds{3};
 
 ordered_json document(const Client& client, const client::NewRecord& task) {
@@ -81,16 +80,6 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   return kFailed;
 }
 
-// Says why a task that has not started does not, by the leader.
-void tell_why(const Client& client, const TaskInfo& task) {
-  if (task.state != TaskState::kWaiting && task.state != TaskState::kScheduled) return;
-  LeaderFace leader = leader_face(client, kGlance);
-  const auto reasons = ask_why(client, leader, task.id);
-  if (!reasons) return;
-  client.console.remark("task " + task.id + ": " + text_of(reasons->front(), "text") +
-                        "; still waiting");
-}
-
 // Shows the task's states on a terminal while it waits.
 Result<Ending> follow(const Client& client, const Submitted& task,
                       const std::optional<Duration>& timeout) {
@@ -115,7 +104,11 @@ Result<Ending> follow(const Client& client, const Submitted& task,
       client.console.end_progress();
       return ending;
     }
-    tell_why(client, ending->task);
+    const TaskState state = ending->task.state;
+    if (state == TaskState::kWaiting || state == TaskState::kScheduled) {
+      client.console.remark("task " + task.id + ": " + reason_of(client, ending->task) +
+                            "; still waiting");
+    }
     options.timeout = timeout ? std::optional{*timeout - kPatience} : std::nullopt;
   }
   auto ending = client.api.wait(task.id, options);

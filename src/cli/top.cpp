@@ -48,18 +48,10 @@ std::string how_long(const std::string& time) {
 }
 
 // `text` in lines of at most `width`, each after `indent`.
-std::string wrapped(std::string_view text, std::size_t width, const std::string& indent) {
+std::string indented(std::string_view text, std::size_t width, const std::string& indent) {
   std::string lines;
-  while (!text.empty()) {
-    std::size_t end = text.size();
-    if (indent.size() + end > width) {
-      const std::size_t room = width > indent.size() ? width - indent.size() : 1;
-      end = text.rfind(' ', room);
-      if (end == 0 || end == std::string_view::npos) end = std::min(text.find(' ', 1), text.size());
-    }
-    lines.append(indent).append(text.substr(0, end)).append("\n");
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  const std::size_t room = width > indent.size() ? width - indent.size() : 1;
+  for (const std::string& line : wrapped(text, room)) lines += indent + line + '\n';
   return lines;
 }
 
@@ -81,6 +73,13 @@ class Top {
                  client.admin_addresses),
         asker_([this] { ask(); }) {}
 
+  ~Top() {
+    end();
+    if (asker_.joinable()) asker_.join();
+  }
+  Top(const Top&) = delete;
+  Top& operator=(const Top&) = delete;
+
   // Returns whether a request is still under way.
   [[nodiscard]] bool run() {
     for (;;) {
@@ -93,16 +92,17 @@ class Top {
       if (input.key == Screen::Key::kQuit && question_.empty()) break;
       if (input.key != Screen::Key::kNone) on_key(input);
     }
-    std::unique_lock lock{mutex_};
-    ending_ = true;
-    changed_.notify_one();
-    if (asking_) return true;
-    lock.unlock();
-    asker_.join();
-    return false;
+    return end();
   }
 
  private:
+  bool end() {
+    const std::lock_guard lock{mutex_};
+    ending_ = true;
+    changed_.notify_one();
+    return asking_;
+  }
+
   void ask() {
     std::unique_lock lock{mutex_};
     for (Instant next{}; !ending_;) {
@@ -206,6 +206,7 @@ class Top {
       const auto why = daemons_.get("/v1/tasks/" + wire::query_value(id) +
                                     "/why?queue=" + wire::query_value(client_.queue));
       if (!why) return why.error().message;
+      if (!why->is_array()) return std::string{"the daemon's answer is no list of reasons"};
       std::string reasons;
       for (const json& reason : *why) {
         reasons += (reasons.empty() ? "" : "; ") + text_of(reason, "text");
@@ -219,8 +220,9 @@ class Top {
     const auto told = daemons_.get("/v1/queues?" + queue);
     view.trouble = told ? "" : told.error().message;
     if (!told) return;
-    const json queues = told->is_object() ? told->value("queues", json::array()) : json::array();
-    view.queue = queues.empty() ? json::object() : queues[0];
+    const json queues = told->is_object() ? told->value("queues", json{}) : json{};
+    const bool fits = queues.is_array() && !queues.empty() && queues[0].is_object();
+    view.queue = fits ? queues[0] : json::object();
     for (const json& finding : view.queue.value("findings", json::array())) {
       if (text_of(finding, "kind") == "consul") return;  // the lists would wait for it
     }
@@ -307,9 +309,9 @@ class Top {
     for (const json& finding : queue.value("findings", json::array())) {
       const bool error = text_of(finding, "severity") == "error";
       const std::size_t width = screen_.size().columns;
-      page.add(wrapped("! " + printable(text_of(finding, "what")), width, ""),
+      page.add(indented("! " + printable(text_of(finding, "what")), width, ""),
                error ? Style::kRed : Style::kYellow);
-      page.add(wrapped(printable(text_of(finding, "remedy")), width, "  "), Style::kDim);
+      page.add(indented(printable(text_of(finding, "remedy")), width, "  "), Style::kDim);
     }
   }
 

@@ -45,8 +45,7 @@ std::string duration_text(const json& object, const char* name) {
   return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
 }
 
-// One line: "2026-11-21T12:00:03.120Z  failed  task-7  Mail  attempt 2  again in 5s: exit status
-// 1".
+// "2026-11-21T12:00:03.120Z  failed  task-7  Mail  attempt 2  again in 5s: exit status 1"
 std::string line_of(const json& event) {
   std::string line = text_of(event, "at") + "  " + text_of(event, "event");
   for (const char* name : {"task", "type"}) {

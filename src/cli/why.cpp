@@ -101,6 +101,13 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
 
 }  // namespace
 
+std::string reason_of(const Client& client, const TaskInfo& task) {
+  std::string why_not;
+  bool is_silent = false;
+  const auto told = ask_leader(client, task.id, why_not, is_silent);
+  return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
+}
+
 Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
   if (!found) {

@@ -12,6 +12,7 @@
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm.h>
 
+#include "base/printable.h"
 #include "package/command_tree.h"
 #include "package/roff.h"
 #include "package/text_table.h"
@@ -129,7 +130,7 @@ std::string text_of_blocks(cmark_node* node) {
     if (is(node, "heading")) {
       const std::string title = Inline{}.of(node);
       const bool inner = cmark_node_get_heading_level(node) > 2;
-      paragraph(title + '\n' + std::string(columns_of(title), inner ? '-' : '=') + '\n');
+      paragraph(title + '\n' + std::string(columns(title), inner ? '-' : '=') + '\n');
     } else if (is(node, "paragraph")) {
       paragraph(block(Inline{}.of(node), "", ""));
     } else if (is(node, "code_block")) {

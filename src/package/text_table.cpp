@@ -4,6 +4,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/printable.h"
+
 namespace lictor::package {
 namespace {
 
@@ -21,17 +23,7 @@ std::size_t sum(const Widths& widths) {
 }
 
 std::string padded(const std::string& text, std::size_t width) {
-  return text + std::string(width - std::min(width, columns_of(text)), ' ');
-}
-
-// The number of bytes of the first `columns` characters.
-std::size_t bytes_of(const std::string& text, std::size_t columns) {
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    const bool begins = (static_cast<unsigned char>(text[at]) & 0xc0U) != 0x80U;
-    if (begins && columns-- == 0) break;
-  }
-  return at;
+  return text + std::string(width - std::min(width, columns(text)), ' ');
 }
 
 // Widths that fit into `width`; empty: there are none that can be read.
@@ -41,10 +33,10 @@ Widths widths_of(const std::vector<Row>& rows, std::size_t width) {
   Widths least(count, 1);
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < count; ++i) {
-      natural[i] = std::max(natural[i], columns_of(row[i]));
+      natural[i] = std::max(natural[i], columns(row[i]));
       std::istringstream words{row[i]};
       for (std::string word; words >> word;) {
-        least[i] = std::max(least[i], std::min(columns_of(word), kLongestWord));
+        least[i] = std::max(least[i], std::min(columns(word), kLongestWord));
       }
     }
   }
@@ -90,32 +82,6 @@ std::string as_paragraphs(const std::vector<Row>& rows, std::size_t width) {
 }
 
 }  // namespace
-
-std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  }));
-}
-
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines;
-  std::string line;
-  std::istringstream words{text};
-  for (std::string word; words >> word;) {
-    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
-      lines.push_back(std::move(line));
-      line.clear();
-    }
-    while (line.empty() && columns_of(word) > width) {
-      const std::size_t cut = bytes_of(word, width);
-      lines.push_back(word.substr(0, cut));
-      word.erase(0, cut);
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  if (!line.empty() || lines.empty()) lines.push_back(std::move(line));
-  return lines;
-}
 
 std::string text_table(const std::vector<Row>& all, std::size_t width) {
   std::vector<Row> rows = all;

@@ -71,6 +71,9 @@ expect "a task that was withdrawn" "$(curl -s -o /dev/null -w '%{http_code}' "$k
 until "$lictor" members >/dev/null 2>&1; do kill -0 "$dev"; sleep 0.1; done
 "$lictor" check --config "$dir/create-tablespace.json" >"$dir/check.log" || { cat "$dir/check.log" >&2; exit 1; }
 "$lictor" leader --step-down --no-wait >/dev/null
+echo '{}' >"$dir/empty.json"
+if "$lictor" dev --listen 127.0.0.1:0 --config "$dir/empty.json" 2>"$dir/empty.log"; then exit 1; fi
+grep -qF 'has no executors' "$dir/empty.log"
 "$lictor" bench --tasks 50 >"$dir/bench.log"
 
 # TERM ends it at once, with a blocking query that has long to wait; so does the death of its parent.

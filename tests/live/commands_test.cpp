@@ -591,6 +591,22 @@ TEST_CASE("what is done is listed and shown with its result, where there is a hi
   says(lictor(world, {"show", "x"}), "\"rows\": 7");
 }
 
+TEST_CASE("submit --wait says why a task has not started after a few seconds") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  REQUIRE(
+      eventually([&] { return world.kv.has(world.root + "default/members/" + daemon->node()); }));
+  CHECK(lictor(world, {"pause", "--reason", "moving"}).exit_code == 0);
+  REQUIRE(eventually([&] { return daemon->logged("paused"); }));
+  const Output waited =
+      lictor(world, {"submit", "Record", "--id", "x", "--wait", "--wait-timeout", "6s"});
+  CHECK(waited.exit_code == 1);
+  says(waited, "task x: the queue is paused by ");
+  says(waited, "; still waiting");
+  says(waited, "x has not ended within --wait-timeout");
+}
+
 TEST_CASE("submit --wait tells a cancelled task from one that is done, with a history or without") {
   World world;
   TemporaryFolder folder;

@@ -2,8 +2,10 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -180,6 +182,40 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   }));
   follower.signal(SIGTERM);
   CHECK(follower.wait() == 128 + SIGTERM);
+}
+
+TEST_CASE("events --follow does not go back in time when another daemon takes the lead") {
+  World world;
+  const auto settings_of = [&](const char* node) {
+    DaemonSettings settings = world.settings(node);
+    settings.admin = {"127.0.0.1:0"};
+    return settings;
+  };
+  LictorDaemon a{settings_of("a")};
+  REQUIRE(eventually([&] { return world.leads(a); }));
+  LictorDaemon b{
+      settings_of("b")};  // its first event, that it follows, is older than a's next ones
+  REQUIRE(eventually([&] { return world.stands_by(b); }));
+  const std::string followed = world.folder.file("followed");
+  Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
+                   followed};
+  world.submit("first", 1000);
+  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  a.kill();
+  REQUIRE(eventually([&] { return world.leads(b); }));
+  world.submit("second", 1000);
+  REQUIRE(eventually(
+      [&] { return read_text(followed).find(world.task_key("second")) != std::string::npos; }));
+  follower.signal(SIGTERM);
+  CHECK(follower.wait() == 128 + SIGTERM);
+  std::vector<std::string> times;
+  std::istringstream lines{read_text(followed)};
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line, nullptr, false);  // what it complains of is no JSON
+    if (event.is_object()) times.push_back(event.at("at"));
+  }
+  CHECK(times.size() > 4);
+  CHECK(std::is_sorted(times.begin(), times.end()));
 }
 
 TEST_SUITE_END();

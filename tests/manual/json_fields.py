@@ -7,15 +7,13 @@ Runs the commands against "lictor dev". Each member of the document is in the co
 table, and those that the row names first, before anything that depends, are in the document.
 """
 import json
-import os
 import pathlib
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+from dev_store import dev_store
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LICTOR = str(pathlib.Path(sys.argv[1]).resolve() / "src/lictor")
@@ -60,22 +58,10 @@ def main():
         for key in first - document.keys():
             tell(f"lictor {name}: commands.md names {key}, which is not printed")
 
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lictor-json."))
-    os.environ.update(TMPDIR=str(folder), LICTOR_STATE_DIR=str(folder / "state"))
-    for name in ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "CONSUL_HTTP_SSL", "LICTOR_CONFIG"):
-        os.environ.pop(name, None)
-    config = folder / "lictor.json"
-    config.write_text(json.dumps({"queues": [{
+    config = {"queues": [{
         "history": True, "max_attempts": 1,
-        "executors": {"Good": {"exec": ["/bin/echo", "said"]}, "Bad": {"exec": ["/bin/false"]}}}]}))
-    store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--config", str(config)],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                             start_new_session=True)
-    try:
-        for line in store.stdout:
-            if line.startswith("  store   "):
-                os.environ["CONSUL_HTTP_ADDR"] = line.split()[1]
-                break
+        "executors": {"Good": {"exec": ["/bin/echo", "said"]}, "Bad": {"exec": ["/bin/false"]}}}]}
+    with dev_store(LICTOR, config):
         limit = time.monotonic() + 60
         while run("leader").get("lock") != "held" and time.monotonic() < limit:
             bad.clear()
@@ -123,10 +109,6 @@ def main():
         hold("members", run("members"))
         hold("check", run("check"))
         hold("version", run("version"))
-    finally:
-        os.killpg(store.pid, signal.SIGTERM)
-        store.wait()
-        shutil.rmtree(folder, ignore_errors=True)
     print("\n".join(bad), file=sys.stderr)
     return 1 if bad else 0
 

@@ -11,12 +11,11 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import urllib.request
+
+from dev_store import dev_store
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LICTOR = str(pathlib.Path(sys.argv[1]).resolve() / "src/lictor")
@@ -67,27 +66,12 @@ def main():
     for field in schema["properties"]:
         for value in POOL:
             records.append({"taskType": "T", field: value})
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lictor-schema."))
-    os.environ.update(TMPDIR=str(folder), LICTOR_STATE_DIR=str(folder / "state"))
-    for name in ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "CONSUL_HTTP_SSL", "LICTOR_CONFIG"):
-        os.environ.pop(name, None)
-    store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--no-worker"],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                             start_new_session=True)
-    try:
-        for line in store.stdout:
-            if line.startswith("  store   "):
-                os.environ["CONSUL_HTTP_ADDR"] = line.split()[1]
-                break
+    with dev_store(LICTOR):
         for number, record in enumerate(records):
             urllib.request.urlopen(urllib.request.Request(
                 f"{os.environ['CONSUL_HTTP_ADDR']}/v1/kv/lictor/default/tasks/{number}",
                 data=json.dumps(record).encode(), method="PUT"), timeout=60).close()
         done = subprocess.run([LICTOR, "list", "--json"], text=True, capture_output=True, timeout=120)
-    finally:
-        os.killpg(store.pid, signal.SIGTERM)
-        store.wait()
-        shutil.rmtree(folder, ignore_errors=True)
     tasks = json.loads(done.stdout)["tasks"]
     refused = {each["id"]: each["error"] for each in tasks if each["state"] == "unreadable"}
     bad = [] if len(tasks) == len(records) else [f"{len(tasks)} of {len(records)} tasks are listed"]

@@ -11,15 +11,14 @@ command and options that there are; those that only look or change tasks are run
 and must not end by 2, bad usage. Each link to a file leads to one. README.md keeps to 150 lines.
 """
 import json
-import os
 import pathlib
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
+
+from dev_store import dev_store
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -174,19 +173,8 @@ def check_shell(where, text, folder):
 
 def main():
     pages = [SOURCE / "README.md", *sorted((SOURCE / "src/manual").glob("*.md"))]
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lictor-snippets."))
-    os.environ.update(TMPDIR=str(folder), LICTOR_STATE_DIR=str(folder / "state"))
-    for name in ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "CONSUL_HTTP_SSL", "LICTOR_CONFIG"):
-        os.environ.pop(name, None)
-    store = subprocess.Popen([LICTOR, "dev", "--listen", "127.0.0.1:0", "--no-worker"],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             start_new_session=True)
     count = examples = 0
-    try:
-        for line in store.stdout:
-            if line.startswith("  store   "):
-                os.environ["CONSUL_HTTP_ADDR"] = line.split()[1]
-                break
+    with dev_store(LICTOR) as folder:
         for page in pages:
             name = page.relative_to(SOURCE)
             for line, language, text in snippets(page):
@@ -219,10 +207,6 @@ def main():
                 for code in re.findall(r"`(lictor [^`]+)`", text):
                     for words in words_of(code):
                         check_command(f"{name}:{line}", words)
-    finally:
-        os.killpg(store.pid, signal.SIGTERM)
-        store.wait()
-        shutil.rmtree(folder, ignore_errors=True)
     if len((SOURCE / "README.md").read_text().splitlines()) > 150:
         bad.append("README.md: expected 150 lines at most; move what is not for newcomers")
     if count < 60 or examples < 50:

@@ -20,7 +20,7 @@ declare -A may=(
   [runtime]="core wire net exec base lictor"
   [admin]="manual client runtime wire exec httpd core base lictor"
   [cli]="client wire net exec core base lictor"
-  [manual]="lictor"
+  [manual]="base lictor"
   [package]="app manual base lictor"
   [app]="admin cli client core dev exec httpd manual net runtime wire base lictor"
 )

@@ -4,7 +4,8 @@ import { get, getText, idPath, post } from "./api.js";
 import { ago, ask, atEnd, chip, count, duration, fill, h, toast } from "./dom.js";
 
 const kMostOutput = 200_000; // characters kept on the page
-const kEnded = ["dead", "done"];
+const kEnded = ["dead", "done", "cancelled"];
+const kSince = { dead: "Given up", done: "Done", cancelled: "Cancelled" };
 
 function facts(task) {
   const rows = [
@@ -13,9 +14,9 @@ function facts(task) {
     ["Order", task.time && ago(task.time)],
     ["Due", task.state === "scheduled" && ago(task.due)],
     ["Started", task.started && ago(task.started)],
-    [task.state === "dead" ? "Given up" : task.state === "done" ? "Done" : "Claimed", task.since && ago(task.since)],
+    [kSince[task.state] ?? "Claimed", task.since && ago(task.since)],
     ["Took", task.took_ms !== null && duration(task.took_ms)],
-    ["Node", task.node],
+    [task.state === "cancelled" ? "By" : "Node", task.node],
     ["Attempts", task.attempt ? `${task.attempt}${task.lost ? `, of which ${task.lost} lost their host` : ""}` : null],
     ["Serial key", task.serial_key],
     ["Reason", task.reason && h("span", { class: "bad" }, task.reason)],
@@ -133,7 +134,7 @@ function actions(task, { queue, base, refresh }) {
     }
     refresh();
   };
-  if (task.state === "done") return null;
+  if (task.state === "done" || task.state === "cancelled") return null;
   if (task.state === "dead") {
     return h(
       "div",

@@ -7,7 +7,7 @@ const kPage = 50;
 
 function when(task) {
   if (task.state === "scheduled") return ["due ", ago(task.due)];
-  if (task.state === "running" || task.state === "dead" || task.state === "done") return task.since ? ago(task.since) : "";
+  if (["running", "dead", "done", "cancelled"].includes(task.state)) return task.since ? ago(task.since) : "";
   return task.time ? ago(task.time) : "";
 }
 

@@ -508,6 +508,10 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=nope") == 404);
   CHECK(fits("get", "/v1/dead", "/v1/dead?queue=q") == 200);
   CHECK(fits("get", "/v1/done", "/v1/done?queue=q") == 200);
+  scene.consul.put("lictor/q/done/gone-for-good",
+                   R"({"record":{"taskType":"Mail"},"cancelled_by":"me@a","attempts":0})");
+  CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=q&state=done") == 200);
+  CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/gone-for-good?queue=q") == 200);
   CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/gone?queue=q") == 200);
   CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/a%2Fb?queue=q") == 200);
   CHECK(fits("get", "/v1/tasks/{id}/why", "/v1/tasks/a/b/why?queue=q") == 200);

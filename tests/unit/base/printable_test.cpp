@@ -61,6 +61,14 @@ TEST_CASE("a time is told by its distance, in one unit") {
   CHECK(relative_time(WallTime{}, now) == "57y ago");
 }
 
+TEST_CASE("text is wrapped at spaces, and a word that is too long is cut between characters") {
+  using Lines = std::vector<std::string>;
+  CHECK(wrapped("one two three", 7) == Lines{"one two", "three"});
+  CHECK(wrapped("", 7) == Lines{""});
+  CHECK(wrapped("  a   b ", 7) == Lines{"a b"});
+  CHECK(wrapped("a \u00e4\u00f6\u00fc\u00df", 3) == Lines{"a", "\u00e4\u00f6\u00fc", "\u00df"});
+}
+
 TEST_CASE("sizes and counts are for people") {
   CHECK(byte_text(999) == "999 B");
   CHECK(byte_text(4'321) == "4.3 kB");

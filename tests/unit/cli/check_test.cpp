@@ -153,6 +153,13 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK_FALSE(contains(text, "told by check"));
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
+
+  // The leader's executors count, not those of the file that the check was given.
+  Report with_file;
+  CheckOptions::Queue served = queue();
+  served.options.types["Odd"] = {};
+  check_queue(store, served, "node", true, with_file);
+  CHECK(contains(with_file.page().text(false), R"(without an executor on b: "Odd" (1))"));
 }
 
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {

@@ -131,6 +131,20 @@ TEST_CASE("a finished task is kept with its result, the oldest beyond the limit 
   CHECK_FALSE(history.contains("tasks/107"));
 }
 
+TEST_CASE("entries that the cancel command adds to the history are pruned within a day") {
+  Alone a{with_history({5, 0s})};
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  a.cluster.run_for(5s);
+  auto& history = a.cluster.store.history;
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    history["tasks/c" + std::to_string(i)] = {std::make_shared<DoneRecord>(), 1'000 + i};
+  }
+  a.cluster.run_for(23h);
+  CHECK(history.size() == 9);
+  a.cluster.run_for(2h);
+  CHECK(history.size() == 5);
+}
+
 TEST_CASE("what is kept goes when it is too old, also when nothing else happens") {
   Alone a{with_history({1000, 1min})};
   a.all_end_after(10ms);

@@ -1,6 +1,7 @@
 #include "schedule/ticks.h"
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,16 +13,33 @@ using namespace lictor;
 using namespace lictor::schedule;
 using namespace std::chrono_literals;
 
+namespace {
+
+// The ticks of an expression in a zone, after one time and until another.
+struct Row {
+  const char* zone;
+  const char* expression;
+  const char* after;
+  const char* until;
+  Times times;
+};
+
+void check_rows(std::span<const Row> table) {
+  for (const Row& row : table) {
+    CAPTURE(row.zone);
+    CAPTURE(row.expression);
+    CAPTURE(row.after);
+    const Schedule schedule = cron_in(row.zone, row.expression);
+    CHECK(ticks(schedule, row.after, row.until) == row.times);
+    CHECK(schedule.count(tick(row.after), tick(row.until)) == row.times.size());
+  }
+}
+
+}  // namespace
+
 TEST_SUITE_BEGIN("schedule");
 
 TEST_CASE("what a jump of the clock skips fires once, at the jump, if the expression has hours") {
-  struct Row {
-    const char* zone;
-    const char* expression;
-    const char* after;
-    const char* until;
-    Times times;
-  };
   const Row table[] = {
       {"Europe/Rome",
        "30 2 * * *",
@@ -115,24 +133,10 @@ TEST_CASE("what a jump of the clock skips fires once, at the jump, if the expres
        "2026-03-29T23:00:00Z",
        {"2026-03-28T21:00:00Z", "2026-03-29T21:00:00Z"}},
   };
-  for (const Row& row : table) {
-    CAPTURE(row.zone);
-    CAPTURE(row.expression);
-    CAPTURE(row.after);
-    const Schedule schedule = cron_in(row.zone, row.expression);
-    CHECK(ticks(schedule, row.after, row.until) == row.times);
-    CHECK(schedule.count(tick(row.after), tick(row.until)) == row.times.size());
-  }
+  check_rows(table);
 }
 
 TEST_CASE("what the clock shows twice fires the first time only if the expression has hours") {
-  struct Row {
-    const char* zone;
-    const char* expression;
-    const char* after;
-    const char* until;
-    Times times;
-  };
   const Row table[] = {
       {"Europe/Rome",
        "30 2 * * *",
@@ -191,14 +195,7 @@ TEST_CASE("what the clock shows twice fires the first time only if the expressio
        "1945-10-15T23:00:00Z",
        {"1945-10-14T17:00:00Z", "1945-10-15T18:00:00Z"}},
   };
-  for (const Row& row : table) {
-    CAPTURE(row.zone);
-    CAPTURE(row.expression);
-    CAPTURE(row.after);
-    const Schedule schedule = cron_in(row.zone, row.expression);
-    CHECK(ticks(schedule, row.after, row.until) == row.times);
-    CHECK(schedule.count(tick(row.after), tick(row.until)) == row.times.size());
-  }
+  check_rows(table);
 }
 
 TEST_CASE("an expression that repeats goes on by elapsed time through both changes") {
