@@ -71,7 +71,7 @@ void read_producer_fields(const json& ended, TaskInfo& view) {
     view.serial_key = text_member(record, "serialKey");
   };
   if (const auto record = ended.find("record"); record != ended.end()) return read(*record);
-  // JSON that was no task, for want of a readable time say.
+  // The record may be JSON that is no task, as when its time cannot be read.
   if (const auto raw = wire::parse_json(text_member(ended, "raw"))) read(*raw);
 }
 
