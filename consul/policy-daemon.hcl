@@ -34,6 +34,9 @@ key "lictor/default/leader" { policy = "write" }
 # This member's own entry, and the others' to be shown.
 key_prefix "lictor/default/members/" { policy = "write" }
 
+# Schedules: with each tick's task the leader writes lastTick. Without this rule no tick makes a task.
+key_prefix "lictor/default/schedules/" { policy = "write" }
+
 # The operators' switches are obeyed, never set: a daemon that is broken into cannot resume itself.
 # With "write" the web page can pause, resume and step down; with "read" it is told that it may not,
 # and "lictor pause" does it with the operator's own token.

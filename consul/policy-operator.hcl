@@ -1,5 +1,5 @@
 # What an operator may do, for the default layout lictor/default/: all that a reader may, and pause,
-# resume, step down, cancel, retry, and purge dead letters.
+# resume, step down, cancel, retry, purge dead letters, and change schedules.
 #
 #   consul acl policy create -name lictor-operator -rules @consul/policy-operator.hcl
 #
@@ -20,6 +20,9 @@ key_prefix "lictor/default/dead/" { policy = "write" }
 # cancel: tells those who wait for the task, and the history, by whom. Without this they cannot tell
 # a cancelled task from one that is done.
 key_prefix "lictor/default/done/" { policy = "write" }
+
+# schedule add, remove, pause, resume, run
+key_prefix "lictor/default/schedules/" { policy = "write" }
 
 # Not the leader key, on purpose: deleting it would let two daemons lead at once. To move the lead,
 # use "lictor leader --step-down"; to free a lock by force, destroy its session, which starts the

@@ -41,11 +41,12 @@ struct QueuePath {
 
   [[nodiscard]] bool is_prefix() const { return setting.ends_with("prefix"); }
 };
-inline constexpr std::array<QueuePath, 6> kQueuePaths{
+inline constexpr std::array<QueuePath, 7> kQueuePaths{
     {{"tasks_prefix", &wire::Layout::tasks_prefix},
      {"dead_prefix", &wire::Layout::dead_prefix},
      {"done_prefix", &wire::Layout::done_prefix},
      {"members_prefix", &wire::Layout::members_prefix},
+     {"schedules_prefix", &wire::Layout::schedules_prefix},
      {"leader_key", &wire::Layout::leader_key},
      {"control_key", &wire::Layout::control_key}}};
 

@@ -51,6 +51,7 @@ std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history) {
                             {"dead letters", layout.dead_prefix, true},
                             {"leader", layout.leader_key, true},
                             {"members", layout.members_prefix, true},
+                            {"schedules", layout.schedules_prefix, true},
                             {"control", layout.control_key, false}};
   if (keeps_history) places.push_back({"history", layout.done_prefix, true});
   return places;

@@ -28,6 +28,7 @@ std::string owner_in(std::string_view key, const Layout& layout) {
   if (key.starts_with(layout.dead_prefix)) return "a dead letter";
   if (key.starts_with(layout.done_prefix)) return "the history";
   if (key.starts_with(layout.members_prefix)) return "a member";
+  if (key.starts_with(layout.schedules_prefix)) return "a schedule";
   return {};
 }
 

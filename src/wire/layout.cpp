@@ -6,8 +6,8 @@ namespace lictor::wire {
 
 Layout Layout::under(std::string_view root, std::string_view queue) {
   const std::string base = std::string{root} + std::string{queue} + "/";
-  return {base + "tasks/", base + "leader",  base + "dead/",
-          base + "done/",  base + "control", base + "members/"};
+  return {base + "tasks/",  base + "leader",   base + "dead/",     base + "done/",
+          base + "control", base + "members/", base + "schedules/"};
 }
 
 std::optional<std::string> Layout::task_id(std::string_view key) const {

@@ -15,6 +15,7 @@ struct Layout {
   std::string done_prefix;
   std::string control_key;
   std::string members_prefix;
+  std::string schedules_prefix;
 
   /// A JSON pointer (RFC 6901) to the value in the record that serves as serialKey where a task has
   /// none; empty: such tasks have no serialKey.
@@ -39,6 +40,9 @@ struct Layout {
     return dead_key(task_key, 1) + '~';
   }
   [[nodiscard]] std::string done_key(std::string_view task_key) const;
+  [[nodiscard]] std::string schedule_key(std::string_view name) const {
+    return schedules_prefix + std::string{name};
+  }
 };
 
 /// `key` as the path of a request to Consul: everything but unreserved characters and '/' is

@@ -1,5 +1,6 @@
 #include "wire/schedule_record.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -17,6 +18,8 @@ namespace lictor::wire {
 namespace {
 
 using nlohmann::json;
+using schedule::Definition;
+using schedule::Overlap;
 using schedule::Tick;
 using std::chrono::floor;
 using std::chrono::seconds;
@@ -34,11 +37,13 @@ struct Fields {
   std::optional<std::vector<Tick>> at;
   std::string zone_name;
   std::optional<Tick> start, end, last_tick;
+  std::string last_task;
   schedule::Missed missed;
   Overlap overlap = Overlap::kSkip;
   std::chrono::milliseconds jitter{};
   bool paused = false;
   std::string_view task;
+  std::string rule;
 };
 
 Result<Tick> read_tick(std::string_view text) {
@@ -110,6 +115,13 @@ Result<schedule::Cron> read_cron(std::string_view text) {
   return schedule::Cron::parse(expression);
 }
 
+// Whether the field has a say in when the ticks are.
+bool is_of_rule(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kFields{"cron",     "every", "at",
+                                                    "timezone", "start", "end"};
+  return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
+}
+
 Result<void> read_field(std::string_view name, std::string_view text, Fields& fields) {
   if (text == "null") return {};  // how many libraries write "not set"
   if (name == "cron") return store(read_cron(text), fields.cron);
@@ -119,6 +131,7 @@ Result<void> read_field(std::string_view name, std::string_view text, Fields& fi
   if (name == "start") return store(read_tick(text), fields.start);
   if (name == "end") return store(read_tick(text), fields.end);
   if (name == "lastTick") return store(read_tick(text), fields.last_tick);
+  if (name == "lastTask") return store(read_string(text), fields.last_task);
   if (name == "missed") return store(read_name(text, kPolicies), fields.missed.policy);
   if (name == "missedLimit") return store(read_limit(text), fields.missed.limit);
   if (name == "missedMaxAge") return store(read_seconds(text), fields.missed.max_age);
@@ -155,7 +168,7 @@ Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
 }
 
 // A template makes a task if it does so for one tick: a tick's text has one form.
-Result<void> check_template(std::string_view name, const ScheduleRecord& record) {
+Result<void> check_template(std::string_view name, const Definition& record) {
   for (MemberWalk member{record.task}; member.next();) {
     if (member.name() == "executeAt" && member.value_text() != "null") {
       return fail(ErrorCode::kInvalid,
@@ -206,8 +219,8 @@ std::string with_member(std::string_view object, std::string_view name, std::str
 
 }  // namespace
 
-Result<ScheduleRecord> read_schedule(std::string_view name, std::string_view record,
-                                     schedule::Zones& zones) {
+Result<Definition> read_schedule(std::string_view name, std::string_view record,
+                                 schedule::Zones& zones) {
   if (const auto object = check_object(record); !object) {
     if (!is_utf8(record)) {
       return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
@@ -219,6 +232,9 @@ Result<ScheduleRecord> read_schedule(std::string_view name, std::string_view rec
     if (const auto read = read_field(member.name(), member.value_text(), fields); !read) {
       return in(member.name(), read.error());
     }
+    if (is_of_rule(member.name())) {
+      fields.rule.append(member.name()).append(member.value_text());
+    }
   }
   LICTOR_TRY(auto rule, rule_of(fields));
   auto zone = zones.find(fields.zone_name);
@@ -227,26 +243,29 @@ Result<ScheduleRecord> read_schedule(std::string_view name, std::string_view rec
                                 {std::move(rule), *std::move(zone), fields.start, fields.end}));
   if (fields.task.empty())
     return fail(ErrorCode::kInvalid, "task: expected a task's record, got nothing");
-  ScheduleRecord read{std::move(schedule),
-                      fields.missed,
-                      fields.overlap,
-                      fields.jitter,
-                      fields.paused,
-                      fields.last_tick,
-                      unstamped_record(fields.task)};
+  Definition read{std::move(schedule),
+                  std::move(fields.rule),
+                  fields.missed,
+                  fields.overlap,
+                  fields.jitter,
+                  fields.paused,
+                  fields.last_tick,
+                  std::move(fields.last_task),
+                  unstamped_record(fields.task)};
   if (const auto made = check_template(name, read); !made) return tl::unexpected(made.error());
   return read;
 }
 
-std::string with_last_tick(std::string_view record, Tick last) {
-  return with_member(record, "lastTick", '"' + schedule::tick_text(last) + '"');
+std::string with_last_tick(std::string_view record, Tick last, std::string_view task_id) {
+  std::string text = with_member(record, "lastTick", '"' + schedule::tick_text(last) + '"');
+  return task_id.empty() ? text : with_member(text, "lastTask", json_quoted(task_id));
 }
 
 std::string with_paused(std::string_view record, bool paused) {
   return with_member(record, "paused", paused ? "true" : "false");
 }
 
-std::string tick_task(std::string_view name, const ScheduleRecord& schedule, Tick tick) {
+std::string tick_task(std::string_view name, const Definition& schedule, Tick tick) {
   std::string text = with_tick(schedule.task, tick);
   const auto delay = schedule::delay_of(name, schedule.jitter);
   const std::string execute_at =

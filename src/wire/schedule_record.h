@@ -3,33 +3,16 @@
 // Recurring tasks (DESIGN section 10): the KV value of schedules/<name> to a schedule, and the
 // records of its tasks. Never throws; accepts any bytes.
 
-#include <chrono>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "lictor/result.h"
+#include "schedule/definition.h"
 #include "schedule/ticks.h"
 #include "schedule/zone.h"
 
 namespace lictor::wire {
-
-/// Whether a tick makes a task while the task of an earlier tick waits or runs.
-enum class Overlap {
-  kSkip,   // no
-  kQueue,  // yes: the tasks share a serialKey, so they run one after the other
-  kAllow,  // yes
-};
-
-struct ScheduleRecord {
-  schedule::Schedule schedule;
-  schedule::Missed missed;
-  Overlap overlap = Overlap::kSkip;
-  std::chrono::milliseconds jitter{};
-  bool paused = false;
-  std::optional<schedule::Tick> last_tick;
-  std::string task;  // the template: a JSON object
-};
 
 /// The most missed ticks that a schedule can ask for at once (missedLimit).
 inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
@@ -37,19 +20,21 @@ inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
 /// Reads the record of the schedule `name`. Reads the file of its time zone, unless `zones` has it.
 /// Errors: kInvalid, with the field, what was expected and what was found, also for a schedule that
 /// never fires and for a template that does not make a task.
-[[nodiscard]] Result<ScheduleRecord> read_schedule(std::string_view name, std::string_view record,
-                                                   schedule::Zones& zones);
+[[nodiscard]] Result<schedule::Definition> read_schedule(std::string_view name,
+                                                         std::string_view record,
+                                                         schedule::Zones& zones);
 
-/// The record with its lastTick set, and everything else as it was written, to the byte.
-/// read_schedule() has accepted `record`.
-[[nodiscard]] std::string with_last_tick(std::string_view record, schedule::Tick last);
+/// The record with its lastTick set, and its lastTask unless `task_id` is empty; everything else as
+/// it was written, to the byte. read_schedule() has accepted `record`.
+[[nodiscard]] std::string with_last_tick(std::string_view record, schedule::Tick last,
+                                         std::string_view task_id);
 /// The same for paused.
 [[nodiscard]] std::string with_paused(std::string_view record, bool paused);
 
 /// The record of the task that `tick` makes, under the key of schedule::tick_id(): the template
 /// with each "{tick}" in its strings replaced, its executeAt (the tick and the jitter), and with
-/// Overlap::kQueue a serialKey, unless it has its own.
-[[nodiscard]] std::string tick_task(std::string_view name, const ScheduleRecord& schedule,
+/// schedule::Overlap::kQueue a serialKey, unless it has its own.
+[[nodiscard]] std::string tick_task(std::string_view name, const schedule::Definition& schedule,
                                     schedule::Tick tick);
 
 }  // namespace lictor::wire

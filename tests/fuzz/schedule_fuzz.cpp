@@ -67,8 +67,8 @@ void check_record(std::string_view text) {
     return;
   }
   FUZZ_REQUIRE(wire::check_record(wire::tick_task("nightly", *read, kNow)).has_value());
-  const std::string rewritten = wire::with_last_tick(text, kNow);
-  FUZZ_REQUIRE(wire::with_last_tick(rewritten, kNow) == rewritten);
+  const std::string rewritten = wire::with_last_tick(text, kNow, {});
+  FUZZ_REQUIRE(wire::with_last_tick(rewritten, kNow, {}) == rewritten);
   const auto again = wire::read_schedule("nightly", rewritten, zones);
   FUZZ_REQUIRE(again && again->last_tick == kNow && again->task == read->task);
 }

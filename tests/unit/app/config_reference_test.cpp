@@ -73,6 +73,7 @@ const std::map<std::string, std::map<std::string, json>> kChanges{
       {"dead_prefix", "a/"},
       {"done_prefix", "a/"},
       {"members_prefix", "a/"},
+      {"schedules_prefix", "a/"},
       {"leader_key", "a"},
       {"control_key", "a"},
       {"timeout", "1s"},

@@ -138,7 +138,7 @@ TEST_CASE("unset settings are derived from the others") {
 TEST_CASE("every setting of a queue is read") {
   const Config config = parsed(R"({"queues": [{
       "name": "q", "tasks_prefix": "a/tasks/", "dead_prefix": "a/dead/", "done_prefix": "a/done/",
-      "members_prefix": "a/members/", "leader_key": "a/leader", "control_key": "a/control",
+      "members_prefix": "a/members/", "schedules_prefix": "a/schedules/", "leader_key": "a/leader", "control_key": "a/control",
       "concurrency": 2, "prefetch": 3, "preload": "250ms", "max_unacked": 7, "max_losses": 4, "session_ttl": "20s",
       "session_checks": [], "renew_interval": "6s", "lock_delay": "40s", "request_timeout": "2.5s",
       "kill_grace": "0s", "drain_timeout": "1h30m",
@@ -154,6 +154,7 @@ TEST_CASE("every setting of a queue is read") {
   CHECK(queue.layout.dead_prefix == "a/dead/");
   CHECK(queue.layout.done_prefix == "a/done/");
   CHECK(queue.layout.members_prefix == "a/members/");
+  CHECK(queue.layout.schedules_prefix == "a/schedules/");
   CHECK(queue.layout.leader_key == "a/leader");
   CHECK(queue.layout.control_key == "a/control");
   CHECK(queue.session_checks.empty());

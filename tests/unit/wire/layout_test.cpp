@@ -14,6 +14,8 @@ TEST_CASE("everything of a queue lies under its root") {
   CHECK(layout.done_prefix == "lictor/default/done/");
   CHECK(layout.control_key == "lictor/default/control");
   CHECK(layout.members_prefix == "lictor/default/members/");
+  CHECK(layout.schedules_prefix == "lictor/default/schedules/");
+  CHECK(layout.schedule_key("nightly") == "lictor/default/schedules/nightly");
 }
 
 TEST_CASE("an id is the key's part after the prefix; folders are no tasks") {

@@ -17,12 +17,12 @@ using schedule::tick_text;
 
 namespace {
 
-Result<ScheduleRecord> try_read(const std::string& text) {
+Result<schedule::Definition> try_read(const std::string& text) {
   static schedule::Zones zones;
   return read_schedule("backup", text, zones);
 }
 
-ScheduleRecord read(const std::string& text) {
+schedule::Definition read(const std::string& text) {
   auto record = try_read(text);
   REQUIRE_MESSAGE(record, record.error().message);
   return *std::move(record);
@@ -40,7 +40,7 @@ std::string with(const std::string& members) {
 
 schedule::Tick tick(const std::string& text) { return *schedule::parse_tick(text); }
 
-std::string next(const ScheduleRecord& record, const std::string& after) {
+std::string next(const schedule::Definition& record, const std::string& after) {
   const auto found = record.schedule.next_after(tick(after));
   return found ? tick_text(*found) : "none";
 }
@@ -52,12 +52,12 @@ const schedule::Tick kTick = tick("2026-11-24T09:30:00Z");
 TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("the schedule of DESIGN section 10 is read, and makes a task a tick") {
-  const ScheduleRecord record = read(R"({"cron": "*/5 * * * *", "timezone": "Europe/Rome",
+  const schedule::Definition record = read(R"({"cron": "*/5 * * * *", "timezone": "Europe/Rome",
  "task": {"taskType": "Backup", "taskPara": {"host": "db7", "at": "{tick}"}},
  "missed": "once", "overlap": "skip"})");
   CHECK(next(record, "2026-11-24T09:31:00Z") == "2026-11-24T09:35:00Z");
   CHECK(record.missed.policy == Missed::Policy::kOnce);
-  CHECK(record.overlap == Overlap::kSkip);
+  CHECK(record.overlap == schedule::Overlap::kSkip);
   CHECK(record.jitter == 0ms);
   CHECK_FALSE(record.paused);
   CHECK_FALSE(record.last_tick.has_value());
@@ -67,7 +67,7 @@ TEST_CASE("the schedule of DESIGN section 10 is read, and makes a task a tick") 
 }
 
 TEST_CASE("each field of a schedule is read") {
-  const ScheduleRecord record = read(
+  const schedule::Definition record = read(
       with(R"("every":"90s","start":"2026-11-24T09:30:07Z","end":1800000000,"jitter":"1.5s",)"
            R"("missed":"all","missedLimit":3,"missedMaxAge":"2h","overlap":"queue","paused":true,)"
            R"("lastTick":"2026-11-24T09:31:37Z","note":"kept","timezone":null)"));
@@ -78,15 +78,16 @@ TEST_CASE("each field of a schedule is read") {
   CHECK(record.missed.policy == Missed::Policy::kAll);
   CHECK(record.missed.limit == 3);
   CHECK(record.missed.max_age == 2h);
-  CHECK(record.overlap == Overlap::kQueue);
+  CHECK(record.overlap == schedule::Overlap::kQueue);
   CHECK(record.paused);
   CHECK(record.last_tick == tick("2026-11-24T09:31:37Z"));
 
-  const ScheduleRecord listed = read(with(R"("at":["2026-11-24T10:30:00+01:00",1800000000])"));
+  const schedule::Definition listed =
+      read(with(R"("at":["2026-11-24T10:30:00+01:00",1800000000])"));
   CHECK(next(listed, "2026-01-01T00:00:00Z") == "2026-11-24T09:30:00Z");
   CHECK(next(listed, "2026-11-24T09:30:00Z") == "2027-01-15T08:00:00Z");
 
-  const ScheduleRecord in_utc = read(with(R"("cron":"30 9 * * *")"));
+  const schedule::Definition in_utc = read(with(R"("cron":"30 9 * * *")"));
   CHECK(next(in_utc, "2026-07-01T00:00:00Z") == "2026-07-01T09:30:00Z");
 }
 
@@ -149,7 +150,7 @@ TEST_CASE("a schedule that cannot be read says where, what was expected and what
 }
 
 TEST_CASE("the template's strings have the tick in the place of {tick}") {
-  const ScheduleRecord record = read(R"({"every":"1h","task":{"taskType":"T",
+  const schedule::Definition record = read(R"({"every":"1h","task":{"taskType":"T",
     "taskId":"nightly-{tick}","taskPara":{"a":["{tick} and {tick}"],"{tick}":1,"b":"{ tick }"}}})");
   const auto task = nlohmann::json::parse(tick_task("backup", record, kTick));
   CHECK(task["taskId"] == "nightly-2026-11-24T09:30:00Z");
@@ -159,11 +160,11 @@ TEST_CASE("the template's strings have the tick in the place of {tick}") {
   // A large template takes no longer than it must.
   std::string many;
   for (int i = 0; i < 50'000; ++i) many += "{tick}";
-  const ScheduleRecord large =
+  const schedule::Definition large =
       read(R"({"every":"1h","task":{"taskType":"T","taskPara":")" + many + R"("}})");
   CHECK(tick_task("backup", large, kTick).size() > 50'000 * tick_text(kTick).size());
   // Numbers and the like stay to the byte.
-  const ScheduleRecord exact =
+  const schedule::Definition exact =
       read(R"({"every":"1h","task":{"taskType":"T","n":123456789012345678901234567890,"n":1.0}})");
   CHECK(tick_task("backup", exact, kTick) ==
         R"({"taskType":"T","n":123456789012345678901234567890,"n":1.0,)"
@@ -171,14 +172,14 @@ TEST_CASE("the template's strings have the tick in the place of {tick}") {
 }
 
 TEST_CASE("a template is no claim: lictor's own fields are removed") {
-  const ScheduleRecord record = read(
+  const schedule::Definition record = read(
       R"({"every":"1h","task":{"taskTaken":"true","taskType":"T","taskAttempt":3,"taskLost":1}})");
   CHECK(tick_task("backup", record, kTick) ==
         R"({"taskTaken":"false","taskType":"T","executeAt":"2026-11-24T09:30:00Z"})");
 }
 
 TEST_CASE("jitter delays executeAt, and the tick keeps its name") {
-  const ScheduleRecord record =
+  const schedule::Definition record =
       read(R"({"every":"1h","jitter":"1h","task":{"taskType":"T","taskPara":"{tick}"}})");
   CHECK(tick_task("backup", record, kTick) ==
         R"({"taskType":"T","taskPara":"2026-11-24T09:30:00Z",)"
@@ -187,7 +188,7 @@ TEST_CASE("jitter delays executeAt, and the tick keeps its name") {
 
 TEST_CASE("queued ticks share a serialKey, unless the template has one") {
   const auto serial_key = [](const std::string& member) -> std::string {
-    const ScheduleRecord record =
+    const schedule::Definition record =
         read(R"({"every":"1h","overlap":"queue","task":{"taskType":"T")" + member + "}}");
     const auto task = nlohmann::json::parse(tick_task("a \"b\"", record, kTick));
     return task["serialKey"];
@@ -202,21 +203,23 @@ TEST_CASE("lastTick is rewritten, and everything else stays to the byte") {
       " {\n  \"cron\": \"@daily\",\n  \"x\": 123456789012345678901234567890, \"x\": \"\\u00e9\",\n "
       " \"task\": "
       "{\"taskType\": \"T\"}\n}\n";
-  const std::string first = with_last_tick(spaced, kTick);
+  const std::string first = with_last_tick(spaced, kTick, {});
   CHECK(first ==
         " {\n  \"cron\": \"@daily\",\n  \"x\": 123456789012345678901234567890, \"x\": "
         "\"\\u00e9\",\n  \"task\": "
         "{\"taskType\": \"T\"},\"lastTick\":\"2026-11-24T09:30:00Z\"\n}\n");
   CHECK(read(first).last_tick == kTick);
-  CHECK(with_last_tick(first, kTick) == first);
-  const std::string second = with_last_tick(first, kTick + 24h);
+  CHECK(with_last_tick(first, kTick, {}) == first);
+  const std::string second = with_last_tick(first, kTick + 24h, {});
   CHECK(read(second).last_tick == kTick + 24h);
-  CHECK(with_last_tick(second, kTick) == first);
+  CHECK(with_last_tick(second, kTick, {}) == first);
 
   // In its place, however often it is there.
-  CHECK(with_last_tick(R"({"lastTick" : null, "every":"1h","lastTick":1})", kTick) ==
+  CHECK(with_last_tick(R"({"lastTick" : null, "every":"1h","lastTick":1})", kTick, {}) ==
         R"({"lastTick" : "2026-11-24T09:30:00Z", "every":"1h","lastTick":"2026-11-24T09:30:00Z"})");
-  CHECK(with_last_tick("{}", kTick) == R"({"lastTick":"2026-11-24T09:30:00Z"})");
+  CHECK(with_last_tick("{}", kTick, "a@b") ==
+        R"({"lastTick":"2026-11-24T09:30:00Z","lastTask":"a@b"})");
+  CHECK(with_last_tick("{}", kTick, {}) == R"({"lastTick":"2026-11-24T09:30:00Z"})");
   CHECK(with_paused(R"({"every":"1h","paused":false})", true) == R"({"every":"1h","paused":true})");
   CHECK(with_paused(R"({"every":"1h"})", true) == R"({"every":"1h","paused":true})");
 }
@@ -237,7 +240,7 @@ TEST_CASE("a record that was cut or changed at random is read or refused, and do
       continue;
     }
     REQUIRE(check_record(tick_task("backup", *record, kTick)).has_value());
-    REQUIRE(read(with_last_tick(text, kTick)).last_tick == kTick);
+    REQUIRE(read(with_last_tick(text, kTick, {})).last_tick == kTick);
   }
 }
 
