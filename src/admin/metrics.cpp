@@ -131,6 +131,21 @@ Outcome outcome_of(const core::Fact& fact) {
   }
 }
 
+// Null: the fact is not about a tick.
+const char* tick_outcome(const core::Fact& fact) {
+  constexpr Duration kLate = std::chrono::seconds{5};
+  switch (fact.kind) {
+    case Kind::kTickMade:
+      return fact.late > kLate ? "late" : "made";
+    case Kind::kTicksMissed:
+      return "missed";
+    case Kind::kTicksOverlap:
+      return "overlap";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 struct Metrics::Families {
@@ -145,6 +160,10 @@ struct Metrics::Families {
 
   Family<Counter>& tasks = counters("lictor_tasks_total", "Tasks that ended, by outcome.");
   Family<Counter>& attempts = counters("lictor_attempts_total", "Attempts that ended, by outcome.");
+  Family<Counter>& ticks = counters(
+      "lictor_ticks_total",
+      "Ticks of recurring tasks: made in time, made late (more than 5 s after the tick), missed "
+      "(nobody led, or the schedule was paused), overlap (its last task waited or ran).");
   Family<Counter>& started = counters("lictor_attempts_started_total", "Attempts that started.");
   Family<Counter>& terms =
       counters("lictor_leader_changes_total", "How often this daemon became the leader.");
@@ -256,6 +275,9 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
     of_type.started.Increment();
     of_type.pickup.Observe(seconds(fact.waited));
     if (fact.late) of_type.lateness.Observe(std::max(0.0, seconds(*fact.late)));
+  } else if (const char* outcome = tick_outcome(fact)) {
+    families_->ticks.Add({{"queue", name}, {"outcome", outcome}})
+        .Increment(static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
   } else if (const Outcome outcome = outcome_of(fact);
              outcome.attempt != nullptr || outcome.task != nullptr) {
     // The type of a task that was never read is not known.
@@ -320,6 +342,13 @@ std::string Metrics::text(const Status& status) const {
   for (const QueueStatus& queue : status.queues) {
     for (const auto& [state, count] : queue.states) {
       now.gauge("lictor_tasks", "Tasks that the leader knows, by state.",
+                static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
+    }
+  }
+  for (const QueueStatus& queue : status.queues) {
+    for (const auto& [state, count] : queue.schedules) {
+      now.gauge("lictor_schedules",
+                "Recurring tasks, by state; a faulty one makes no tasks until it is corrected.",
                 static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
     }
   }

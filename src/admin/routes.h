@@ -35,7 +35,8 @@ struct QueueStatus {
   Duration oldest_due{};          ///< since when the first task that may start has been due
   std::size_t unacked = 0;        ///< jobs that ended and whose end is not in Consul yet
   std::uint64_t discovered = 0;   ///< keys that became known since the daemon's start
-  std::vector<std::pair<std::string, std::size_t>> states{};  ///< tasks in each state, by name
+  std::vector<std::pair<std::string, std::size_t>> states{};     ///< tasks in each state, by name
+  std::vector<std::pair<std::string, std::size_t>> schedules{};  ///< the same of recurring tasks
   std::vector<std::string> types{};  ///< that this daemon has an executor for; "*": all others
 };
 

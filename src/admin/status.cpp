@@ -101,6 +101,9 @@ ordered_json queue_json(const QueueStatus& queue) {
     for (const auto& [state, count] : queue.states) {
       if (count != 0) told["states"][state] = count;
     }
+    for (const auto& [state, count] : queue.schedules) {
+      if (count != 0) told["schedules"][state] = count;
+    }
   }
   if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
   if (!queue.log_error.empty()) told["log_error"] = queue.log_error;

@@ -224,6 +224,10 @@ class Daemon {
           if (state == core::TaskState::kDeleted) continue;  // no longer a task
           told.states.emplace_back(core::name_of(state), core.count(state));
         }
+        const core::Scheduler::Stats schedules = core.schedules();
+        told.schedules = {{"active", schedules.active},
+                          {"paused", schedules.paused},
+                          {"faulty", schedules.faulty}};
       }
       status.queues.push_back(std::move(told));
     }

@@ -38,7 +38,7 @@ class Commits {
   enum class Verdict {
     kApplied,
     kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
-    kRefused,  // a claim: this one task may not be written; a finish: what its job wrote may not
+    kRefused,  // a claim, a tick: this one may not be written; a finish: what its job wrote may not
   };
   struct Settled {
     Write write;

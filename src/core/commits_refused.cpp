@@ -56,7 +56,8 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       case OpFailure::kMalformed:
       case OpFailure::kOther: {
         const bool denied = failure.why == OpFailure::kDenied;
-        if (of_one && is_minor(batch.writes[failure.op].purpose)) {
+        const bool of_tick = of_one && batch.writes[failure.op].purpose == Purpose::kTick;
+        if (of_one && !of_tick && is_minor(batch.writes[failure.op].purpose)) {
           fates[failure.op] = Fate::kDoubtful;  // nothing depends on it: let it go
           break;
         }
@@ -91,6 +92,11 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
         } else if (failure.part == Committed::Part::kJobWrite) {
           fates[failure.op] = Fate::kRefused;
           errors[failure.op] = failure.text;
+        } else if (failure.part == Committed::Part::kNewTask) {
+          // The task is there: what made it is not asked again.
+          TickOp note = std::get<TickOp>(*write.op);
+          note.makes_task = false;
+          write.op = std::make_shared<const Op>(std::move(note));
         } else {
           fates[failure.op] = Fate::kDoubtful;
         }
@@ -109,7 +115,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     } else if (fates[i] == Fate::kUnnumbered) {
       unnumbered_.push_back(std::move(write));
     } else if (fates[i] == Fate::kAside) {
-      if (write.purpose == Purpose::kClaim) {
+      if (write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick) {
         result.settled.push_back(
             {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
       } else {
@@ -160,9 +166,10 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
   // Something other than Consul may refuse everything this way: pause, so as not to loop.
   if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetryPause;
   const auto* finish = std::get_if<FinishOp>(write.op.get());
-  if (is_minor(write.purpose)) {
+  const bool refuses = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
+  if (is_minor(write.purpose) && !refuses) {
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
-  } else if (write.purpose == Purpose::kClaim || (finish != nullptr && !finish->writes.empty())) {
+  } else if (refuses || (finish != nullptr && !finish->writes.empty())) {
     result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
   } else if (Op less = *write.op; lighten(less)) {
     write.op = std::make_shared<const Op>(std::move(less));

@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "core/task.h"
 #include "lictor/time.h"
+#include "schedule/definition.h"
 
 namespace lictor::core {
 
@@ -91,6 +92,12 @@ struct ListHistory {  // HistoryListed
   RequestId request;
 };
 
+/// The recurring tasks: a blocking query from `index`; 0: a quorum read, at once.
+struct ListSchedules {  // SchedulesListed
+  RequestId request;
+  std::uint64_t index = 0;
+};
+
 // Operations of a transaction. Each names the task and the ModifyIndex that it must still have.
 
 /// Rewrites the record with `stamp`: a claim, a retry, a task given back.
@@ -147,13 +154,24 @@ struct BuryOp {
   std::uint32_t copy = 1;  // 1: dead/<id>, 2: dead/<id>~2, ...
 };
 /// Makes a key that must always be there, if it is missing: the folder key at the tasks' prefix
-/// (a listing without it was filtered by ACLs), or the control key (a blocking query on a missing
-/// key wakes on every write near it).
+/// (a listing without it was filtered by ACLs), or the control key and the schedules' folder key (a
+/// blocking query on a missing key wakes on every write near it).
 struct MarkOp {
-  enum class What { kTasksFolder, kControl } what = What::kTasksFolder;
+  enum class What { kTasksFolder, kControl, kSchedulesFolder } what = What::kTasksFolder;
+};
+/// Notes in a schedule that what was to be done about its ticks up to `last` is done, and makes the
+/// task of the tick `last` with it, if `makes_task`; all of it or nothing.
+struct TickOp {
+  std::string key;  // of the schedule
+  std::uint64_t index = 0;
+  std::string name;
+  std::shared_ptr<const std::string> record;
+  std::shared_ptr<const schedule::Definition> definition;
+  schedule::Tick last{};
+  bool makes_task = false;
 };
 
-using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp>;
+using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp, TickOp>;
 
 /// The operations of a transaction, in order: shared with who waits for its end, so not changed.
 class Ops {
@@ -266,10 +284,16 @@ struct Fact {
     kResultLeftOut,
     kUnnameable,
     kInFolder,
-    kUnwritten,   // leadership ended before Consul confirmed the result
-    kDoneLate,    // after its time-out; kDone follows
-    kResultVoid,  // the task was rewritten while its job ran: nothing of this run is written
-    kGoesOn,      // it was asked to stop, and its time for that is over; text: why it was asked
+    kUnwritten,      // leadership ended before Consul confirmed the result
+    kDoneLate,       // after its time-out; kDone follows
+    kResultVoid,     // the task was rewritten while its job ran: nothing of this run is written
+    kGoesOn,         // it was asked to stop, and its time for that is over; text: why it was asked
+    kTickMade,       // key: the task's; late: since the tick
+    kTickExists,     // key: the task's, which was there already
+    kTicksMissed,    // nobody made `count` ticks of the schedule `key` in time; they are skipped
+    kTicksOverlap,   // `count` ticks are skipped: the schedule's last task waits or runs
+    kScheduleFault,  // the schedule `key` makes no tasks; text: why
+    kScheduleAhead,  // its lastTick is ahead of the clock by `took`; it waits for that
   };
   Kind kind;
   std::string key;
@@ -281,6 +305,7 @@ struct Fact {
   std::shared_ptr<const Task> task{};
   Duration waited{};               // kStarted: since it was due and known here
   std::optional<Duration> late{};  // kStarted: since executeAt or taskRetryAt
+  std::uint64_t count = 0;
 };
 
 /// The queue is done: it may be destroyed.
@@ -288,8 +313,8 @@ struct Stopped {};
 
 using Effect = std::variant<CreateSession, RenewSession, DestroySession, RememberSession,
                             AcquireLock, ReleaseLock, ReadLeader, WatchControl, ListTasks,
-                            FetchTasks, ListCopies, ListHistory, Commit, CancelRequest, StartJob,
-                            StopJob, ExtendLease, EndLease, Fact, Stopped>;
+                            FetchTasks, ListCopies, ListHistory, ListSchedules, Commit,
+                            CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
 
 using Effects = std::vector<Effect>;
 

@@ -159,6 +159,29 @@ struct HistoryListed {
   std::string error;
 };
 
+/// The recurring tasks, in any order.
+struct SchedulesListed {
+  struct Entry {
+    std::string name;
+    std::string key;
+    std::string tasks;          // what the keys of its tasks begin with; the tick follows
+    std::string last_task_key;  // of Definition::last_task; empty: it has made none
+    std::uint64_t create_index = 0;
+    std::uint64_t modify_index = 0;
+    std::shared_ptr<const std::string> record;
+    std::shared_ptr<const schedule::Definition> definition;  // null: it cannot be read
+    std::string error{};                                     // why
+  };
+  RequestId request;
+  bool ok = false;
+  bool unchanged = false;  // since the index that was asked for; `entries` is empty then
+  bool marker = false;     // the prefix's own folder key was there
+  std::vector<Entry> entries;
+  std::uint64_t consul_index = 0;
+  Duration cost{};  // spent on transfer and parsing
+  std::string error;
+};
+
 /// Why one operation of a transaction failed.
 enum class OpFailure {
   kNotLeader,  // the fence: the leader key is not locked by our session
@@ -171,8 +194,9 @@ enum class OpFailure {
 };
 
 struct Committed {
-  /// What of the operation failed: a dead letter whose name is taken, say, is not the task.
-  enum class Part { kTask, kDeadLetter, kJobWrite };
+  /// What of the operation failed: a dead letter whose name is taken, say, is not the task. kTask
+  /// also stands for the schedule that an operation is about.
+  enum class Part { kTask, kDeadLetter, kJobWrite, kNewTask };
   struct Failure {
     std::size_t op = 0;  // position in the Commit; kFence for the fence itself
     OpFailure why = OpFailure::kOther;
@@ -211,7 +235,7 @@ struct StopRequested {};
 
 using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
                            SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
-                           TasksListed, TasksFetched, CopiesListed, HistoryListed, Committed,
-                           JobExited, Reconfigured, StopRequested>;
+                           TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed,
+                           Committed, JobExited, Reconfigured, StopRequested>;
 
 }  // namespace lictor::core

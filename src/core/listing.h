@@ -71,6 +71,11 @@ class Listing {
   [[nodiscard]] Instant next_deadline() const;
   /// The X-Consul-Index of the last list of all that is there; 0 before there is one.
   [[nodiscard]] std::uint64_t index() const { return index_; }
+  /// The key was listed, and its record is yet to be read.
+  [[nodiscard]] bool will_read(const std::string& key) const {
+    return wanted_.contains(key) ||
+           std::find(fetching_.begin(), fetching_.end(), key) != fetching_.end();
+  }
   [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
   /// The list is long: watched by name.
   [[nodiscard]] bool by_name() const { return by_name_; }

@@ -15,7 +15,8 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       source_(options_, requests_, table_.keys(), transitions_),
       dispatcher_(options_, table_, transitions_, commits_, clock_),
       control_(requests_),
-      history_(options_, requests_) {
+      history_(options_, requests_),
+      scheduler_(options_, requests_, table_, source_, clock_) {
   transitions_.set_source(source_);
 }
 
@@ -34,6 +35,7 @@ void Queue::pump(Instant now, Effects& out) {
     control_.on_time(now, out);
     commits_.on_time(now, out);
     history_.on_time(now, out);
+    scheduler_.on_time(now, out);
     dispatcher_.stop_timed_out(now, out);
     if (drain_ != Drain::kNone) continue_drain(now, out);
     if (left_) return;
@@ -51,6 +53,7 @@ void Queue::work(Instant now, Effects& out) {
   dispatcher_.start_next(now, mode, out);
   commits_.set_patient(dispatcher_.is_stocked(mode));
   mark_missing(now);
+  if (mode.trusted && mode.ready && !mode.draining) scheduler_.make_due(now, commits_, out);
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed
     dispatcher_.claim_next(now, mode, lease_.session(), out);
@@ -78,6 +81,9 @@ void Queue::mark_missing(Instant now) {
   if (control_.missing() && !std::exchange(marking_control_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});
   }
+  if (scheduler_.folder_missing() && !std::exchange(marking_schedules_, true)) {
+    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kSchedulesFolder}, {}});
+  }
 }
 
 void Queue::prune(Instant now) {
@@ -95,11 +101,12 @@ Instant Queue::next_deadline() const {
   const bool leading = lease_.state() == Lease::State::kLeading;
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
                    transitions_.next_deadline(), dispatcher_.next_deadline(mode(leading)),
-                   control_.next_deadline()});
+                   control_.next_deadline(), scheduler_.next_reading()});
   if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
   // While there is no room, the answer that makes room wakes us.
   if (leading && drain_ == Drain::kNone && commits_.has_room(Instant::min())) {
     next = std::min(next, history_.next_deadline());
+    if (mode(leading).ready) next = std::min(next, scheduler_.next_tick());
   }
   return next;
 }
@@ -198,11 +205,13 @@ void Queue::on(Instant now, const Committed& event, Effects& out) {
 void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
   const bool applied = settled.verdict == Commits::Verdict::kApplied;
   if (settled.write.purpose == Purpose::kPrune) return;
+  if (settled.write.purpose == Purpose::kTick) return scheduler_.on_settled(now, settled, out);
   if (const auto* mark = std::get_if<MarkOp>(settled.write.op.get())) {
     if (applied && mark->what == MarkOp::What::kControl) {
       marking_control_ = false;
       control_.on_marked(now);
     }
+    if (applied && mark->what == MarkOp::What::kSchedulesFolder) scheduler_.read_anew(now, out);
     return;
   }
   if (const auto* finish = std::get_if<FinishOp>(settled.write.op.get());
@@ -229,6 +238,10 @@ void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
   history_.accept(now, event, out);
 }
 
+void Queue::on(Instant now, const SchedulesListed& event, Effects& out) {
+  scheduler_.on(now, event, out);
+}
+
 void Queue::on(Instant now, const JobExited& event, Effects& out) {
   TaskEntry* entry = table_.find(event.attempt);
   if (entry == nullptr) return;  // of a term that is over
@@ -247,6 +260,7 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   if (!lease_.holding()) return;
   // Distant tasks do not keep their type, so they are read again.
   if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
+  scheduler_.read_anew(now, out);
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);
 }

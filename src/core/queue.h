@@ -30,6 +30,7 @@
 #include "core/options.h"
 #include "core/reason.h"
 #include "core/requests.h"
+#include "core/scheduler.h"
 #include "core/task_source.h"
 #include "core/task_table.h"
 #include "core/transitions.h"
@@ -91,6 +92,8 @@ class Queue {
     std::size_t notes = 0;      ///< keys that are neither waiting nor claimed
   };
   [[nodiscard]] Stats stats() const;
+  /// The recurring tasks, as a leader knows them.
+  [[nodiscard]] Scheduler::Stats schedules() const { return scheduler_.stats(); }
 
   /// The state of the task in words; for tests.
   [[nodiscard]] std::string state_text(std::string_view key) const {
@@ -115,6 +118,7 @@ class Queue {
   void on(Instant now, const Committed& event, Effects& out);
   void on(Instant now, const CopiesListed& event, Effects& out);
   void on(Instant now, const HistoryListed& event, Effects& out);
+  void on(Instant now, const SchedulesListed& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
@@ -148,6 +152,7 @@ class Queue {
   Dispatcher dispatcher_;
   Control control_;
   History history_;
+  Scheduler scheduler_;
 
   Drain drain_ = Drain::kNone;
   bool drain_stopping_ = false;
@@ -157,6 +162,7 @@ class Queue {
   bool left_ = false;  // Stopped was said; nothing is to follow
   bool marking_folder_ = false;
   bool marking_control_ = false;
+  bool marking_schedules_ = false;
 };
 
 }  // namespace lictor::core

@@ -47,10 +47,11 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
 void Queue::begin_term(Instant now, Effects& out) {
   out.emplace_back(
       Fact{Fact::Kind::kLeading, {}, 0, 0, lease_.predecessor(), lease_.takeover_gap()});
-  marking_folder_ = marking_control_ = false;
+  marking_folder_ = marking_control_ = marking_schedules_ = false;
   source_.start(now, out);
   history_.start(now);
   control_.start(out);
+  scheduler_.start(now, out);
 }
 
 void Queue::end_term(Effects& out) {
@@ -58,6 +59,7 @@ void Queue::end_term(Effects& out) {
   source_.stop(out);
   history_.stop(out);
   control_.stop(out);
+  scheduler_.stop(out);
   transitions_.end_term(out);
   dispatcher_.clear();
 }

@@ -63,6 +63,12 @@ class TaskSource {
   [[nodiscard]] bool complete() const { return listing_.complete(); }
   [[nodiscard]] bool by_name() const { return listing_.by_name(); }
   [[nodiscard]] bool behind() const { return listing_.behind(); }
+  /// fetch() was asked for the key, or a listing shows it, and it is not read yet.
+  [[nodiscard]] bool will_read(const std::string& key) const { return listing_.will_read(key); }
+  /// Whether a task that was written at `index` is known by now, if it is still there.
+  [[nodiscard]] bool has_read(const std::string& key, std::uint64_t index) const {
+    return listing_.index() >= index && !listing_.will_read(key);
+  }
   /// The last listing that includes the folder key at the prefix did not have it.
   [[nodiscard]] bool folder_missing() const { return folder_missing_; }
 

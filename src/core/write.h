@@ -13,7 +13,7 @@
 
 namespace lictor::core {
 
-enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune };
+enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune, kTick };
 
 struct Write {
   Write() = default;
@@ -25,9 +25,10 @@ struct Write {
   SharedOptional<Claim> claim;  // that the task carries by then
 };
 
-/// Nothing depends on these: one with an unknown outcome is dropped or repeated.
+/// No task's state depends on these: one that is refused as stale is void, and one with an unknown
+/// outcome is repeated.
 [[nodiscard]] inline bool is_minor(Purpose purpose) {
-  return purpose == Purpose::kMark || purpose == Purpose::kPrune;
+  return purpose == Purpose::kMark || purpose == Purpose::kPrune || purpose == Purpose::kTick;
 }
 
 /// The key that a write is about; empty for the marker.

@@ -74,15 +74,34 @@ constexpr auto kWords = std::to_array<FactWords>({
      "the job was told to stop and still runs after kill_grace; it keeps its slot until "
      "it ends",
      "why"},
+    {Kind::kTickMade, "tick", Level::kDebug, "made the task of a tick"},
+    {Kind::kTickExists, "tick_exists", Level::kWarn,
+     "another client wrote a task with the id of this tick's; no other is made"},
+    {Kind::kTicksMissed, "ticks_missed", Level::kWarn,
+     "nobody led when these ticks were due, or the schedule was paused; they are skipped"},
+    {Kind::kTicksOverlap, "ticks_skipped", Level::kInfo,
+     "the schedule's last task waits or runs; these ticks are skipped"},
+    {Kind::kScheduleFault, "schedule_fault", Level::kError,
+     "this schedule makes no tasks; correct its record"},
+    {Kind::kScheduleAhead, "schedule_ahead", Level::kWarn,
+     "the lastTick of this schedule is ahead of the clock, which was wrong then; it makes no task "
+     "until then, unless the schedule is removed and added again",
+     "last_tick", "ahead"},
 });
 
 consteval bool is_in_order() {
   for (std::size_t i = 0; i < kWords.size(); ++i) {
     if (kWords[i].kind != static_cast<Kind>(i)) return false;
   }
-  return kWords.back().kind == Kind::kGoesOn;  // the last one
+  return kWords.back().kind == Kind::kScheduleAhead;  // the last one
 }
 static_assert(is_in_order());
+
+// The key is then that of a schedule.
+bool is_about_schedule(Kind kind) {
+  return kind == Kind::kTicksMissed || kind == Kind::kTicksOverlap ||
+         kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead;
+}
 
 }  // namespace
 
@@ -96,7 +115,8 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
   if (!logs(level)) return;
   log(level, words.message,
       {{"queue", queue},
-       {"task", fact.key},
+       {is_about_schedule(fact.kind) ? "schedule" : "task", fact.key},
+       {"ticks", fact.count != 0 ? std::to_string(fact.count) : ""},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},
        {"token", fact.token != 0 ? std::to_string(fact.token) : ""},
        {words.text_name, fact.text},

@@ -77,6 +77,9 @@ const char* name_of(const core::ListTasks& effect) {
 const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
 const char* name_of(const core::ListCopies&) { return "list_dead_letters"; }
 const char* name_of(const core::ListHistory&) { return "list_history"; }
+const char* name_of(const core::ListSchedules& effect) {
+  return effect.index == 0 ? "list_schedules" : "watch_schedules";
+}
 
 void tell(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
           const http::Response& response) {
@@ -151,6 +154,7 @@ void QueueDriver::request_stop() { inbox_->put(core::StopRequested{}); }
 
 void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners) {
   options_.take_limits(options);
+  schedules_->forget();
   old_runners_.push_back(std::exchange(runners_, std::move(runners)));
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
@@ -291,6 +295,16 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   if (anew) lock_since_ = wall_now();
   dispatch("acquire_lock", wire::encode(*binding_, effect, lock_since_), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
+}
+
+void QueueDriver::carry_out(const core::ListSchedules& effect) {
+  dispatch(name_of(effect), wire::encode(*binding_, effect), effect.request,
+           [effect, binding = binding_, cache = schedules_](http::Response response) {
+             const Instant begin = boot_now();
+             auto listed = wire::decode(binding->layout, effect, std::move(response), *cache);
+             listed.cost += boot_now() - begin;
+             return listed;
+           });
 }
 
 void QueueDriver::carry_out(const core::ReleaseLock& effect) {

@@ -105,6 +105,7 @@ class QueueDriver : public Task {
   void send(const Effect& effect);
   void carry_out(const core::AcquireLock& effect);
   void carry_out(const core::ReleaseLock& effect);
+  void carry_out(const core::ListSchedules& effect);
   void carry_out(core::Commit& commit);
   void carry_out(const core::CancelRequest& effect);
   void carry_out(const core::StartJob& effect);
@@ -128,6 +129,7 @@ class QueueDriver : public Task {
 
   core::QueueOptions options_;
   const std::shared_ptr<const wire::Binding> binding_;
+  const std::shared_ptr<wire::ScheduleCache> schedules_ = std::make_shared<wire::ScheduleCache>();
   Runners runners_;
   std::vector<Runners> old_runners_;  // from before a reload; some of their jobs still run
   const exec::LeaseSlot lease_slot_;

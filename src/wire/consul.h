@@ -12,6 +12,7 @@
 #include "core/event.h"
 #include "wire/commit.h"
 #include "wire/layout.h"
+#include "wire/schedule_cache.h"
 
 namespace lictor::wire {
 
@@ -49,6 +50,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListCopies&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
 
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
@@ -70,6 +72,8 @@ struct Binding {
                                         const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);
+[[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,
+                                           http::Response, ScheduleCache&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
 /// The outcome of a request, in words.

@@ -377,6 +377,34 @@ core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect
   return event;
 }
 
+core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& effect,
+                             http::Response response, ScheduleCache& cache) {
+  core::SchedulesListed event;
+  event.request = effect.request;
+  event.cost = response.elapsed;
+  event.consul_index = response.consul_index;
+  event.ok = replied(response, 404) && response.consul_index != 0;
+  if (event.ok) return event;
+  if (!replied(response, 200)) {
+    event.error = describe(response);
+    return event;
+  }
+  event.ok = event.unchanged = effect.index != 0 && response.consul_index == effect.index;
+  if (event.unchanged) return event;
+  const std::string what = describe(response);
+  auto listing = read_kv_entries(std::move(response.body));
+  if (!listing) {
+    event.error = what;
+    return event;
+  }
+  event.ok = true;
+  event.marker = std::any_of(listing->begin(), listing->end(), [&](const KvEntry& entry) {
+    return entry.key == layout.schedules_prefix;
+  });
+  event.entries = cache.read(layout, *std::move(listing));
+  return event;
+}
+
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;

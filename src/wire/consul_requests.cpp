@@ -132,6 +132,11 @@ http::Request encode(const Binding& binding, const core::ListHistory&) {
   return read(binding, kv_path(binding.layout.done_prefix) + "?recurse", false, 0);
 }
 
+http::Request encode(const Binding& binding, const core::ListSchedules& effect) {
+  return read(binding, kv_path(binding.layout.schedules_prefix) + "?recurse", effect.index == 0,
+              effect.index);
+}
+
 http::Request encode(const Binding& binding, const core::Commit& commit) {
   return put(binding, "/v1/txn", transaction_body(binding.layout, binding.node, commit));
 }

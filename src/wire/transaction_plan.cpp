@@ -7,6 +7,7 @@
 #include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
+#include "wire/schedule_record.h"
 #include "wire/txn.h"
 
 namespace lictor::wire {
@@ -14,8 +15,13 @@ namespace {
 
 using Part = core::Committed::Part;
 
-using Value = std::variant<std::monostate, std::string_view, const core::RestampOp*,
-                           const core::DoneRecord*, const core::BuryOp*>;
+struct TaskOfTick {
+  const core::TickOp* op;
+};
+
+using Value =
+    std::variant<std::monostate, std::string_view, const core::RestampOp*, const core::DoneRecord*,
+                 const core::BuryOp*, const core::TickOp*, TaskOfTick>;
 
 // A key that belongs to a task, in parts, so that computing a size builds no string.
 struct Key {
@@ -85,6 +91,8 @@ void each_step(const Layout& layout, const core::MarkOp& op, Take&& take) {
   if (op.what == core::MarkOp::What::kControl) {
     step.key.rest = layout.control_key;
     step.value = std::string_view{"{}"};
+  } else if (op.what == core::MarkOp::What::kSchedulesFolder) {
+    step.key.rest = layout.schedules_prefix;
   }
   take(step);
 }
@@ -93,6 +101,14 @@ template <class Take>
 void each_step(const Layout& layout, const core::PruneOp& op, Take&& take) {
   take({Part::kTask, kOfTask, "delete-cas", key_below(layout.done_prefix, layout, op.key),
         op.index});
+}
+
+template <class Take>
+void each_step(const Layout& layout, const core::TickOp& op, Take&& take) {
+  take({Part::kTask, "the schedule", "cas", {{}, op.key}, op.index, 0, &op});
+  if (!op.makes_task) return;
+  const std::string id = schedule::tick_id(op.name, op.last);
+  take({Part::kNewTask, kOfTask, "cas", {layout.tasks_prefix, id}, 0, 0, TaskOfTick{&op}});
 }
 
 template <class Take>
@@ -108,6 +124,15 @@ std::string text_of(const Key& key) {
   return text;
 }
 
+std::string text_of(const core::TickOp& op) {
+  return with_last_tick(*op.record, op.last,
+                        op.makes_task ? schedule::tick_id(op.name, op.last) : std::string{});
+}
+
+std::string text_of(const TaskOfTick& task) {
+  return tick_task(task.op->name, *task.op->definition, task.op->last);
+}
+
 void append_value(Txn& txn, const Value& value, std::string_view node) {
   std::visit(
       core::Overloaded{[](std::monostate) {}, [&](std::string_view bytes) { txn.value(bytes); },
@@ -115,7 +140,9 @@ void append_value(Txn& txn, const Value& value, std::string_view node) {
                          txn.value(restamp_record(*op->record, op->stamp, op->places));
                        },
                        [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
-                       [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); }},
+                       [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },
+                       [&](const core::TickOp* op) { txn.value(text_of(*op)); },
+                       [&](const TaskOfTick& task) { txn.value(text_of(task)); }},
       value);
 }
 
@@ -174,7 +201,9 @@ std::size_t size_of(const Value& value, std::string_view node) {
           [](std::string_view bytes) { return bytes.size(); },
           [](const core::RestampOp* op) { return op->record->size() + size_of(op->stamp); },
           [&](const core::DoneRecord* done) { return size_of(*done, node); },
-          [&](const core::BuryOp* op) { return size_of(*op, node); }},
+          [&](const core::BuryOp* op) { return size_of(*op, node); },
+          [](const core::TickOp* op) { return text_of(*op).size(); },
+          [](const TaskOfTick& task) { return text_of(task).size(); }},
       value);
 }
 

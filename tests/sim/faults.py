@@ -60,6 +60,20 @@ CORE = {
     "LoseBeside": "what was written beside a claim is not read after the retry",
     "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
 }
+# Those of recurring tasks (ticks.cpp).
+TICKS = {
+    "TickUnchecked": "a schedule is written whatever version it has",
+    "NoteAlone": "a tick is noted, and its task is not made",
+    "MakeAlone": "a tick's task is made, and the tick is not noted here",
+    "NoGrace": "a tick is on time within one second alone",
+    "NoAnchor": "it is not written down from when a new schedule counts",
+    "CountAnew": "a schedule that is rewritten without lastTick counts from now",
+    "TaskForgotten": "the last task of a schedule is not known after a change of leader",
+    "NewestAlone": "of several ticks that are due the newest alone is made",
+    "SkipDue": "a tick of another leader's time is taken as made",
+    "NoMakeup": "ticks that were missed are not made up for",
+    "TicksOfTheFuture": "a tick is made before its time",
+}
 WIRE = {
     "ProofUnread": "?consistent is left out of the read that proves leadership",
     "CreateForModify": "CreateIndex is read as ModifyIndex",
@@ -76,6 +90,68 @@ WIRE = {
 
 # (file, text, what stands in its place)
 EDITS = [
+    (
+        "core/scheduler.cpp",
+        """op.makes_task = entry.makes_task = true;""",
+        """op.makes_task = entry.makes_task = !FAULT(NoteAlone);""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """entry.last = std::max(entry.last, op.last);""",
+        """if (!FAULT(MakeAlone)) entry.last = std::max(entry.last, op.last);""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  return ceil<seconds>(std::max(""",
+        """  if (FAULT(NoGrace)) return seconds{1};
+  return ceil<seconds>(std::max(""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  noted = stored == last;
+""",
+        """  noted = stored == last || FAULT(NoAnchor);
+""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  if (same_rule && !stored) {""",
+        """  if (same_rule && !stored && !FAULT(CountAnew)) {""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  const std::string& key = entry.known.last_task_key;
+  if (key.empty()) return Lives::kNo;""",
+        """  const std::string& key = entry.known.last_task_key;
+  if (key.empty() || (FAULT(TaskForgotten) && entry.made_at == 0)) return Lives::kNo;""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  op.last = due.make.front();""",
+        """  op.last = FAULT(NewestAlone) ? due.make.back() : due.make.front();""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """    last = *stored;
+  }""",
+        """    last = before == nullptr && FAULT(SkipDue) ? std::max(*stored, last) : *stored;
+  }""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """schedule::due_ticks(definition.schedule, definition.missed, entry.last,""",
+        """schedule::due_ticks(
+      definition.schedule,
+      FAULT(NoMakeup)
+          ? schedule::Missed{schedule::Missed::Policy::kAll, 0, std::chrono::hours{24}}
+          : definition.missed,
+      entry.last,""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """return floor<seconds>(clock_.at(now));""",
+        """return floor<seconds>(clock_.at(now)) + seconds{FAULT(TicksOfTheFuture) ? 5 : 0};""",
+    ),
     (
         "core/transitions.cpp",
         """      if (index <= entry.index) return;
@@ -517,12 +593,14 @@ HEADER = """#pragma once
 {core}
 #define LICTOR_WIRE_FAULTS(X) \\
 {wire}
+#define LICTOR_TICK_FAULTS(X) \\
+{ticks}
 
 namespace lictor::core {{
 enum class Fault {{
   kNone,
 #define X(name, what) k##name,
-  LICTOR_CORE_FAULTS(X) LICTOR_WIRE_FAULTS(X)
+  LICTOR_CORE_FAULTS(X) LICTOR_WIRE_FAULTS(X) LICTOR_TICK_FAULTS(X)
 #undef X
 }};
 inline Fault active_fault = Fault::kNone;
@@ -554,9 +632,9 @@ def main():
         write(folder / file, '#include "fault_list.h"\n' + text)
     lines = [
         " \\\n".join(f'  X({name}, "{what}")' for name, what in faults.items()) + "\n"
-        for faults in (CORE, WIRE)
+        for faults in (CORE, WIRE, TICKS)
     ]
-    write(folder / "fault_list.h", HEADER.format(core=lines[0], wire=lines[1]))
+    write(folder / "fault_list.h", HEADER.format(core=lines[0], wire=lines[1], ticks=lines[2]))
 
 
 main()

@@ -44,6 +44,7 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev"}) {
   binding_.layout.dead_prefix = "dead/";
   binding_.layout.done_prefix = "done/";
   binding_.layout.control_key = "control";
+  binding_.layout.schedules_prefix = "schedules/";
   binding_.session_checks.clear();
   binding_.queue = "sim";
 }
@@ -179,6 +180,12 @@ std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) c
   return translated(wire::decode(binding_.layout, effect, *response));
 }
 
+std::optional<SchedulesListed> FakeStore::poll(const ListSchedules& effect, bool over) const {
+  const auto response = ask(wire::encode(binding_, effect), over);
+  if (!response) return std::nullopt;
+  return wire::decode(binding_.layout, effect, *response, schedules_);
+}
+
 void FakeStore::translate(StoredRecord& stored) const {
   auto* task = std::get_if<Task>(&stored);
   if (task == nullptr) return;
@@ -211,6 +218,10 @@ CopiesListed FakeStore::list(const ListCopies& effect) const {
 
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
+}
+
+SchedulesListed FakeStore::list(const ListSchedules& effect) const {
+  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)), schedules_);
 }
 
 // With the JSON in place of the names of records.
@@ -294,7 +305,14 @@ std::string FakeStore::fence_fault() const {
       }
       continue;
     }
-    if (!binding_.layout.task_id(key)) continue;
+    const bool of_schedule =
+        key.starts_with(binding_.layout.schedules_prefix) && !key.ends_with('/');
+    if (!binding_.layout.task_id(key) && !of_schedule) continue;
+    // A tick's task, which must not be there.
+    if (!of_schedule && verb == "cas" && op.contains("Value") &&
+        key.find('@') != std::string::npos) {
+      continue;
+    }
     const bool fenced = verb == "cas" || verb == "delete-cas" || verb == "check-index";
     if (!fenced || index == 0) return verb + " of " + key + " without its ModifyIndex";
   }
@@ -306,7 +324,7 @@ std::vector<std::string> FakeStore::strays() const {
   for (const auto& [key, record] : model_.state().records()) {
     const bool known = key.starts_with(kTasks) || key.starts_with("dead/") ||
                        key.starts_with("done/") || key.starts_with("app/") || key == "leader" ||
-                       key == "control";
+                       key.starts_with("schedules/") || key == "control";
     if (!known) found.push_back(key);
   }
   return found;

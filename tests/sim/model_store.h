@@ -45,14 +45,19 @@ class FakeStore {
   TasksFetched fetch(const FetchTasks& effect) const;
   CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
+  SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
+  std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
 
   void put(const Task& task);
   void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
   void touch(const std::string& key, const std::string& bytes);
+  void put_schedule(const std::string& name, const std::string& record) {
+    write("PUT", "/v1/kv/schedules/" + name, record);
+  }
   void remove(const std::string& key) { write("DELETE", "/v1/kv/" + key); }
   void remove_leader_key() { write("DELETE", "/v1/kv/leader"); }
   void overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
@@ -120,6 +125,7 @@ class FakeStore {
   mutable std::unordered_map<std::string, std::shared_ptr<const std::string>> seen_;
   mutable std::optional<Task> found_;
   mutable std::string session_;
+  mutable wire::ScheduleCache schedules_;
 };
 
 }  // namespace lictor::core::test

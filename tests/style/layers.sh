@@ -10,7 +10,7 @@ cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}"
 declare -A may=(
   [base]="lictor"
   [schedule]="base lictor"
-  [core]="base lictor"
+  [core]="schedule base lictor"
   [wire]="core schedule base lictor"
   [net]="base lictor"
   [exec]="base lictor"

@@ -14,6 +14,7 @@ constexpr Duration kWait = 55s;
 bool blocks(const ReadLeader& e) { return e.index != 0; }
 bool blocks(const WatchControl& e) { return e.index != 0; }
 bool blocks(const ListTasks& e) { return e.index != 0; }
+bool blocks(const ListSchedules& e) { return e.index != 0; }
 template <class Effect>
 bool blocks(const Effect&) {
   return false;
@@ -52,6 +53,9 @@ Event failed(const WatchControl& e, bool) {
 Event failed(const ListCopies& e, bool) { return with_error<CopiesListed>(e.request, "no answer"); }
 Event failed(const ListHistory& e, bool) {
   return with_error<HistoryListed>(e.request, "no answer");
+}
+Event failed(const ListSchedules& e, bool) {
+  return with_error<SchedulesListed>(e.request, "no answer");
 }
 Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
 Event failed(const ListTasks& e, bool) {

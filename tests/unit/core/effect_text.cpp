@@ -33,6 +33,9 @@ std::string text(const FetchTasks& e) {
 }
 std::string text(const ListCopies& e) { return "list the dead letters of " + e.key; }
 std::string text(const ListHistory&) { return "read the history"; }
+std::string text(const ListSchedules& e) {
+  return "list the schedules from " + std::to_string(e.index);
+}
 
 std::string op_text(const RestampOp& op) {
   const Stamp& stamp = op.stamp;
@@ -53,7 +56,12 @@ std::string op_text(const BuryOp& op) {
   return line;
 }
 std::string op_text(const MarkOp& op) {
-  return op.what == MarkOp::What::kControl ? "make the control key" : "make the tasks' folder";
+  return op.what == MarkOp::What::kControl           ? "make the control key"
+         : op.what == MarkOp::What::kSchedulesFolder ? "make the schedules' folder"
+                                                     : "make the tasks' folder";
+}
+std::string op_text(const TickOp& op) {
+  return (op.makes_task ? "make the task of " : "note ") + schedule::tick_id(op.name, op.last);
 }
 
 std::string text(const Commit& e) {
@@ -101,8 +109,10 @@ std::string fact_name(Fact::Kind kind) {
                                      "store trouble",   "paused",         "control unreadable",
                                      "resumed",         "no executor",    "result left out",
                                      "unnameable",      "in a folder",    "unwritten",
-                                     "done late",       "result void",    "goes on"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kGoesOn) + 1);
+                                     "done late",       "result void",    "goes on",
+                                     "tick made",       "tick exists",    "ticks missed",
+                                     "ticks overlap",   "schedule fault", "schedule ahead"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kScheduleAhead) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -248,6 +248,64 @@ HistoryListed FakeStore::list(const ListHistory& effect) const {
   return reply;
 }
 
+SchedulesListed FakeStore::list(const ListSchedules& effect) const {
+  SchedulesListed reply;
+  reply.request = effect.request;
+  reply.ok = reply.marker = true;
+  reply.consul_index = schedules_index_;
+  reply.unchanged = effect.index == schedules_index_;
+  if (reply.unchanged) return reply;
+  for (const auto& [name, entry] : schedules) reply.entries.push_back(entry);
+  return reply;
+}
+
+std::optional<SchedulesListed> FakeStore::poll(const ListSchedules& effect, bool over) const {
+  if (!over && schedules_index_ <= effect.index) return std::nullopt;
+  return list(effect);
+}
+
+void FakeStore::put_schedule(const std::string& name,
+                             std::shared_ptr<const schedule::Definition> what) {
+  SchedulesListed::Entry& entry = schedules[name];
+  schedules_index_ = entry.modify_index = ++index_;
+  if (entry.create_index == 0) entry.create_index = index_;
+  entry.name = name;
+  entry.key = "schedules/" + name;
+  entry.tasks = std::string{kTasks} + name + '@';
+  entry.record = std::make_shared<const std::string>(name);
+  entry.error = what ? "" : "it cannot be read";
+  entry.last_task_key =
+      what && !what->last_task.empty() ? std::string{kTasks} + what->last_task : std::string{};
+  entry.definition = std::move(what);
+}
+
+void FakeStore::remove_schedule(const std::string& name) {
+  if (schedules.erase(name) != 0) schedules_index_ = ++index_;
+}
+
+// The transaction was checked before.
+void FakeStore::apply(const TickOp& op) {
+  auto next = *op.definition;
+  next.last_tick = op.last;
+  if (op.makes_task) {
+    next.last_task = schedule::tick_id(op.name, op.last);
+    Task task;
+    task.key = std::string{kTasks} + next.last_task;
+    task.id = next.last_task;
+    task.type = "T";
+    task.execute_at = op.last;
+    task.record = std::make_shared<const std::string>(next.last_task);
+    ++ticks[next.last_task];
+    templates_.insert_or_assign(*task.record, task);
+    task.modify_index = task.create_index = index_;
+    tasks_.insert_or_assign(task.key, std::move(task));
+  }
+  SchedulesListed::Entry& entry = schedules.at(op.name);
+  schedules_index_ = entry.modify_index = index_;
+  if (op.makes_task) entry.last_task_key = std::string{kTasks} + next.last_task;
+  entry.definition = std::make_shared<const schedule::Definition>(std::move(next));
+}
+
 std::string FakeStore::dead_key(const BuryOp& op) {
   return "dead/" + op.key.substr(kTasks.size()) +
          (op.copy > 1 ? "~" + std::to_string(op.copy) : std::string{});
@@ -289,6 +347,19 @@ Committed FakeStore::commit(const Commit& commit) {
       const auto it = history.find(prune->key);
       if (it != history.end() && it->second.second != prune->index) {
         fail(OpFailure::kStale, Part::kTask, "index is stale");
+      }
+      continue;
+    }
+    if (const auto* tick = std::get_if<TickOp>(&op)) {
+      const auto it = schedules.find(tick->name);
+      const std::string task = std::string{kTasks} + schedule::tick_id(tick->name, tick->last);
+      if (no_right.contains(tick->key)) {
+        fail(OpFailure::kDenied, Part::kTask, "Permission denied");
+      } else if (it == schedules.end() ||
+                 (it->second.modify_index != tick->index && !FAULT(TickUnchecked))) {
+        fail(OpFailure::kStale, Part::kTask, "index is stale");
+      } else if (tick->makes_task && tasks_.contains(task)) {
+        fail(OpFailure::kStale, Part::kNewTask, "index is stale");
       }
       continue;
     }
@@ -348,6 +419,9 @@ Committed FakeStore::commit(const Commit& commit) {
       reply.modify_index = next;
     } else if (const auto* prune = std::get_if<PruneOp>(&op)) {
       history.erase(prune->key);
+    } else if (const auto* tick = std::get_if<TickOp>(&op)) {
+      apply(*tick);
+      reply.modify_index = next;
     } else if (const auto* restamp = std::get_if<RestampOp>(&op)) {
       Task task = templates_.at(*restamp->record);
       StoredRecord& stored = tasks_.at(restamp->key);

@@ -43,6 +43,7 @@ class FakeStore {
   TasksFetched fetch(const FetchTasks& effect) const;
   CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
+  SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
   /// Whether the last commit was carried out, whatever was answered.
   [[nodiscard]] bool applied() const { return applied_; }
@@ -54,6 +55,7 @@ class FakeStore {
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
+  std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
   /// What befalls the next reply, until it is told anew.
   void tamper(Instant now, const Tampering& tampering) {
     now_ = now;
@@ -70,6 +72,9 @@ class FakeStore {
   /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
   void remove(const std::string& key);
+  /// Writes a schedule; null: one that cannot be read.
+  void put_schedule(const std::string& name, std::shared_ptr<const schedule::Definition> what);
+  void remove_schedule(const std::string& name);
   /// As an operator would: what is locked is in lock-delay then.
   void destroy(Instant now, const std::string& session) { invalidate(now, session); }
   void remove_leader_key();
@@ -111,8 +116,10 @@ class FakeStore {
   // What jobs wrote with their finish, and how often each value was written.
   std::map<std::string, std::pair<std::string, std::uint64_t>> app;
   std::map<std::string, std::size_t> app_writes;
-  std::set<std::string, std::less<>> no_right;          // writing these keys is denied
-  Duration full_cost = std::chrono::microseconds{100};  // of reading everything
+  std::map<std::string, SchedulesListed::Entry> schedules;  // by name
+  std::map<std::string, std::size_t> ticks;                 // how often each tick's task was made
+  std::set<std::string, std::less<>> no_right;              // writing these keys is denied
+  Duration full_cost = std::chrono::microseconds{100};      // of reading everything
   bool unreadable = false;   // a listing shows nothing, as for a token without rights
   bool hide_marker = false;  // the folder key alone is unreadable
 
@@ -135,9 +142,11 @@ class FakeStore {
   [[nodiscard]] Reply spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& earlier) const;
   void store(StoredRecord record);
   void erase(const std::string& key);
+  void apply(const TickOp& op);
   [[nodiscard]] static std::string dead_key(const BuryOp& op);
 
   Random random_;
+  std::uint64_t schedules_index_ = 1;
   std::uint64_t index_ = 10;
   std::uint64_t last_session_ = 0;
   std::map<std::string, Session> sessions_;

@@ -1,0 +1,313 @@
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace lictor::core {
+namespace {
+
+using schedule::Tick;
+using std::chrono::ceil;
+using std::chrono::floor;
+using std::chrono::seconds;
+
+// Readings take at most this share of the time, and our own writes do not cause one each.
+constexpr Duration kLeastPause = 1s;
+constexpr int kPace = 50;
+// Without the folder key a blocking query would wake on every write of the cluster.
+constexpr Duration kPollPause = 10s;
+constexpr Duration kLookAgain = 100ms;
+// Two hosts' clocks may differ by as much.
+constexpr Duration kFarAhead = 1min;
+
+constexpr Tick kAtOnce = Tick::min();
+
+}  // namespace
+
+void Scheduler::start(Instant now, Effects& out) { ask(now, 0, out); }
+
+void Scheduler::stop(Effects& out) {
+  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  read_at_ = Instant::max();
+  not_before_ = Instant::min();
+  entries_.clear();
+  due_.clear();
+  index_ = 0;
+  folder_missing_ = told_ = false;
+}
+
+// By a quorum, and soon: not in a loop while something keeps our writes from being applied.
+void Scheduler::read_anew(Instant now, Effects& out) {
+  if (request_ && asked_ == 0) return;
+  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  index_ = 0;
+  read_at_ = std::max(now, asked_at_ + kLeastPause);
+  on_time(now, out);
+}
+
+void Scheduler::ask(Instant now, std::uint64_t index, Effects& out) {
+  read_at_ = Instant::max();
+  asked_ = index;
+  asked_at_ = now;
+  request_ = requests_.next();
+  out.emplace_back(ListSchedules{request_, index});
+}
+
+void Scheduler::on_time(Instant now, Effects& out) {
+  if (request_ || now < read_at_) return;
+  ask(now, folder_missing_ ? 0 : index_, out);
+}
+
+void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
+  if (!request_ || reply.request != request_) return;
+  request_ = {};
+  if (!reply.ok) {
+    read_at_ = now + kRefusedPause;
+    if (!std::exchange(told_, true)) {
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "schedules: " + reply.error, {}});
+    }
+    return;
+  }
+  told_ = false;
+  if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a server that lags
+  index_ = reply.consul_index;
+  read_at_ = now + std::max(kLeastPause, reply.cost * kPace);
+  if (reply.unchanged) return;
+  folder_missing_ = !reply.marker;
+  if (folder_missing_) read_at_ = now + kPollPause;
+
+  std::set<std::string_view> names;
+  for (const SchedulesListed::Entry& listed : reply.entries) {
+    names.insert(listed.name);
+    take(now, listed, out);
+  }
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    // A listing without the folder key proves nothing: a token without the right sees the same.
+    const bool gone =
+        reply.marker && !names.contains(it->first) && it->second.known.modify_index <= index_;
+    if (gone) remove(it->first, it->second);
+    it = gone ? entries_.erase(it) : std::next(it);
+  }
+  if (asked_ != 0) return;
+  for (auto& [name, entry] : entries_) {
+    if (std::exchange(entry.outdated, false)) place(name, entry);
+  }
+}
+
+void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects& out) {
+  const auto [it, is_new] = entries_.try_emplace(listed.name);
+  Entry& entry = it->second;
+  const bool newer = listed.modify_index > entry.known.modify_index;
+  // Another definition of the same version: time zones were read anew.
+  const bool redefined = listed.modify_index == entry.known.modify_index &&
+                         listed.definition != entry.known.definition;
+  if (!newer && !redefined) return;
+  if (newer && listed.definition) {
+    entry.last = last_of(now, is_new ? nullptr : &entry, listed, entry.noted);
+  }
+  if (newer) entry.outdated = false;
+  if (!is_new && listed.last_task_key != entry.known.last_task_key) {  // run by hand
+    entry.made_at = listed.modify_index;
+    entry.fetched = false;
+  }
+  entry.too_large = false;
+  entry.known = listed;
+  place(it->first, entry);
+  if (!listed.definition) return tell_fault(entry, listed.error, out);
+  const auto ahead = entry.last - clock_.at(now);
+  if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
+    out.emplace_back(
+        Fact{Fact::Kind::kScheduleAhead, listed.key, 0, 0, schedule::tick_text(entry.last), ahead});
+  }
+}
+
+// Up to which tick the new version is dealt with. `noted`: the version says so itself.
+Tick Scheduler::last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
+                        bool& noted) const {
+  const std::optional<Tick>& stored = listed.definition->last_tick;
+  const bool same_key = before != nullptr && before->known.definition != nullptr &&
+                        before->known.create_index == listed.create_index;
+  const bool same_rule = same_key && before->known.definition->rule == listed.definition->rule;
+  Tick last = tick_at(now);
+  if (same_rule && !stored) {
+    last = before->last;
+  } else if (stored && same_key && !same_rule && *stored == before->last) {
+    last = std::max(*stored, last);  // the new rule is not to make up for ticks that never were
+  } else if (stored) {
+    last = *stored;
+  }
+  noted = stored == last;
+  return last;
+}
+
+void Scheduler::tell_fault(const Entry& entry, const std::string& why, Effects& out) const {
+  out.emplace_back(Fact{Fact::Kind::kScheduleFault, entry.known.key, 0, 0, why, {}});
+}
+
+// Finds the next tick, or nothing: what is to be waited for brings the entry back.
+void Scheduler::place(const std::string& name, Entry& entry) {
+  remove(name, entry);
+  const schedule::Definition* definition = entry.known.definition.get();
+  if (definition == nullptr || entry.too_large || entry.writing || entry.outdated) return;
+  if (!entry.noted) {
+    entry.next = kAtOnce;
+  } else if (!definition->paused) {
+    entry.next = definition->schedule.next_after(entry.last);
+  }
+  if (entry.next) due_.emplace(*entry.next, name);
+}
+
+void Scheduler::remove(const std::string& name, Entry& entry) {
+  if (entry.next) due_.erase({*entry.next, name});
+  entry.next.reset();
+}
+
+Tick Scheduler::tick_at(Instant now) const { return floor<seconds>(clock_.at(now)); }
+
+// A tick is on time when it is made within the longest takeover: whoever leads next makes it.
+seconds Scheduler::grace() const {
+  constexpr Duration kLeast = 1min;
+  return ceil<seconds>(std::max(
+      kLeast, 2 * options_.session_ttl + options_.lock_delay + 3 * options_.request_timeout));
+}
+
+Scheduler::Lives Scheduler::last_task_lives(const Entry& entry) const {
+  const std::string& key = entry.known.last_task_key;
+  if (key.empty()) return Lives::kNo;
+  if (const TaskEntry* task = table_.find(key)) {
+    return task->state == TaskState::kDeleted ? Lives::kNo : Lives::kYes;
+  }
+  const bool is_read =
+      source_.has_read(key, entry.made_at) || (entry.fetched && !source_.will_read(key));
+  return is_read ? Lives::kNo : Lives::kUnknown;
+}
+
+// The write that is due. Nothing: it is not known yet whether the last task is over.
+std::optional<TickOp> Scheduler::decide(Instant now, const std::string& name, Entry& entry) const {
+  const schedule::Definition& definition = *entry.known.definition;
+  TickOp op{entry.known.key,
+            entry.known.modify_index,
+            name,
+            entry.known.record,
+            entry.known.definition,
+            entry.last,
+            false};
+  entry.makes_task = entry.overlaps = false;
+  entry.skipped = 0;
+  if (!entry.noted) return op;
+  const schedule::Due due = schedule::due_ticks(definition.schedule, definition.missed, entry.last,
+                                                tick_at(now), grace());
+  op.last = due.last.value_or(entry.last);
+  entry.skipped = due.skipped;
+  if (due.make.empty()) return op;
+  if (definition.overlap == schedule::Overlap::kSkip) {
+    const Lives lives = last_task_lives(entry);
+    if (lives == Lives::kUnknown) return std::nullopt;
+    entry.overlaps = lives == Lives::kYes;
+  }
+  if (entry.overlaps) {
+    entry.skipped += due.make.size();
+    return op;
+  }
+  op.last = due.make.front();
+  op.makes_task = entry.makes_task = true;
+  entry.skipped = definition.schedule.count(entry.last, op.last) - 1;
+  return op;
+}
+
+void Scheduler::make_due(Instant now, Commits& commits, Effects& out) {
+  if (now < not_before_) return;
+  not_before_ = Instant::min();
+  const Tick tick = tick_at(now);
+  for (auto it = due_.begin(); it != due_.end() && it->first <= tick && commits.has_room(now);) {
+    const std::string name = (it++)->second;
+    Entry& entry = entries_.at(name);
+    std::optional<TickOp> op = decide(now, name, entry);
+    if (!op) {
+      if (!std::exchange(entry.fetched, true)) source_.fetch(entry.known.last_task_key);
+      not_before_ = now + kLookAgain;
+      continue;
+    }
+    remove(name, entry);
+    if (!commits.fits(*op)) {
+      entry.too_large = true;
+      tell_fault(entry, "the task is too large for one of Consul's transactions", out);
+      continue;
+    }
+    entry.writing = true;
+    commits.add(now, {Purpose::kTick, *std::move(op), {}});
+  }
+}
+
+void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+  const TickOp& op = std::get<TickOp>(*settled.write.op);
+  const auto it = entries_.find(op.name);
+  if (it == entries_.end() || !std::exchange(it->second.writing, false)) return;
+  Entry& entry = it->second;
+  switch (settled.verdict) {
+    case Commits::Verdict::kApplied: {
+      entry.last = std::max(entry.last, op.last);
+      const bool newest = settled.modify_index > entry.known.modify_index;
+      if (newest) {
+        entry.known.modify_index = settled.modify_index;
+        entry.noted = true;
+      } else {
+        entry.noted = entry.noted && entry.known.definition &&
+                      entry.known.definition->last_tick == entry.last;
+      }
+      const std::string task = entry.known.tasks + schedule::tick_text(op.last);
+      if (entry.makes_task) {
+        entry.known.last_task_key = task;
+        entry.made_at = settled.modify_index;
+        entry.fetched = false;
+        Fact made{
+            op.makes_task ? Fact::Kind::kTickMade : Fact::Kind::kTickExists, task, 0, 0, {}, {}};
+        made.late = clock_.at(now) - op.last;
+        out.emplace_back(std::move(made));
+      }
+      if (entry.skipped > 0) {
+        Fact skipped{entry.overlaps ? Fact::Kind::kTicksOverlap : Fact::Kind::kTicksMissed,
+                     entry.known.key,
+                     0,
+                     0,
+                     {},
+                     {}};
+        skipped.count = entry.skipped;
+        out.emplace_back(std::move(skipped));
+      }
+      break;
+    }
+    case Commits::Verdict::kVoid:  // somebody else wrote it
+      entry.outdated = entry.known.modify_index <= op.index;
+      if (entry.outdated) read_anew(now, out);
+      break;
+    case Commits::Verdict::kRefused:
+      entry.outdated = true;  // until the next reading, so that it is not tried in a loop
+      if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+      index_ = 0;
+      read_at_ = now + kRefusedPause;
+      break;
+  }
+  place(it->first, entry);
+}
+
+Instant Scheduler::next_tick() const {
+  if (due_.empty()) return Instant::max();
+  const Tick first = due_.begin()->first;
+  const Instant due = first == kAtOnce ? Instant::min() : clock_.when(first);
+  return std::max(due, not_before_);
+}
+
+Scheduler::Stats Scheduler::stats() const {
+  Stats stats;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.known.definition || entry.too_large) {
+      ++stats.faulty;
+    } else {
+      ++(entry.known.definition->paused ? stats.paused : stats.active);
+    }
+  }
+  return stats;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,120 @@
+#pragma once
+
+// Makes the tasks of recurring tasks. The schedules are watched by a blocking query. When a tick is
+// due, one transaction writes its task, which must not exist, and the schedule with its lastTick,
+// which must be the version that is known: so no tick makes two tasks, whoever leads.
+//
+//   listed --> next tick --due--> write under way --applied--> next tick
+//     ^                                |
+//     +----- quorum read <--refused----+
+//
+// A schedule without lastTick counts from now on: this is written down at once. One that was
+// rewritten without it keeps what is known here, unless its rule is another one.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/commits.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+#include "core/task_source.h"
+#include "core/task_table.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class Scheduler {
+ public:
+  Scheduler(const QueueOptions& options, Requests& requests, const TaskTable& table,
+            TaskSource& source, const WallClock& clock)
+      : options_(options), requests_(requests), table_(table), source_(source), clock_(clock) {}
+
+  /// A term begins.
+  void start(Instant now, Effects& out);
+  void stop(Effects& out);
+  /// Reads all schedules again: tzdata may be another one.
+  void read_anew(Instant now, Effects& out);
+  /// Asks for the schedules when it is time.
+  void on_time(Instant now, Effects& out);
+  void on(Instant now, const SchedulesListed& reply, Effects& out);
+  /// Adds the writes of the ticks that are due.
+  void make_due(Instant now, Commits& commits, Effects& out);
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+
+  /// The schedules' folder key is missing.
+  [[nodiscard]] bool folder_missing() const { return folder_missing_; }
+  /// When the schedules are to be read.
+  [[nodiscard]] Instant next_reading() const { return request_ ? Instant::max() : read_at_; }
+  /// When the next tick is due.
+  [[nodiscard]] Instant next_tick() const;
+
+  struct Stats {
+    std::size_t active = 0;
+    std::size_t paused = 0;
+    std::size_t faulty = 0;  // cannot be read, or its tasks are too large
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  using Tick = schedule::Tick;
+  struct Entry {
+    SchedulesListed::Entry known;  // the newest version
+    Tick last{};                   // the ticks up to it are dealt with
+    bool noted = true;             // `last` is in the store
+    bool too_large = false;
+    bool outdated = false;  // a write found another version, which is yet to be read
+    // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read alone,
+    // since no listing came in time.
+    std::uint64_t made_at = 0;
+    bool fetched = false;
+    std::optional<Tick> next;  // its place in due_
+
+    // The write under way.
+    bool writing = false;
+    bool makes_task = false;
+    std::uint64_t skipped = 0;
+    bool overlaps = false;  // the skipped ones: else nobody made them in time
+  };
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  void ask(Instant now, std::uint64_t index, Effects& out);
+  void take(Instant now, const SchedulesListed::Entry& listed, Effects& out);
+  [[nodiscard]] Tick last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
+                             bool& noted) const;
+  void tell_fault(const Entry& entry, const std::string& why, Effects& out) const;
+  void place(const std::string& name, Entry& entry);
+  void remove(const std::string& name, Entry& entry);
+  enum class Lives { kYes, kNo, kUnknown };
+  [[nodiscard]] Lives last_task_lives(const Entry& entry) const;
+  [[nodiscard]] std::optional<TickOp> decide(Instant now, const std::string& name,
+                                             Entry& entry) const;
+  [[nodiscard]] Tick tick_at(Instant now) const;
+  [[nodiscard]] std::chrono::seconds grace() const;
+
+  const QueueOptions& options_;
+  Requests& requests_;
+  const TaskTable& table_;
+  TaskSource& source_;
+  const WallClock& clock_;
+
+  Entries entries_;
+  std::set<std::pair<Tick, std::string>> due_;  // by the next tick
+  std::uint64_t index_ = 0;                     // of the last listing
+  RequestId request_;
+  std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
+  Instant asked_at_{};
+  Instant read_at_ = Instant::max();
+  Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
+  bool folder_missing_ = false;
+  bool told_ = false;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,394 @@
+// sim_ticks: recurring tasks through months of virtual time, with changes of leader, clocks that
+// drift and step, and outages of Consul. Each tick makes one task, or is skipped for a reason that
+// the schedule gives.
+
+#include <algorithm>
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "cluster.h"
+#include "fault.h"
+#include "schedule/zone.h"
+
+namespace lictor::core::test {
+namespace {
+
+using schedule::Definition;
+using schedule::Missed;
+using schedule::Overlap;
+using schedule::Tick;
+using std::chrono::floor;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// What a decision and its write in Consul may lie apart, retries included.
+constexpr seconds kWriteTakes{20};
+// A leader sees a new schedule within this, and makes a tick that is due.
+constexpr seconds kSeesWithin{30};
+
+QueueOptions options_for_ticks(const std::string& node) {
+  QueueOptions options = options_of(node);
+  options.concurrency = 8;
+  options.session_ttl = 60s;  // fewer requests a day
+  options.renew_interval = 20s;
+  options.lock_delay = 60s;
+  options.any_type->max_attempts = 1'000;
+  options.max_losses = 1'000;
+  return options;
+}
+
+class TickSimulation {
+ public:
+  TickSimulation(std::uint64_t seed, int days) : random_(seed), cluster_(seed), days_(days) {}
+
+  std::string run();
+  [[nodiscard]] std::size_t made() const { return made_; }
+  [[nodiscard]] std::size_t skipped() const { return skipped_; }
+  [[nodiscard]] std::size_t terms() const { return terms_; }
+
+ private:
+  struct Watched {
+    std::shared_ptr<const Definition> definition;
+    std::optional<Tick> last;  // what was decided up to it; nothing: not seen by a leader yet
+    std::string task;          // the last one's key
+    Instant task_gone = Instant::min();
+    Instant written{};            // by a user, the last time
+    bool may_count_anew = false;  // it was rewritten without lastTick, and the leader changed since
+  };
+
+  void add(const std::string& name, std::string_view rule, Missed missed, Overlap overlap);
+  void put(const std::string& name, bool paused, bool with_last);
+  void check(const Daemon& sender, const TickOp& op);
+  void check_skipped(const std::string& name, const Watched& watched, Tick tick, Tick clock);
+  void check_up_to_date();
+  void trouble();
+  void set_right(Daemon& daemon) {
+    cluster_.step_clock(daemon, cluster_.wall() - Cluster::wall_of(daemon, cluster_.now));
+  }
+  [[nodiscard]] bool strikes_in(Duration mean, Duration pause) {
+    return random_.fraction() <
+           static_cast<double>(pause.count()) / static_cast<double>(mean.count());
+  }
+  [[nodiscard]] Duration between(Duration least, Duration most) {
+    return least + std::chrono::duration_cast<Duration>((most - least) * random_.fraction());
+  }
+
+  Random random_;
+  Cluster cluster_;
+  schedule::Zones zones_;
+  const int days_;
+  std::map<std::string, Watched> schedules_;
+  Instant outage_until_ = Instant::min();
+  std::map<const Daemon*, Instant> stepped_at_;
+  std::size_t made_ = 0, skipped_ = 0, terms_ = 0;
+};
+
+void TickSimulation::add(const std::string& name, std::string_view rule, Missed missed,
+                         Overlap overlap) {
+  const auto plan = [&]() -> schedule::Plan {
+    if (rule.ends_with('s')) {
+      return {schedule::Every{seconds{std::atoi(std::string{rule}.c_str())}}, nullptr, {}, {}};
+    }
+    return {schedule::Cron::parse(rule).value(), zones_.find("Europe/Rome").value(), {}, {}};
+  };
+  Definition made{schedule::Schedule::make(plan()).value(),
+                  std::string{rule},
+                  missed,
+                  overlap,
+                  {},
+                  false,
+                  {},
+                  {},
+                  "{}"};
+  schedules_[name].definition = std::make_shared<const Definition>(std::move(made));
+  put(name, false, false);
+}
+
+// As a user does; without lastTick as by a file that is written again and again.
+void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
+  Watched& watched = schedules_.at(name);
+  Definition next = *watched.definition;
+  next.paused = paused;
+  next.last_tick.reset();
+  const auto stored = cluster_.store.schedules.find(name);
+  if (stored != cluster_.store.schedules.end()) {
+    next.last_task = stored->second.definition->last_task;
+    if (with_last) next.last_tick = stored->second.definition->last_tick;
+  }
+  watched.definition = std::make_shared<const Definition>(next);
+  watched.written = cluster_.now;
+  cluster_.store.put_schedule(name, watched.definition);
+}
+
+// A write of the leader's was applied: what it says of the ticks since the last one must be right.
+void TickSimulation::check(const Daemon& sender, const TickOp& op) {
+  Watched& watched = schedules_.at(op.name);
+  const auto& rule = watched.definition->schedule;
+  const Tick clock = floor<seconds>(Cluster::wall_of(sender, cluster_.now));
+  const bool trusts_clock = cluster_.now > stepped_at_[&sender] + kWriteTakes;
+  const std::string what = schedule::tick_id(op.name, op.last);
+  if (watched.last && op.last < *watched.last) {
+    return cluster_.violation(what + " goes back before " + schedule::tick_text(*watched.last));
+  }
+  const bool is_tick = rule.count(op.last - seconds{1}, op.last) == 1;
+  if (op.makes_task) {
+    ++made_;
+    if (!is_tick) return cluster_.violation(what + " is no tick");
+    if (cluster_.store.ticks[what] != 1) return cluster_.violation(what + " made twice");
+    const bool overlaps = watched.definition->overlap == Overlap::kSkip && !watched.task.empty() &&
+                          cluster_.store.has(watched.task);
+    if (overlaps) return cluster_.violation(what + " is made while " + watched.task + " is there");
+    if (trusts_clock && op.last > clock) return cluster_.violation(what + " made before its time");
+  }
+  const bool counts_anew = !watched.last || watched.may_count_anew;
+  if (counts_anew && !op.makes_task) {
+    const bool seen_in_time = cluster_.now <= watched.written + kSeesWithin || !watched.last;
+    if (trusts_clock && (op.last > clock || op.last < clock - kWriteTakes)) {
+      return cluster_.violation(what + " counts from another time than now");
+    }
+    if (!seen_in_time && watched.last && !watched.may_count_anew) {
+      return cluster_.violation(what + " counts anew");
+    }
+  } else if (watched.last) {
+    const std::uint64_t ticks = rule.count(*watched.last, op.last) - (op.makes_task ? 1 : 0);
+    skipped_ += ticks;
+    // All of them at first, and of very many the newest.
+    for (const Tick tick :
+         rule.newest(*watched.last, op.makes_task ? op.last - seconds{1} : op.last, 200)) {
+      if (trusts_clock) check_skipped(what, watched, tick, clock);
+    }
+  }
+  watched.last = op.last;
+  watched.may_count_anew = false;
+  if (op.makes_task) watched.task = std::string{kTasks} + what;
+}
+
+// `tick` makes no task: for one of the reasons that there are.
+void TickSimulation::check_skipped(const std::string& what, const Watched& watched, Tick tick,
+                                   Tick clock) {
+  const Definition& definition = *watched.definition;
+  const bool is_there = cluster_.store.has(watched.task);
+  const bool overlaps = definition.overlap == Overlap::kSkip && !watched.task.empty() &&
+                        (is_there || cluster_.now <= watched.task_gone + kWriteTakes);
+  if (overlaps) return;
+  const Duration grace = 2 * 60s + 60s;
+  const std::string text = schedule::tick_text(tick) + " is skipped by " + what;
+  if (clock - tick < grace) return cluster_.violation(text + ", although it is on time");
+  const std::uint64_t newer = definition.schedule.count(tick, clock);
+  const bool right =
+      definition.missed.policy == Missed::Policy::kSkip ? true
+      : definition.missed.policy == Missed::Policy::kOnce
+          ? newer > 0
+          : newer >= definition.missed.limit || clock - tick > definition.missed.max_age;
+  if (!right) cluster_.violation(text + ", although it is to be made up for");
+}
+
+// While all is well, nothing that is due is left.
+void TickSimulation::check_up_to_date() {
+  const Tick now = floor<seconds>(Cluster::wall_at(cluster_.now));
+  for (const auto& [name, watched] : schedules_) {
+    if (watched.definition->paused) continue;
+    if (!watched.last) return cluster_.violation(name + " was never seen");
+    const auto next = watched.definition->schedule.next_after(*watched.last);
+    if (next && *next <= now - kSeesWithin) {
+      cluster_.violation(schedule::tick_id(name, *next) + " is due and not made");
+    }
+  }
+}
+
+// Ten changes of leader a day, by whatever ends a term; and the rest.
+void TickSimulation::trouble() {
+  constexpr Duration kPause = 1min;
+  const auto& daemons = cluster_.daemons();
+  Daemon& daemon = *daemons[random_.next() % daemons.size()];
+  Daemon* leader = cluster_.leader();
+  if (leader != nullptr && strikes_in(2h, kPause)) {
+    ++terms_;
+    switch (random_.next() % 4) {
+      case 0:
+        cluster_.crash(*leader);
+        cluster_.restart_after(*leader, between(1s, 5min));
+        break;
+      case 1:
+        cluster_.kill_session();
+        break;
+      case 2:
+        cluster_.pause(*leader, between(1s, 3min));
+        break;
+      default:
+        cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
+    }
+    for (auto& [name, watched] : schedules_) {
+      watched.may_count_anew |= cluster_.now <= watched.written + kSeesWithin;
+    }
+  }
+  if (strikes_in(hours{24}, kPause)) outage_until_ = cluster_.now + between(1s, 1h);
+  if (strikes_in(hours{8}, kPause)) {
+    stepped_at_[&daemon] = cluster_.now;
+    if (random_.next() % 2 == 0) {
+      set_right(daemon);
+    } else {
+      cluster_.step_clock(daemon, std::chrono::milliseconds{random_.next() % 10'000} - 5s);
+    }
+  }
+  if (strikes_in(hours{12}, kPause)) {
+    auto it = schedules_.begin();
+    std::advance(it, static_cast<std::ptrdiff_t>(random_.next() % schedules_.size()));
+    const bool quiet = cluster_.now > outage_until_ + 5min && leader != nullptr;
+    if (quiet && it->second.last) {
+      const bool paused = it->second.definition->paused;
+      put(it->first, random_.next() % 3 == 0 ? !paused : paused, random_.next() % 2 == 0);
+    }
+  }
+}
+
+std::string TickSimulation::run() {
+  for (const char* node : {"a", "b", "c"}) {
+    Daemon& daemon = cluster_.add(options_for_ticks(node));
+    daemon.drift = static_cast<std::int64_t>(random_.next() % 3) - 1;
+  }
+  cluster_.stop_at_violation = true;
+  cluster_.exclusive = false;
+  cluster_.fault = [this](const Daemon&, const Effect&) {
+    Fault fault;
+    fault.out = between(100us, 5ms);
+    fault.back = between(100us, 5ms);
+    if (cluster_.now < outage_until_) fault.lose_request = true;
+    fault.lose_reply = random_.fraction() < 0.01;
+    if (random_.fraction() < 0.002) fault.out = between(1s, 30s);  // it lands after a time-out
+    return fault;
+  };
+  cluster_.plan = [this](const Task&) {
+    return JobPlan{
+        random_.next() % 4 == 0 ? between(1s, 20min) : between(1ms, 10s), JobEnding::kDone, {}};
+  };
+  cluster_.on_served = [this](const Daemon& daemon, const Effect& effect, const Event&) {
+    const auto* commit = std::get_if<Commit>(&effect);
+    if (commit == nullptr || !cluster_.store.applied()) return;
+    for (const Op& op : commit->ops) {
+      if (const auto* tick = std::get_if<TickOp>(&op)) check(daemon, *tick);
+      if (const auto* finish = std::get_if<FinishOp>(&op)) {
+        for (auto& [name, watched] : schedules_) {
+          if (watched.task == finish->key) watched.task_gone = cluster_.now;
+        }
+      }
+    }
+  };
+  add("every", "600s", {}, Overlap::kAllow);
+  add("skips", "300s", {}, Overlap::kSkip);
+  add("fast", "20s", {Missed::Policy::kAll, 5, hours{24}}, Overlap::kSkip);
+  add("nightly", "30 2 * * *", {Missed::Policy::kOnce, 0, {}}, Overlap::kQueue);
+  add("hourly", "7 * * * *", {Missed::Policy::kAll, 50, hours{24}}, Overlap::kAllow);
+  add("all", "900s", {Missed::Policy::kAll, 3, 1h}, Overlap::kAllow);
+  const auto failed = [this] { return !cluster_.violations().empty(); };
+  const auto run_for = [&](Duration duration) {
+    return cluster_.run_until(failed, duration) || failed();
+  };
+  for (int day = 0; day < days_ && !failed(); ++day) {
+    const Instant end = cluster_.now + hours{24} - 20min;
+    while (cluster_.now < end && !run_for(1min)) trouble();
+    outage_until_ = Instant::min();
+    for (const auto& daemon : cluster_.daemons()) {
+      stepped_at_[daemon.get()] = cluster_.now;
+      set_right(*daemon);
+    }
+    if (run_for(20min)) break;
+    check_up_to_date();
+  }
+  return failed() ? cluster_.violations().front() : std::string{};
+}
+
+}  // namespace
+}  // namespace lictor::core::test
+
+namespace {
+
+using lictor::core::Fault;
+using lictor::core::test::TickSimulation;
+
+struct Named {
+  Fault fault;
+  const char* name;
+  const char* what;
+};
+constexpr Named kFaults[] = {
+#define X(name, what) {Fault::k##name, #name, what},
+    LICTOR_TICK_FAULTS(X)
+#undef X
+};
+
+constexpr std::string_view kUsage =
+    "sim_ticks: recurring tasks in virtual time, by seed.\n"
+    "  sim_ticks [--first N] [--seeds N] [--days N]  run them; exit 1 if anything is found\n"
+    "  sim_ticks --faults [--seeds N] [--days N]     find each deliberate fault (faults.py)\n"
+    "  LICTOR_TRACE=1                                prints every effect\n";
+
+bool find_faults(std::uint64_t first, std::uint64_t seeds, int days) {
+  bool all = true;
+  for (const Named& named : kFaults) {
+    lictor::core::active_fault = named.fault;
+    std::string found;
+    std::uint64_t seed = first;
+    for (; seed < first + seeds; ++seed) {
+      found = TickSimulation{seed, days}.run();
+      if (!found.empty()) break;
+    }
+    all &= !found.empty();
+    std::cout << std::left << std::setw(18) << named.name
+              << (found.empty() ? std::string{"NOT FOUND: "} + named.what
+                                : "seed " + std::to_string(seed) + "  " + found)
+              << std::endl;
+  }
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t first = 1, seeds = 1;
+  int days = 365;
+  bool faults = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (word == "--faults") {
+      faults = true;
+    } else if (word == "--first" && has_value) {
+      first = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--seeds" && has_value) {
+      seeds = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--days" && has_value) {
+      days = std::atoi(argv[++i]);
+    } else {
+      std::cerr << kUsage;
+      return word == "--help" ? 0 : 2;
+    }
+  }
+  if (faults) return find_faults(first, seeds, days) ? 0 : 1;
+  std::size_t made = 0, skipped = 0, terms = 0, failed = 0;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    TickSimulation simulation{seed, days};
+    const std::string found = simulation.run();
+    made += simulation.made();
+    skipped += simulation.skipped();
+    terms += simulation.terms();
+    if (found.empty()) continue;
+    ++failed;
+    std::cout << "seed " << seed << ": " << found << std::endl;
+  }
+  std::cout << seeds << " seeds of " << days << " days: " << made << " ticks made, " << skipped
+            << " skipped, " << terms << " terms ended; " << failed << " failed" << std::endl;
+  const bool enough = made > seeds * static_cast<std::size_t>(days) * 500;
+  if (failed == 0 && !enough) std::cout << "too little happened\n";
+  return failed == 0 && enough ? 0 : 1;
+}

@@ -1,0 +1,360 @@
+// Recurring tasks: each tick makes one task, whoever leads and whatever clocks and Consul do.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+#include "two.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using schedule::Definition;
+using schedule::Missed;
+using schedule::Overlap;
+using schedule::Tick;
+using std::chrono::seconds;
+
+const Tick kFirst = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
+
+// Every `interval`, with overlap allowed, and what `change` makes of it.
+std::shared_ptr<const Definition> every(seconds interval,
+                                        const std::function<void(Definition&)>& change = {}) {
+  auto schedule = schedule::Schedule::make({schedule::Every{interval}, nullptr, {}, {}});
+  REQUIRE(schedule);
+  Definition made{*std::move(schedule),
+                  std::to_string(interval.count()),
+                  {},
+                  Overlap::kAllow,
+                  {},
+                  false,
+                  {},
+                  {},
+                  "{}"};
+  if (change) change(made);
+  return std::make_shared<const Definition>(std::move(made));
+}
+
+void run_to(Cluster& cluster, Instant time) { cluster.run_for(time - cluster.now); }
+
+std::string id(seconds after_start, const std::string& name = "s") {
+  return schedule::tick_id(name, kFirst + after_start);
+}
+
+// The ids of the ticks' tasks, each made once.
+std::vector<std::string> made(const Cluster& cluster) {
+  std::vector<std::string> ids;
+  for (const auto& [tick, count] : cluster.store.ticks) {
+    CHECK_MESSAGE(count == 1, tick);
+    ids.push_back(tick);
+  }
+  return ids;
+}
+
+std::uint64_t skipped(const Daemon& daemon, Fact::Kind kind) {
+  std::uint64_t ticks = 0;
+  for (const Fact& fact : all<Fact>(daemon)) ticks += fact.kind == kind ? fact.count : 0;
+  return ticks;
+}
+
+Tick last_tick(const Cluster& cluster, const std::string& name = "s") {
+  return cluster.store.schedules.at(name).definition->last_tick.value();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a schedule makes a task at each tick from when it is first seen") {
+  Alone a;
+  a.all_end_after(1s);
+  run_to(a.cluster, kStart + 3s);
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 5s);
+  CHECK(last_tick(a.cluster) >= kFirst + 3s);  // written down before its first tick
+  CHECK(made(a.cluster).empty());
+  run_to(a.cluster, kStart + 10s - 1ms);
+  CHECK(made(a.cluster).empty());
+  run_to(a.cluster, kStart + 10s + 10ms);
+  CHECK(made(a.cluster) == std::vector{id(10s)});
+  CHECK(last_tick(a.cluster) == kFirst + 10s);
+  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(10s));
+  run_to(a.cluster, kStart + 45s);
+  CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s), id(40s)});
+  CHECK(a.cluster.started.size() == 4);
+  CHECK(a.idle());
+}
+
+TEST_CASE("own writes have the schedules read once a second at most, an idle leader reads none") {
+  Alone a;
+  a.all_end_after(1ms);
+  for (int i = 0; i < 100; ++i) a.cluster.store.put_schedule(std::to_string(i), every(10s));
+  run_to(a.cluster, kStart + 100s);
+  CHECK(a.cluster.store.ticks.size() == 900);
+  const std::size_t readings = all<ListSchedules>(a.daemon).size();
+  CHECK(readings <= 101);
+  CHECK(readings >= 9);
+
+  Alone idle;
+  for (int i = 0; i < 10'000; ++i) idle.cluster.store.put_schedule(std::to_string(i), every(24h));
+  idle.cluster.run_for(10s);
+  const std::size_t before = all<ListSchedules>(idle.daemon).size();
+  const std::size_t commits = all<Commit>(idle.daemon).size();
+  idle.cluster.run_for(10min);
+  CHECK(all<ListSchedules>(idle.daemon).size() <= before + 11);  // as blocking queries end
+  CHECK(all<Commit>(idle.daemon).size() == commits);
+}
+
+TEST_CASE("a tick during a change of leader is made by the next leader, once") {
+  for (const bool lost : {false, true}) {
+    Two two;
+    two.cluster.plan = [](const Task&) { return JobPlan{10ms, JobEnding::kDone, {}}; };
+    two.cluster.store.put_schedule("s", every(10s));
+    run_to(two.cluster, kStart + 15s);
+    if (lost) {  // the tick's transaction is applied, and its sender dies
+      two.cluster.fault = [&](const Daemon& daemon, const Effect& effect) {
+        Fault fault;
+        const auto* commit = std::get_if<Commit>(&effect);
+        fault.lose_reply = &daemon == &two.a && commit != nullptr &&
+                           std::holds_alternative<TickOp>(commit->ops.front());
+        return fault;
+      };
+      run_to(two.cluster, kStart + 20s + 10ms);
+      REQUIRE(two.cluster.store.ticks.contains(id(20s)));
+    } else {
+      run_to(two.cluster, kStart + 20s - 1ms);
+    }
+    two.cluster.crash(two.a);
+    REQUIRE(two.until_leader(*two.b) < 2min);
+    two.cluster.run_for(1s);
+    CHECK(made(two.cluster).at(1) == id(20s));
+    run_to(two.cluster, kStart + 3min + 5s);
+    CHECK(made(two.cluster).size() == 18);
+    CHECK(skipped(*two.b, Fact::Kind::kTicksMissed) == 0);
+  }
+}
+
+TEST_CASE("a tick's transaction without a reply is repeated, and makes no second task") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 5s);
+  Fault fault;
+  SUBCASE("it was applied") { fault.lose_reply = true; }
+  SUBCASE("it was not") { fault.lose_request = true; }
+  a.once(fault, [](const Effect& effect) {
+    const auto* commit = std::get_if<Commit>(&effect);
+    return commit != nullptr && std::holds_alternative<TickOp>(commit->ops.front());
+  });
+  run_to(a.cluster, kStart + 35s);
+  CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s)});
+}
+
+TEST_CASE("ticks that nobody made in time are skipped, or made up for as the schedule says") {
+  Missed missed;
+  std::size_t expected = 0;
+  SUBCASE("skip") { expected = 0; }
+  SUBCASE("once") {
+    missed.policy = Missed::Policy::kOnce;
+    expected = 1;
+  }
+  SUBCASE("all, up to a limit") {
+    missed = {Missed::Policy::kAll, 5, 24h};
+    expected = 5;
+  }
+  Alone a;
+  a.all_end_after(1ms);
+  const auto paused = [&](bool is_paused) {
+    return every(600s, [&](Definition& d) {
+      d.missed = missed;
+      d.paused = is_paused;
+    });
+  };
+  a.cluster.store.put_schedule("s", paused(true));
+  run_to(a.cluster, kStart + 2h + 5min);  // twelve ticks, the last one five minutes ago
+  CHECK(made(a.cluster).empty());
+  a.cluster.store.put_schedule("s", paused(false));
+  a.cluster.run_for(5s);
+  CHECK(made(a.cluster).size() == expected);
+  CHECK(skipped(a.daemon, Fact::Kind::kTicksMissed) == 12 - expected);
+  if (expected != 0) CHECK(made(a.cluster).back() == id(2h));
+  CHECK(last_tick(a.cluster) == kFirst + 2h);
+  run_to(a.cluster, kStart + 2h + 11min);
+  CHECK(made(a.cluster).size() == expected + 1);
+}
+
+TEST_CASE("with overlap skip a tick makes no task while the last one waits or runs") {
+  Alone a;
+  a.all_end_after(25s);
+  a.cluster.store.put_schedule("s", every(10s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
+  run_to(a.cluster, kStart + 65s);
+  CHECK(made(a.cluster) == std::vector{id(10s), id(40s)});
+  CHECK(skipped(a.daemon, Fact::Kind::kTicksOverlap) == 4);
+  CHECK(last_tick(a.cluster) == kFirst + 60s);
+
+  // The next leader knows what the last task was.
+  Two two;
+  two.cluster.plan = [](const Task&) { return JobPlan{1h, JobEnding::kDone, {}}; };
+  two.cluster.store.put_schedule("s",
+                                 every(10s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
+  run_to(two.cluster, kStart + 15s);
+  two.cluster.crash(two.a);
+  run_to(two.cluster, kStart + 3min);
+  CHECK(two.b->queue->leading(two.cluster.now));
+  CHECK(made(two.cluster) == std::vector{id(10s)});
+}
+
+TEST_CASE(
+    "a schedule that is rewritten without lastTick goes on, and counts anew with a new rule") {
+  Alone a;
+  a.all_end_after(1ms);
+  const auto missed = [](Definition& d) { d.missed = {Missed::Policy::kAll, 50, 24h}; };
+  a.cluster.store.put_schedule("s", every(60s, missed));
+  run_to(a.cluster, kStart + 60s + 100ms);
+  REQUIRE(made(a.cluster).size() == 1);
+  a.cluster.store.put_schedule("s", every(60s, missed));
+  run_to(a.cluster, kStart + 90s);
+  CHECK(made(a.cluster).size() == 1);
+  CHECK(last_tick(a.cluster) == kFirst + 60s);
+
+  a.cluster.store.put_schedule("s", every(10s, missed));
+  run_to(a.cluster, kStart + 95s);
+  CHECK(made(a.cluster).size() == 1);
+  run_to(a.cluster, kStart + 105s);
+  CHECK(made(a.cluster).back() == id(100s));
+
+  // With the lastTick that it had: no ticks of the new rule before now.
+  const Tick last = last_tick(a.cluster);
+  a.cluster.store.put_schedule("s", every(1s, [&](Definition& d) {
+                                 missed(d);
+                                 d.last_tick = last;
+                               }));
+  run_to(a.cluster, kStart + 105s + 1ms);
+  const std::size_t before = made(a.cluster).size();
+  run_to(a.cluster, kStart + 108s + 500ms);
+  CHECK(made(a.cluster).size() <= before + 4);
+  CHECK_FALSE(a.cluster.store.ticks.contains(id(103s)));
+}
+
+TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
+  Alone a;
+  a.cluster.store.put_schedule("s", every(5s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
+  run_to(a.cluster, kStart + 4s);
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault fault;
+    fault.lose_reply = std::holds_alternative<ListTasks>(effect);
+    return fault;
+  };
+  run_to(a.cluster, kStart + 31s);
+  CHECK(made(a.cluster) == std::vector{id(5s)});
+  CHECK(a.cluster.started.size() == 1);
+  CHECK(skipped(a.daemon, Fact::Kind::kTicksOverlap) == 5);
+}
+
+TEST_CASE("a lastTick that a user sets counts: ticks after it are missed") {
+  Alone a;
+  a.all_end_after(1ms);
+  run_to(a.cluster, kStart + 1h + 30s);
+  a.cluster.store.put_schedule("s", every(600s, [](Definition& d) {
+                                 d.missed = {Missed::Policy::kAll, 50, 24h};
+                                 d.last_tick = kFirst + 30min;
+                               }));
+  a.cluster.run_for(2s);
+  CHECK(made(a.cluster) == std::vector{id(40min), id(50min), id(60min)});
+}
+
+TEST_CASE("a clock that is set back across a tick makes no second task") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(60s));
+  run_to(a.cluster, kStart + 61s);
+  REQUIRE(made(a.cluster) == std::vector{id(60s)});
+  a.cluster.step_clock(a.daemon, -30s);
+  run_to(a.cluster, kStart + 120s);  // 90 s by its clock
+  CHECK(made(a.cluster) == std::vector{id(60s)});
+  run_to(a.cluster, kStart + 151s);
+  CHECK(made(a.cluster) == std::vector{id(60s), id(120s)});
+
+  // A clock that was wrong by a year: what it wrote is told.
+  a.cluster.store.put_schedule(
+      "t", every(60s, [](Definition& d) { d.last_tick = kFirst + std::chrono::hours{24 * 365}; }));
+  a.cluster.run_for(5min);
+  CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 1);
+  CHECK_FALSE(a.cluster.store.ticks.contains(id(240s, "t")));
+  CHECK(a.cluster.store.ticks.contains(id(240s)));
+  a.cluster.store.remove_schedule("t");
+  a.cluster.run_for(2s);
+  a.cluster.store.put_schedule("t", every(60s));
+  a.cluster.run_for(2min);
+  CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),
+                    [](const auto& tick) { return tick.first.starts_with("t@"); }));
+}
+
+TEST_CASE("a schedule that cannot be read is told once, and holds up no other") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("bad", nullptr);
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 35s);
+  CHECK(made(a.cluster).size() == 3);
+  CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 1);
+  CHECK(a.daemon.queue->schedules().faulty == 1);
+  a.cluster.store.put_schedule("bad", every(10s));
+  run_to(a.cluster, kStart + 45s);
+  CHECK(a.cluster.store.ticks.contains(id(40s, "bad")));
+  CHECK(a.daemon.queue->schedules().active == 2);
+}
+
+TEST_CASE("where another client wrote the tick's task, the schedule goes on without a second") {
+  Alone a;
+  a.all_end_after(1h);
+  a.cluster.put(id(10s));
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 25s);
+  CHECK(count(a.daemon, Fact::Kind::kTickExists) == 1);
+  CHECK(made(a.cluster) == std::vector{id(20s)});
+  CHECK(last_tick(a.cluster) == kFirst + 20s);
+}
+
+TEST_CASE("a schedule that may not be written is tried again, and holds up no other") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(10s));
+  a.cluster.store.put_schedule("t", every(10s));
+  run_to(a.cluster, kStart + 5s);
+  a.cluster.store.no_right.insert("schedules/s");
+  run_to(a.cluster, kStart + 25s);
+  CHECK(count(a.daemon, Fact::Kind::kDenied) >= 1);
+  CHECK(made(a.cluster) == std::vector{id(10s, "t"), id(20s, "t")});
+  const std::size_t tries = all<Commit>(a.daemon).size();
+  CHECK(tries < 40);
+  a.cluster.store.no_right.clear();
+  run_to(a.cluster, kStart + 35s);
+  CHECK(a.cluster.store.ticks.size() == 6);  // s has caught up
+}
+
+TEST_CASE("nothing is made while the leader drains; a paused queue's ticks wait as its tasks do") {
+  Alone a;
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 5s);
+  a.cluster.store.control(true, "");
+  run_to(a.cluster, kStart + 25s);
+  CHECK(made(a.cluster).size() == 2);
+  CHECK(a.cluster.started.empty());
+  a.cluster.store.control(false, "");
+  run_to(a.cluster, kStart + 28s);
+  CHECK(a.cluster.started.size() == 1);  // it runs until it is stopped
+  a.cluster.tell(a.daemon, StopRequested{});
+  run_to(a.cluster, kStart + 45s);
+  CHECK(made(a.cluster).size() == 2);
+}
+
+TEST_SUITE_END();
