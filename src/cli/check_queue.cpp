@@ -225,7 +225,7 @@ class QueueCheck {
     const auto seen = parse_rfc3339(member ? member->seen : "");
     if (!doubt.empty()) {
       report_.fail(name("leader"), who + " leads, but " + doubt,
-                   if_dead(store_, lock_of(*lock), *member));
+                   if_dead(store_, queue_.layout, lock_of(*lock), *member));
     } else {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
