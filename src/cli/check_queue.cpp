@@ -260,6 +260,22 @@ class QueueCheck {
     }
     const bool leader_answers = queues[0].contains("status") && !queues[0]["status"].is_null();
     daemon_ = text_of(leader_answers ? queues[0] : *answer, leader_answers ? "leader" : "node");
+    check_own_types();
+  }
+
+  // Executors of the file given to this check that the daemons don't know: it was not installed
+  // there, or not reloaded.
+  void check_own_types() {
+    if (!serves_ || !daemon_types_) return;
+    std::vector<std::string> lacking;
+    for (const auto& [type, policy] : queue_.options.types) {
+      if (!daemon_types_->contains(type)) lacking.push_back('"' + excerpt(type) + '"');
+    }
+    if (queue_.options.any_type && !daemon_types_->contains("*")) lacking.emplace_back("\"*\"");
+    if (lacking.empty()) return;
+    report_.warn(name("executors"),
+                 daemon_ + " lacks what this configuration has: " + some(lacking),
+                 "install this file there, then: systemctl reload lictor");
   }
 
   void check_pause() {
