@@ -323,9 +323,11 @@ bool Transfer::certificate_refused() const {
 std::string Transfer::lateness() const {
   if (!handed_over_) return "no connection within " + format_duration(connect_within_);
   const bool stalled = std::string_view{error_text_.data()}.find("too slow") != std::string::npos;
-  if (stalled) return "too slow: the answer stood still";
-  return std::string{head_complete_ ? "the answer was not complete within " : "no answer within "} +
-         format_duration(request.timeout);
+  if (head_complete_) {
+    return stalled ? "the answer stood still"
+                   : "the answer was not complete within " + format_duration(request.timeout);
+  }
+  return "no answer within " + format_duration(stalled ? request.silence : request.timeout);
 }
 
 std::string Transfer::reason(CURLcode code, const std::string& server) const {
