@@ -1,7 +1,9 @@
 #include "admin/findings.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,28 @@ constexpr Duration kLongDue = 60s;
 constexpr Duration kShortLease = 2s;
 constexpr std::chrono::milliseconds kClockSkew = 3s;
 constexpr std::chrono::milliseconds kYear = 24h * 365;
+
+// "host-a, host-b: 1f2e3d4c; host-c: 99aa8877": which members have the same configuration.
+std::string groups_of(const std::vector<Peer>& members) {
+  constexpr std::size_t kDigits = 8;
+  constexpr std::size_t kMostNamed = 20;
+  std::map<std::string, std::string> groups;  // the nodes of each digest
+  std::vector<std::string> order;
+  std::size_t named = 0;
+  for (const Peer& peer : members) {
+    if (peer.config.empty() || !peer.doubt.empty() || ++named > kMostNamed) continue;
+    std::string& nodes = groups[peer.config];
+    if (nodes.empty()) order.push_back(peer.config);
+    nodes += (nodes.empty() ? "" : ", ") + peer.node;
+  }
+  std::string text;
+  for (const std::string& config : order) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", groups[config],
+                        config.substr(0, kDigits));
+  }
+  if (named > kMostNamed) text += fmt::format("; and {} more", named - kMostNamed);
+  return text;
+}
 
 }  // namespace
 
@@ -50,6 +74,7 @@ void Findings::of_fleet(const Fleet& fleet) {
   for (const Peer& peer : fleet.members) {
     if (!peer.config.empty() && (model == nullptr || peer.leads)) model = &peer;
   }
+  std::string groups = groups_of(fleet.members);  // told once
   for (const Peer& peer : fleet.members) {
     if (!peer.reload_error.empty()) {
       warning("reload_refused",
@@ -61,9 +86,11 @@ void Findings::of_fleet(const Fleet& fleet) {
     if (comparable && peer.config != model->config) {
       const std::string where = client::difference(model->parts, peer.parts);
       warning("config_differs",
-              fmt::format("{} has another configuration than {}{}{}", peer.node, model->node,
-                          where.empty() ? "" : ": ", where),
-              "install the same file on every host, then: systemctl reload lictor");
+              fmt::format("{} has another configuration than {}{}{}{}", peer.node, model->node,
+                          where.empty() ? "" : ": ", where,
+                          groups.empty() ? "" : " (digests: " + std::exchange(groups, {}) + ")"),
+              "compare the files of these hosts (\"lictor run --dry-run\" lists their queues and "
+              "executors), install the same on every host, then: systemctl reload lictor");
     }
     const auto seen = parse_rfc3339(peer.seen);
     if (const WallTime now = wall_now(); seen && *seen - now > kClockSkew) {

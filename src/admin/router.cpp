@@ -29,6 +29,44 @@ bool fits(std::string_view route_method, std::string_view method) {
   return route_method == method || (route_method == "GET" && method == "HEAD");
 }
 
+// A bad link that a person follows; programs get JSON.
+bool wants_page(const Request& request) {
+  const std::string& path = request.url.path;
+  if (!fits("GET", request.method) || path.starts_with("/v1/")) return false;
+  return path.starts_with("/manual") ||
+         request.header("accept").value_or("").find("text/html") != std::string::npos;
+}
+
+Response missing_page(std::string_view path) {
+  // Relative, since a proxy may serve us below a folder.
+  std::string root;
+  for (auto i = std::count(path.begin(), path.end(), '/'); i > 1; --i) root += "../";
+  Response response;
+  response.status = 404;
+  response.content_type = "text/html; charset=utf-8";
+  response.body = R"(<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>No such page - lictor</title>
+    <link rel="stylesheet" href=")" +
+                  root +
+                  R"(style.css" />
+  </head>
+  <body>
+    <main>
+      <h1>No such page</h1>
+      <p>Go to <a href=")" +
+                  root + R"(manual/">the manual</a> or to <a href="./)" + root +
+                  R"(">the overview</a>.</p>
+    </main>
+  </body>
+</html>
+)";
+  return response;
+}
+
 }  // namespace
 
 Response json_response(int status, const ordered_json& value) {
@@ -72,6 +110,7 @@ std::optional<Response> Router::refuse(const Request& request) const {
     if (route.method == "GET") allowed += ", HEAD";
   }
   if (allowed.empty()) {
+    if (wants_page(request)) return missing_page(request.url.path);
     return json_response(404, {{"error", "no such path"}, {"paths", std::move(known)}});
   }
   Response response = error_response(405, "this path takes " + allowed);

@@ -165,6 +165,7 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
       "lictor dev: a store that speaks Consul's HTTP API, and a worker.\n"
       "Nothing is kept: all tasks are gone when this ends, by Ctrl-C.\n\n"
       "{3}  store   {0}\n  worker  {1}\n\nTry, in another terminal:\n\n"
+      "  export CONSUL_HTTP_ADDR={0}\n"
       "  curl -X PUT {0}/v1/kv/{2}1 -d '{{\"taskType\": \"{4}\", \"taskPara\": {{\"to\": "
       "\"you\"}}}}'\n\n",
       url, worker, config.queues.front().layout.tasks_prefix, page, type);

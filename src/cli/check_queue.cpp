@@ -226,7 +226,7 @@ class QueueCheck {
     const auto seen = parse_rfc3339(member ? member->seen : "");
     if (!doubt.empty()) {
       report_.fail(name("leader"), who + " leads, but " + doubt,
-                   if_dead(store_, lock_of(*lock), *member));
+                   if_dead(store_, queue_.layout, lock_of(*lock), *member));
     } else {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
@@ -261,6 +261,22 @@ class QueueCheck {
     }
     const bool leader_answers = queues[0].contains("status") && !queues[0]["status"].is_null();
     daemon_ = text_of(leader_answers ? queues[0] : *answer, leader_answers ? "leader" : "node");
+    check_own_types();
+  }
+
+  // Executors of the file given to this check that the daemons don't know: it was not installed
+  // there, or not reloaded.
+  void check_own_types() {
+    if (!serves_ || !daemon_types_) return;
+    std::vector<std::string> lacking;
+    for (const auto& [type, policy] : queue_.options.types) {
+      if (!daemon_types_->contains(type)) lacking.push_back('"' + excerpt(type) + '"');
+    }
+    if (queue_.options.any_type && !daemon_types_->contains("*")) lacking.emplace_back("\"*\"");
+    if (lacking.empty()) return;
+    report_.warn(name("executors"),
+                 daemon_ + " lacks what this configuration has: " + some(lacking),
+                 "install this file there, then: systemctl reload lictor");
   }
 
   void check_pause() {

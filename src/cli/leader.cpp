@@ -31,7 +31,7 @@ void tell(const Client& client, const Lock& lock) {
   const std::string seen = member ? member->seen : "";
   if (const std::string doubt = member ? doubt_of(*member, pulse) : ""; !doubt.empty()) {
     const std::string text = fmt::format("{} leads, but {}; {}", lock.name(), doubt,
-                                         if_dead(client.store, lock, *member));
+                                         if_dead(client.store, client.layout, lock, *member));
     client.json ? console.complain(text) : console.print_line(text);
   }
   if (client.json) {

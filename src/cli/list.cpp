@@ -154,6 +154,11 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
       client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
                                       client.queue,
                                       all ? " (" + client.layout.tasks_prefix + ")" : ""));
+      if (all) {
+        client.console.note(
+            "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "
+            "done\" shows them");
+      }
       if (filter.state == TaskState::kDone) {
         client.console.note("tasks that are done are kept only where \"history\" is configured");
       }

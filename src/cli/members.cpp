@@ -305,7 +305,43 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
              : std::string{};
 }
 
-std::string if_dead(Store& store, const Lock& lock, const Member& member) {
+namespace {
+
+// The members that campaign: those whose session lives and that give no reason to doubt. Nothing:
+// not known, as where the token may not list the members. Blocks for kGlance and a request.
+std::optional<std::vector<std::string>> candidates(Store& store, const wire::Layout& layout) {
+  const auto listed = store.list(layout.members_prefix);
+  if (!listed) return std::nullopt;
+  std::vector<Member> members;
+  for (const wire::KvEntry& entry : listed->entries) {
+    if (entry.key.ends_with('/') || entry.session.empty()) continue;
+    members.push_back(member_of(entry.key.substr(layout.members_prefix.size()), entry.value));
+  }
+  // The session of a daemon that died with its lead may outlive the lock by its TTL.
+  const std::vector<Pulse> pulses = pulses_of(members);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (doubt_of(members[i], pulses[i]).empty()) names.push_back(members[i].node);
+  }
+  return names;
+}
+
+// "host-b", "host-b or host-c", "host-b, host-c or host-d"
+std::string one_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 5;
+  if (names.size() > kMostNamed) {
+    const std::vector<std::string> first(names.begin(), names.begin() + kMostNamed - 1);
+    return fmt::format("{} or one of {} more", fmt::join(first, ", "), names.size() - first.size());
+  }
+  const std::vector<std::string> first(names.begin(), names.end() - 1);
+  return first.empty() ? names.back()
+                       : fmt::format("{} or {}", fmt::join(first, ", "), names.back());
+}
+
+}  // namespace
+
+std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
+                    const Member& member) {
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
   const Duration ttl =
@@ -320,9 +356,16 @@ std::string if_dead(Store& store, const Lock& lock, const Member& member) {
     };
     gone = fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)));
   }
-  return "it may be dead, frozen or cut off; another daemon takes the lead within 1s if the daemon "
-         "died, within hang_timeout + 1s if it hangs, " +
-         gone + " if its host is gone";
+  auto others = candidates(store, layout);
+  if (others) std::erase(*others, member.node);
+  const std::string next =
+      !others ? "another daemon takes over"
+      : others->empty()
+          ? R"(no other daemon is up ("lictor run" starts one); the next one takes over)"
+          : one_of(*others) + " takes over";
+  return "it may be dead, frozen or cut off; " + next +
+         " within 1s if the daemon died, within hang_timeout + 1s if it hangs, " + gone +
+         " if its host is gone";
 }
 
 Error nobody_leads(const Client& client, const Lock& lock) {
@@ -338,10 +381,14 @@ Error nobody_leads(const Client& client, const Lock& lock) {
   if (const std::string last = lock.text("node"); !last.empty()) text += "; last: " + last;
   const std::string released = lock.text("released");
   const std::string delay = lock.text("lock_delay");
-  text += !released.empty()
-              ? ", which released it at " + released + "; a running daemon takes it"
-              : "; it was not released: a running daemon takes it when the lock-delay has passed" +
-                    (delay.empty() ? "" : ", within " + delay);
+  const auto waiting = candidates(client.store, client.layout);
+  const std::string next =
+      !waiting           ? "a running daemon takes it"
+      : waiting->empty() ? R"(no daemon is up ("lictor run" starts one); the next one takes it)"
+                         : one_of(*waiting) + " takes it";
+  text += !released.empty() ? ", which released it at " + released + "; " + next
+                            : "; it was not released: " + next + " when the lock-delay has passed" +
+                                  (delay.empty() ? "" : ", within " + delay);
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
@@ -353,7 +400,7 @@ std::string lead_trouble(const Client& client) {
   const std::string doubt = member ? doubt_of(*member, pulse_of(*member, kGlance)) : "";
   if (doubt.empty()) return {};
   return fmt::format("{} leads, but {}; {}", lock->name(), doubt,
-                     if_dead(client.store, *lock, *member));
+                     if_dead(client.store, client.layout, *lock, *member));
 }
 
 namespace {

@@ -144,12 +144,13 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 /// Why the member may be dead: its face does not answer, or it was not seen for kSilent. Follows
 /// "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
-/// What happens then, and when, by the leader's session.
-[[nodiscard]] std::string if_dead(Store& store, const Lock& lock, const Member& member);
+/// What happens then, when, by the leader's session, and which members may lead next.
+[[nodiscard]] std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
+                                  const Member& member);
 /// Why no task may start now: nobody leads, or the leader may be dead; with when that ends. Empty:
-/// the queue is led. Blocks for kGlance at most and a few requests.
+/// the queue is led. Blocks for twice kGlance at most and a few requests.
 [[nodiscard]] std::string lead_trouble(const Client& client);
-/// Nobody leads: since when, and who takes the lead when.
+/// Nobody leads: why, and which members may lead next.
 [[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
 
 }  // namespace lictor::cli

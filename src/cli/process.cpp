@@ -16,6 +16,8 @@
 
 #include "base/errno_text.h"
 #include "base/printable.h"
+#include "base/time_text.h"
+#include "client/store.h"
 #include "net/patient_transport.h"
 
 namespace lictor::cli {
@@ -108,7 +110,7 @@ void end_if_interrupted() {
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds{3};
+constexpr Duration kPatience = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -117,9 +119,10 @@ std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transpor
                                         const Console& console) {
   // Printed by another thread, so as one whole line.
   const std::string line =
-      fmt::format("{}{}: Consul at {} has not answered for 3 s; still waiting\n",
+      fmt::format("{}{}: Consul at {} has not answered for {}; giving up after {}\n",
                   console.err_terminal().is_terminal ? "\r\x1b[K" : "", program_name(),
-                  printable(fmt::format("{}", fmt::join(addresses, ", "))));
+                  printable(fmt::format("{}", fmt::join(addresses, ", "))),
+                  format_duration(kPatience), format_duration(client::kStoreTimeout));
   return std::make_unique<net::PatientTransport>(std::move(transport), kPatience,
                                                  [line] { std::fputs(line.c_str(), stderr); });
 }

@@ -95,9 +95,9 @@ Result<void> ProcessHost::start(Launch launch) {
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
   }
-  auto job = std::make_unique<Job>(Job{OutputLog{std::move(launch.log_path), launch.log_cap},
-                                       UniqueFd{pipe[0]}, UniqueFd{pipe[1]},
-                                       std::move(launch.on_end), std::move(launch.on_output_lost)});
+  auto job = std::make_unique<Job>(Job{
+      OutputLog{std::move(launch.log_path), launch.log_cap}, UniqueFd{pipe[0]}, UniqueFd{pipe[1]},
+      std::move(launch.on_end), std::move(launch.on_pid), std::move(launch.on_output_lost)});
   const int output = job->output.get();
   Packet packet;
   packet.fds.push_back(std::move(*input));
@@ -207,7 +207,7 @@ void ProcessHost::read_reports() {
         return lose_warden();
       case Channel::Received::kPacket:
         if (const auto report = decode_report(packet.bytes)) {
-          std::visit([this](const auto& one) { end(one.attempt, one); }, *report);
+          std::visit([this](const auto& one) { on_report(one); }, *report);
         }
     }
   }
@@ -251,6 +251,16 @@ void ProcessHost::warn(std::string problem) {
   if (last_warning_ != Instant{} && now - last_warning_ < kWarningPause) return;
   last_warning_ = now;
   hooks_.on_warning(std::move(problem));
+}
+
+void ProcessHost::on_report(const Started& started) {
+  std::function<void(pid_t)> on_pid;
+  {
+    const std::lock_guard lock{mutex_};
+    const auto found = jobs_.find(started.attempt);
+    if (found != jobs_.end()) on_pid = std::move(found->second->on_pid);
+  }
+  if (on_pid) on_pid(started.pid);
 }
 
 void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how) {

@@ -37,6 +37,7 @@ struct Launch {
   std::string log_path;                      ///< of its output log; "": none
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
+  std::function<void(pid_t)> on_pid;       ///< likewise, if the program starts; may be empty
   std::function<void(const std::string& error)> on_output_lost;  ///< likewise; may be empty
 };
 
@@ -86,6 +87,7 @@ class ProcessHost {
     UniqueFd output;
     UniqueFd writer;  ///< keeps the pipe open: its end of file would only cost a wake-up
     std::function<void(ProcessEnd)> on_end;
+    std::function<void(pid_t)> on_pid;
     std::function<void(const std::string& error)> on_output_lost;
   };
 
@@ -99,6 +101,8 @@ class ProcessHost {
   [[nodiscard]] bool read_once(Job& job);
   void close_output(Job& job);
   void warn(std::string problem);
+  void on_report(const Started& started);
+  void on_report(const auto& ended) { end(ended.attempt, ended); }
   void end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how);
   void lose_warden();
   void wake_warden() const;

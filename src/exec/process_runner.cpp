@@ -273,6 +273,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
     launch.spawn.program.environment.push_back("LICTOR_RESULT=" + handover.result_path);
   }
 
+  launch.on_pid = std::move(attempt.on_pid);
   const std::string log_path = launch.log_path;
   if (options.active_logs) options.active_logs->add(log_path);
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,

@@ -50,6 +50,7 @@ class ProcessRunner : public Runner {
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  [[nodiscard]] bool reports_pid() const override { return true; }
 
  private:
   struct Settings;

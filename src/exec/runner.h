@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +29,9 @@ struct Attempt {
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
   /// The task's JSON object without lictor's own members.
   std::shared_ptr<const std::string> record;
+  /// By a runner that reports_pid(): gets the pid of the attempt's program once that is known, on
+  /// any thread. May be empty.
+  std::function<void(pid_t)> on_pid{};
 };
 
 using Ending = JobEnding;
@@ -77,6 +82,9 @@ class Runner {
   /// Asks the attempt to end, and ends it by force after `grace`. Does not block. Idempotent; an
   /// attempt that is not running is ignored.
   virtual void stop(AttemptId attempt, std::chrono::milliseconds grace) = 0;
+
+  /// Whether an attempt is a program whose pid `on_pid` gets.
+  [[nodiscard]] virtual bool reports_pid() const { return false; }
 
   /// The attempt's last progress report, {"fraction": 0.5, "note": "..."} as text; "" if there is
   /// none or the attempt does not run. From any thread.

@@ -237,6 +237,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   attempt.ends_with_lease = spawn.ends_with_lease;
   attempt.grace = spawn.grace;
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
+  if (attempt.spawning.failed_step() == Step::kNone) send(Started{spawn.attempt, attempt.pid});
   const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
   LICTOR_ASSERT(fresh);
   if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {

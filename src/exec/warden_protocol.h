@@ -98,6 +98,12 @@ struct SpawnFailed {
   int error = 0;  ///< errno
 };
 
+/// The program's process exists. SpawnFailed may still follow, where it could not run the program.
+struct Started {
+  AttemptId attempt;
+  pid_t pid = 0;
+};
+
 /// Why the warden ended a program.
 enum class StopCause : std::uint8_t { kNone, kStop, kLease, kDaemonGone };
 
@@ -109,7 +115,7 @@ struct Exited {
   StopCause cause = StopCause::kNone;
 };
 
-using Report = std::variant<SpawnFailed, Exited>;
+using Report = std::variant<SpawnFailed, Started, Exited>;
 
 [[nodiscard]] std::string encode(const Order& order);
 [[nodiscard]] std::string encode(const Report& report);

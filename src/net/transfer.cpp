@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/time_text.h"
 
 namespace lictor::net {
 namespace {
@@ -86,8 +87,8 @@ void Transfer::prepare(const Client& client, std::size_t to, const std::string& 
   set(CURLOPT_WRITEFUNCTION, &Transfer::on_body);
   set(CURLOPT_WRITEDATA, this);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(time_left.count()));
-  set(CURLOPT_CONNECTTIMEOUT_MS,
-      static_cast<long>(std::min(time_left, client.options.connect_timeout).count()));
+  connect_within_ = std::min(time_left, client.options.connect_timeout);
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect_within_.count()));
   if (request.silence > std::chrono::milliseconds{0}) {
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME,
@@ -318,10 +319,23 @@ bool Transfer::certificate_refused() const {
          text.find("unknown ca", alert) != std::string_view::npos;
 }
 
+// What took too long, since libcurl's words count its own milliseconds and bytes.
+std::string Transfer::lateness() const {
+  if (!handed_over_) return "no connection within " + format_duration(connect_within_);
+  const bool stalled = std::string_view{error_text_.data()}.find("too slow") != std::string::npos;
+  if (head_complete_) {
+    return stalled ? "the answer stood still"
+                   : "the answer was not complete within " + format_duration(request.timeout);
+  }
+  return "no answer within " + format_duration(stalled ? request.silence : request.timeout);
+}
+
 std::string Transfer::reason(CURLcode code, const std::string& server) const {
   std::string detail = curl_easy_strerror(code);
   if (code == CURLE_OK) {
     detail = "connection closed within the reply's head";
+  } else if (code == CURLE_OPERATION_TIMEDOUT) {
+    detail = lateness();
   } else if (error_text_.front() != '\0') {
     detail = excerpt(error_text_.data(), 200);
   }

@@ -91,6 +91,7 @@ class Transfer {
   void add_header(const std::string& line);
   [[nodiscard]] bool is_read() const;
   [[nodiscard]] bool certificate_refused() const;
+  [[nodiscard]] std::string lateness() const;
   [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
 
   std::unique_ptr<CURL, FreeEasy> easy_;
@@ -100,6 +101,7 @@ class Transfer {
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   bool handed_over_ = false;
   bool head_complete_ = false;  ///< of the last head begun: its empty line was seen
+  std::chrono::milliseconds connect_within_{};
   bool repeat_refused_ = false;
   bool too_large_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/host_name.h"
 #include "base/time_text.h"
 
 namespace lictor::runtime {
@@ -103,6 +104,12 @@ bool is_about_schedule(Kind kind) {
          kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead;
 }
 
+// A host's name changes so rarely that one reading a run is enough.
+const std::string& own_host() {
+  static const std::string host = host_name();
+  return host;
+}
+
 }  // namespace
 
 const FactWords& words_of(Kind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
@@ -123,7 +130,21 @@ void log_fact(const std::string& queue, const core::Fact& fact) {
        {words.duration_name,
         fact.took > Duration::zero()
             ? format_duration(std::chrono::floor<std::chrono::microseconds>(fact.took))
-            : ""}});
+            : ""},
+       {"host", fact.kind == Kind::kStarted ? own_host() : ""}});
+}
+
+void log_started(const exec::Attempt& attempt, pid_t pid) {
+  const FactWords& words = words_of(Kind::kStarted);
+  if (!logs(words.level)) return;
+  log(words.level, words.message,
+      {{"queue", attempt.queue},
+       {"task", attempt.task_key},
+       {"attempt", std::to_string(attempt.number)},
+       {"token", std::to_string(attempt.fencing_token)},
+       {words.text_name, attempt.task_type},
+       {"host", own_host()},
+       {"pid", std::to_string(pid)}});
 }
 
 }  // namespace lictor::runtime

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/effect.h"
+#include "exec/runner.h"
 #include "runtime/log.h"
 
 namespace lictor::runtime {
@@ -20,5 +21,8 @@ struct FactWords {
 
 /// Writes a line about `fact`, which the core of `queue` found, into the log.
 void log_fact(const std::string& queue, const core::Fact& fact);
+
+/// The line of a kStarted fact where the job is a program, whose pid is known only later.
+void log_started(const exec::Attempt& attempt, pid_t pid);
 
 }  // namespace lictor::runtime

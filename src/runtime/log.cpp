@@ -48,8 +48,9 @@ const char* name_of(Level level) {
 
 // The fields that hold a number. A task's id may look like one.
 bool is_number(std::string_view field) {
-  static constexpr std::array<std::string_view, 9> kNumbers{
-      "attempt", "token", "jobs", "lines", "queues", "files", "files_kept", "bytes", "bytes_kept"};
+  static constexpr std::array<std::string_view, 10> kNumbers{
+      "attempt", "token", "pid",        "jobs",  "lines",
+      "queues",  "files", "files_kept", "bytes", "bytes_kept"};
   return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
 }
 

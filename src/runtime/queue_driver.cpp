@@ -335,10 +335,16 @@ void QueueDriver::carry_out(const core::CancelRequest& effect) {
   }
 }
 
+// Null: there is none.
+exec::Runner* QueueDriver::runner_of(const std::string& type) const {
+  auto it = runners_.find(type);
+  if (it == runners_.end()) it = runners_.find("*");
+  return it == runners_.end() ? nullptr : it->second.get();
+}
+
 void QueueDriver::carry_out(const core::StartJob& effect) {
   const core::Task& task = *effect.task;
-  auto it = runners_.find(task.type);
-  if (it == runners_.end()) it = runners_.find("*");
+  exec::Runner* runner = runner_of(task.type);
   const auto refuse = [&](std::string error) {
     core::JobExited exit;
     exit.attempt = effect.attempt;
@@ -346,17 +352,20 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
     exit.error = std::move(error);
     inbox_->put(std::move(exit));
   };
-  if (it == runners_.end()) return refuse("no executor for type " + task.type);
+  if (runner == nullptr) return refuse("no executor for type " + task.type);
   exec::Attempt attempt{
       effect.attempt,       options_.queue,        task.id, task.key, task.type, task.stamp.attempt,
       effect.fencing_token, wire::job_record(task)};
-  running_[effect.attempt] = it->second.get();
+  if (runner->reports_pid() && logs(Level::kInfo)) {
+    attempt.on_pid = [told = attempt](pid_t pid) { log_started(told, pid); };
+  }
+  running_[effect.attempt] = runner;
   auto started =
-      it->second->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
-                        [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
-                          const bool lent = exit.spares_thread;
-                          inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
-                        });
+      runner->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
+                    [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
+                      const bool lent = exit.spares_thread;
+                      inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
+                    });
   if (!started) {
     running_.erase(effect.attempt);
     refuse(std::move(started.error().message));
@@ -384,7 +393,10 @@ void QueueDriver::carry_out(const core::RememberSession& effect) {
 }
 
 void QueueDriver::carry_out(const core::Fact& effect) {
-  log_fact(options_.queue, effect);
+  // The line about a program's start waits for its pid.
+  const exec::Runner* runner =
+      effect.kind == core::Fact::Kind::kStarted ? runner_of(effect.text) : nullptr;
+  if (runner == nullptr || !runner->reports_pid()) log_fact(options_.queue, effect);
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
 }
 

@@ -103,6 +103,7 @@ class QueueDriver : public Task {
 
   template <class Effect>
   void send(const Effect& effect);
+  [[nodiscard]] exec::Runner* runner_of(const std::string& type) const;
   void carry_out(const core::AcquireLock& effect);
   void carry_out(const core::ReleaseLock& effect);
   void carry_out(const core::ListSchedules& effect);

@@ -23,6 +23,8 @@ curl -fs "$page/" >"$dir/page.html"
 grep -q "<title>lictor" "$dir/page.html"
 curl -fs "$(sed -n 's/^  manual  \([^,]*\),.*/\1/p' "$dir/dev.log")" | grep -q "<h1>The manual"
 
+grep -qxF "  export CONSUL_HTTP_ADDR=http://$CONSUL_HTTP_ADDR" "$dir/dev.log"
+
 # As the greeting says, and with a body too long for a form.
 padding=$(printf '%20000s' '' | tr ' ' x)
 expect "the write" "$(curl -fs -X PUT "$kv/lictor/default/tasks/1" -d '{"taskType": "Hello", "taskPara": {"to": "you"}}')" true

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/host_name.h"
 #include "process.h"
 #include "world.h"
 
@@ -110,6 +111,11 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   }
   daemon->start();
   REQUIRE(eventually([&] { return world.journal.run("1", 2).has_value(); }));
+  const Run again = *world.journal.run("1", 2);
+  REQUIRE(eventually([&] {
+    return daemon->logged("type=Record host=" + host_name() + " pid=" + std::to_string(again.pid) +
+                          '\n');
+  }));
   CHECK((world.leader_session() == session) == same);
   CHECK(world.kv.sessions(daemon->session_name()).size() == 1);
   CHECK_FALSE(daemon->logged("waiting for its lock-delay"));

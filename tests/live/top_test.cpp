@@ -148,6 +148,7 @@ TEST_CASE("list and leader with --watch show each change") {
   {
     Terminal list{world, {LICTOR_COMMAND, "list", "--watch", "--config", daemon->config_file()}};
     CHECK(list.shows("no tasks in queue"));
+    CHECK(list.shows("finished tasks are deleted"));
     world.submit("seen", 1000, {{"sleep", "600000"}});
     CHECK(list.shows("seen"));
     list.type("C-c");

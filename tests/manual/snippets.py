@@ -7,8 +7,9 @@ C++ compiles as it stands. JSON parses. A configuration is taken by "lictor run 
 programs that are there in place of those of /opt/jobs, and so is each "Example:" of the page on the
 configuration. A record is taken by "lictor submit". Python, shell, Go and JavaScript parse, where
 there is something that parses them. Each "lictor ..." in a shell snippet or in the text names a
-command and options that there are; those that only look or change tasks are run against "lictor dev",
-and must not end by 2, bad usage. Each link to a file leads to one. README.md keeps to 150 lines.
+command and options that there are; those that end by themselves are run against "lictor dev" without a
+worker, and must not end by 2, bad usage. Those that only look, or that wait for a task, are run again
+with a worker, and must succeed. Each link to a file leads to one. README.md keeps to 150 lines.
 """
 import json
 import pathlib
@@ -17,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 from dev_store import dev_store
 
@@ -25,10 +27,14 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 LICTOR = str(BUILD / "src/lictor")
 # Commands that end by themselves and do no harm to a store of their own.
 RUN = {"submit", "list", "show", "why", "cancel", "retry", "dead", "pause", "resume", "members",
-       "version", "help"}
+       "version", "help", "leader", "stats", "logs", "events", "check"}
+# Those that need no task, and succeed while a worker leads.
+LOOK = {"list", "members", "version", "help", "leader", "stats", "events", "check"}
 
 bad = []
 seen = {}
+waits = {}  # commands to be run with a worker, and where they are
+runs = 0
 
 
 def tell(where, text):
@@ -164,11 +170,53 @@ def check_shell(where, text, folder):
     for line in joined.split("\n"):
         for words in words_of(line.strip()):
             check_command(where, words)
-            if words[1] not in RUN or "--ndjson" in words or "-f" in words or "--wait" in words:
-                continue
-            done = run(LICTOR, *words[1:])
-            if done.returncode == 2:
-                tell(where, f"{shlex.join(words)}: {done.stderr.strip()}")
+            check_run(where, words, folder)
+
+
+def check_run(where, words, folder):
+    """Runs a command if it ends by itself, without a worker."""
+    global runs
+    words = [word for word in words[1:] if word not in ("-f", "--follow")]
+    if not words or words[0] not in RUN or any("$" in word for word in words):
+        return
+    if "--wait" in words or (words[0] in LOOK and "--step-down" not in words):
+        waits.setdefault(tuple(words), where)
+    if "--wait" in words:
+        if "--wait-timeout" not in words:
+            words += ["--wait-timeout", "10ms"]
+        else:
+            words[words.index("--wait-timeout") + 1] = "10ms"
+    record = json.dumps({"taskType": "Notify"}) + "\n"
+    (folder / "tasks.ndjson").write_text(record)
+    done = run(LICTOR, *words, cwd=folder, input=record)
+    runs += 1
+    if done.returncode == 2:
+        tell(where, f"lictor {shlex.join(words)}: {done.stderr.strip()}")
+
+
+def check_inline(where, words, folder):
+    """A command in the text. Many lack their arguments there, or have names in their place."""
+    check_command(where, words)
+    bare = len(words) == 2 and words[1] not in LOOK
+    bare = bare or words[1:] in (["dead", "purge"], ["submit", "--ndjson"], ["submit", "--wait"])
+    if not bare and not any(re.fullmatch(r"[A-Z]+", word) for word in words):
+        check_run(where, words, folder)
+
+
+def check_with_worker():
+    global runs
+    config = {"admin": {"listen": ["127.0.0.1:0"]},
+              "queues": [{"executors": {"*": {"noop": {}}}}]}
+    with dev_store(LICTOR, config) as folder:
+        limit = time.monotonic() + 60
+        while run(LICTOR, "leader").returncode != 0 and time.monotonic() < limit:
+            time.sleep(0.1)
+        for words, where in waits.items():
+            done = run(LICTOR, *words, cwd=folder)
+            runs += 1
+            if done.returncode != 0:
+                tell(where, f"lictor {shlex.join(words)}: exit code {done.returncode}: "
+                            f"{(done.stderr or done.stdout).strip()}")
 
 
 def main():
@@ -206,11 +254,12 @@ def main():
                         tell(f"{name}:{line}", f"a link to {link}, which is not there")
                 for code in re.findall(r"`(lictor [^`]+)`", text):
                     for words in words_of(code):
-                        check_command(f"{name}:{line}", words)
+                        check_inline(f"{name}:{line}", words, folder)
+    check_with_worker()
     if len((SOURCE / "README.md").read_text().splitlines()) > 150:
         bad.append("README.md: expected 150 lines at most; move what is not for newcomers")
-    if count < 60 or examples < 50:
-        bad.append(f"found {count} snippets and {examples} examples only")
+    if count < 60 or examples < 50 or runs < 90:
+        bad.append(f"found {count} snippets, {examples} examples and {runs} commands to run only")
     print("\n".join(bad), file=sys.stderr)
     return 1 if bad else 0
 

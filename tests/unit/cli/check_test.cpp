@@ -160,6 +160,13 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   served.options.types["Odd"] = {};
   check_queue(store, served, "node", true, with_file);
   CHECK(contains(with_file.page().text(false), R"(without an executor on b: "Odd" (1))"));
+  CHECK(contains(with_file.page().text(false), R"(b lacks what this configuration has: "Odd")"));
+  CHECK_FALSE(contains(text, "lacks what"));
+  Report alike;
+  served = queue();
+  served.options.types["Mail"] = {};
+  check_queue(store, served, "node", true, alike);
+  CHECK_FALSE(contains(alike.page().text(false), "lacks what"));
 }
 
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/host_name.h"
+#include "base/time_text.h"
 #include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
@@ -81,11 +83,60 @@ TEST_CASE("leader and why first say that the leader does not answer") {
   REQUIRE(why(waits.client, "8") == 0);
   CHECK(waits.out().starts_with("task 8: a leads, but its daemon does not answer: "));
   CHECK(contains(waits.out(), "127.0.0.1:1"));
-  CHECK(contains(waits.out(), "another daemon takes the lead"));
+  CHECK(contains(waits.out(), "no other daemon is up"));
   CHECK(waits.err().empty());
   Stage document{consul, true};
   REQUIRE(why(document.client, "8") == 0);
   CHECK(json::parse(document.out()).at("reasons")[0].at("reason") == "leader_silent");
+}
+
+TEST_CASE("leader and why name the members that may lead next") {
+  ModelConsul consul;
+  fill(consul, "http://127.0.0.1:1");
+  const auto add = [&](const std::string& node, WallTime seen) {
+    const json member{{"node", node}, {"seen", format_rfc3339(seen)}};
+    consul.put("lictor/q/members/" + node, member.dump(), consul.session());
+  };
+  const auto told = [&] {
+    Stage stage{consul};
+    REQUIRE(leader(stage.client, {}) == 0);
+    return stage.out();
+  };
+  consul.put("lictor/q/members/by-hand", R"({"node":"by-hand"})");
+  add("silent", wall_now() - std::chrono::hours{1});
+  add("b", wall_now());
+  CHECK(contains(told(), "cut off; b takes over within 1s if the daemon died"));
+  add("c", wall_now());
+  CHECK(contains(told(), "cut off; b or c takes over within 1s"));
+  Stage waits{consul};
+  REQUIRE(why(waits.client, "8") == 0);
+  CHECK(contains(waits.out(), "b or c takes over within 1s"));
+  for (const char* more : {"d", "e", "f", "g"}) add(more, wall_now());
+  CHECK(contains(told(), "cut off; b, c, d, e or one of 2 more takes over within 1s"));
+}
+
+TEST_CASE("while the lock is free, leader and why name the members that may take it") {
+  ModelConsul consul;
+  consul.put("lictor/q/leader", R"({"node":"a","lock_delay":"30s"})");
+  consul.put("lictor/q/tasks/8", R"({"taskType":"T"})");
+  const auto told = [&] {
+    Stage stage{consul};
+    const auto code = leader(stage.client, {});
+    REQUIRE_FALSE(code);
+    return code.error().message;
+  };
+  CHECK(contains(told(),
+                 "no daemon is up (\"lictor run\" starts one); the next one takes it when the "
+                 "lock-delay has passed, within 30s"));
+  for (const char* node : {"b", "c"}) {
+    consul.put("lictor/q/members/" + std::string{node}, "{}", consul.session());
+  }
+  const json dead{{"node", "a"}, {"host", host_name()}, {"admin", {"http://127.0.0.1:1"}}};
+  consul.put("lictor/q/members/a", dead.dump(), consul.session());
+  CHECK(contains(told(), "b or c takes it when the lock-delay has passed, within 30s"));
+  Stage waits{consul};
+  REQUIRE(why(waits.client, "8") == 0);
+  CHECK(contains(waits.out(), "b or c takes it when the lock-delay has passed"));
 }
 
 TEST_CASE("why of a dead letter names commands that exist and can succeed") {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -60,6 +61,15 @@ TEST_CASE("a parameter of 100 kB arrives in the environment, one of 200 kB is le
         "100000\n");
   CHECK(rig.run(shell("echo ${#LICTOR_PARA_big}"), attempt(2, record(200'000))).output_tail ==
         "0\n");
+}
+
+TEST_CASE("the pid of a program is reported before its end") {
+  Rig rig;
+  std::atomic<pid_t> pid = 0;
+  Attempt started = attempt(1);
+  started.on_pid = [&](pid_t reported) { pid = reported; };
+  const std::string printed = rig.run(shell("echo $$"), started).output_tail;
+  CHECK(printed == std::to_string(pid.load()) + "\n");
 }
 
 TEST_CASE("no shell looks at the arguments") {

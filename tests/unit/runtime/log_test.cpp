@@ -20,6 +20,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
+#include "runtime/fact_log.h"
 #include "temporary_folder.h"
 
 namespace lictor::runtime {
@@ -68,6 +70,37 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(line.ends_with(" info  done task=\"a b\" took=5ms\n"));
   log(Level::kDebug, "unseen");
   CHECK(captured.read_some().empty());
+}
+
+TEST_CASE("the line of a start has type, attempt and host, and a program's has its pid") {
+  Captured captured;
+  set_up_log(LogStyle::kJson, Level::kInfo);
+  core::Fact fact;
+  fact.kind = core::Fact::Kind::kStarted;
+  fact.key = "tasks/7";
+  fact.attempt = 2;
+  fact.token = 31;
+  fact.text = "Mail";
+  log_fact("q", fact);
+  auto told = nlohmann::json::parse(captured.read_all());
+  told.erase("time");
+  nlohmann::json expected{{"level", "info"},   {"message", "started"}, {"queue", "q"},
+                          {"task", "tasks/7"}, {"attempt", 2},         {"token", 31},
+                          {"type", "Mail"},    {"host", host_name()}};
+  CHECK(told == expected);
+
+  exec::Attempt attempt{};
+  attempt.queue = "q";
+  attempt.task_key = "tasks/7";
+  attempt.task_type = "Mail";
+  attempt.number = 2;
+  attempt.fencing_token = 31;
+  log_started(attempt, 4711);
+  told = nlohmann::json::parse(captured.read_all());
+  told.erase("time");
+  expected["pid"] = 4711;
+  CHECK(told == expected);
+  set_up_log(LogStyle::kText, Level::kInfo);
 }
 
 TEST_CASE(
