@@ -150,6 +150,12 @@ void Findings::of_queue(const json& status, const std::string& leader, const Pau
     warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
             "delete the keys and write the tasks under others");
   }
+  const json schedules = status.value("schedules", json::object());
+  if (const auto faulty = schedules.value("faulty", std::uint64_t{0}); faulty != 0) {
+    warning("schedule_fault",
+            counted(faulty, "schedule") + " that cannot be read, or whose task is too large",
+            "\"lictor check\" names them and says what is wrong");
+  }
   const auto ms = [&](const char* name, std::int64_t otherwise) {
     return std::chrono::milliseconds{status.value(name, otherwise)};
   };

@@ -31,14 +31,18 @@ bool is_status(const json& status) {
                       : name == "log_error"    ? value.is_string()
                       : name == "running"      ? value.is_number_unsigned()
                       : name == "states"       ? value.is_object()
+                      : name == "schedules"    ? value.is_object()
                       : name == "types"        ? value.is_array()
                       : name == "activity"     ? value.is_object()
                                                : true;
     if (!fits) return false;
   }
-  const json states = status.value("states", json::object());
-  return std::all_of(states.begin(), states.end(),
-                     [](const json& count) { return count.is_number_unsigned(); });
+  const auto counts = [&](const char* name) {
+    const json all = status.value(name, json::object());
+    return std::all_of(all.begin(), all.end(),
+                       [](const json& count) { return count.is_number_unsigned(); });
+  };
+  return counts("states") && counts("schedules");
 }
 
 ordered_json peer_json(const Peer& peer) {

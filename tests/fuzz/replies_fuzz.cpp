@@ -135,6 +135,12 @@ void check_single_keys(const http::Response& response) {
   FUZZ_REQUIRE(!control.unreadable || (control.ok && control.paused && !control.by.empty()));
   const auto history = wire::decode(layout(), ListHistory{kRequest}, response);
   FUZZ_REQUIRE(history.ok == history.error.empty());
+  wire::ScheduleCache cache;
+  const auto schedules = wire::decode(layout(), ListSchedules{kRequest, 0}, response, cache);
+  FUZZ_REQUIRE(schedules.ok == schedules.error.empty());
+  for (const auto& entry : schedules.entries) {
+    FUZZ_REQUIRE((entry.definition == nullptr) == !entry.error.empty());
+  }
   const auto copies =
       wire::decode(layout(), ListCopies{kRequest, layout().task_key("a")}, response);
   FUZZ_REQUIRE(copies.ok == copies.error.empty());

@@ -56,6 +56,29 @@ TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task i
   CHECK(value(metrics.text(status_of(Role::kFollowing, 2500ms, 0)), series).empty());
 }
 
+TEST_CASE("ticks are counted by what became of them, schedules by state") {
+  Metrics metrics;
+  core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x", 0, 0, {}, {}};
+  fact.late = 20ms;
+  metrics.on_fact("q", fact);
+  fact.late = 6s;
+  metrics.on_fact("q", fact);
+  core::Fact missed{core::Fact::Kind::kTicksMissed, "l/q/schedules/s", 0, 0, {}, {}};
+  missed.count = 7;
+  metrics.on_fact("q", missed);
+  missed.kind = core::Fact::Kind::kTicksOverlap;
+  metrics.on_fact("q", missed);
+  auto status = status_of(QueueStatus::Role::kLeading, {}, 0);
+  status.queues[0].schedules = {{"active", 3}, {"faulty", 1}};
+  const std::string text = metrics.text(status);
+  CHECK(value(text, R"(lictor_ticks_total{outcome="made",queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="late",queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="missed",queue="q"})") == "7");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="overlap",queue="q"})") == "7");
+  CHECK(value(text, R"(lictor_schedules{queue="q",state="active"})") == "3");
+  CHECK(value(text, R"(lictor_schedules{queue="q",state="faulty"})") == "1");
+}
+
 TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") {
   const Metrics metrics;
   for (const auto role : {QueueStatus::Role::kLeading, QueueStatus::Role::kFollowing}) {

@@ -321,6 +321,42 @@ TEST_CASE("a history takes in no keys from elsewhere") {
   CHECK(listed.entries.front().key == "l/q/tasks/1");
 }
 
+TEST_CASE("schedules are read once a version, and a faulty one beside the others") {
+  ScheduleCache cache;
+  const std::string good = R"({"every":"1h","task":{"taskType":"T"},"lastTask":"good@x"})";
+  const std::string body = "[" + entry("l/q/schedules/", "", 2) + "," +
+                           entry("l/q/schedules/bad", "{}", 3) + "," +
+                           entry("l/q/schedules/good", good, 4) + "]";
+  const ListSchedules asked{RequestId{1}, 5};
+  const auto listed = decode(kLayout, asked, reply(200, body, 9), cache);
+  REQUIRE(listed.ok);
+  CHECK(listed.marker);
+  CHECK(listed.consul_index == 9);
+  REQUIRE(listed.entries.size() == 2);
+  CHECK(listed.entries[0].definition == nullptr);
+  CHECK(listed.entries[0].error.find("expected one of cron, every and at") != std::string::npos);
+  const auto& entry = listed.entries[1];
+  CHECK(entry.name == "good");
+  CHECK(entry.tasks == "l/q/tasks/good@");
+  CHECK(entry.last_task_key == "l/q/tasks/good@x");
+  CHECK(entry.modify_index == 4);
+  REQUIRE(entry.definition);
+
+  const auto again = decode(kLayout, asked, reply(200, body, 10), cache);
+  CHECK(again.entries.at(1).definition == entry.definition);
+  cache.forget();
+  CHECK(decode(kLayout, asked, reply(200, body, 11), cache).entries.at(1).definition !=
+        entry.definition);
+
+  const auto unchanged = decode(kLayout, asked, reply(200, body, 5), cache);
+  CHECK(unchanged.ok);
+  CHECK(unchanged.unchanged);
+  CHECK(decode(kLayout, asked, reply(404, "", 6), cache).ok);
+  CHECK_FALSE(decode(kLayout, asked, reply(404, "", 6), cache).marker);
+  CHECK_FALSE(decode(kLayout, asked, reply(403, "Permission denied"), cache).ok);
+  CHECK_FALSE(decode(kLayout, asked, reply(200, "[{]", 7), cache).error.empty());
+}
+
 TEST_CASE("an operator's switches that cannot be read pause the queue, an empty value none") {
   const auto read = [](const std::string& value) {
     return decode(WatchControl{RequestId{1}, 0},

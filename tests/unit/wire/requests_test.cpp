@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "base/base64.h"
+#include "base/time_text.h"
 #include "wire/consul.h"
 #include "wire/record.h"
+#include "wire/schedule_record.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -161,6 +163,51 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
             base64_encode(done_record(done, b.node)) +
             R"("}},{"KV":{"Verb":"delete-cas","Key":"l/q/tasks/b","Index":8}},)"
             R"({"KV":{"Verb":"delete-cas","Key":"l/q/done/old","Index":7}}])");
+}
+
+TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
+  schedule::Zones zones;
+  const auto record = bytes(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1})");
+  auto definition = read_schedule("s", *record, zones);
+  REQUIRE(definition);
+  const schedule::Tick tick =
+      std::chrono::floor<std::chrono::seconds>(*parse_rfc3339("2026-11-24T09:00:00Z"));
+  TickOp op{"l/q/schedules/s",
+            7,
+            "s",
+            record,
+            std::make_shared<const schedule::Definition>(*std::move(definition)),
+            tick,
+            true};
+  Commit commit;
+  commit.session = "5e55";
+  commit.ops = {op};
+  const std::string fence =
+      R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)";
+  const auto schedule = [](const std::string& value) {
+    return R"({"KV":{"Verb":"cas","Key":"l/q/schedules/s","Index":7,"Value":")" +
+           base64_encode(value) + R"("}})";
+  };
+  CHECK(
+      text(encode(binding(), commit)) ==
+      fence +
+          schedule(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1,)"
+                   R"("lastTick":"2026-11-24T09:00:00Z","lastTask":"s@2026-11-24T09:00:00Z"})") +
+          R"(,{"KV":{"Verb":"cas","Key":"l/q/tasks/s@2026-11-24T09:00:00Z","Value":")" +
+          base64_encode(
+              R"({"taskType":"T","taskPara":"2026-11-24T09:00:00Z","executeAt":"2026-11-24T09:00:00Z"})") +
+          R"("}}])");
+  op.makes_task = false;
+  commit.ops = {op, MarkOp{MarkOp::What::kSchedulesFolder}};
+  CHECK(text(encode(binding(), commit)) ==
+        fence +
+            schedule(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1,)"
+                     R"("lastTick":"2026-11-24T09:00:00Z"})") +
+            R"(,{"KV":{"Verb":"cas","Key":"l/q/schedules/"}}])");
+  CHECK(text(encode(binding(), ListSchedules{{}, 0})) ==
+        "GET /v1/kv/l/q/schedules/?recurse&consistent");
+  CHECK(text(encode(binding(), ListSchedules{{}, 9}))
+            .starts_with("GET /v1/kv/l/q/schedules/?recurse&index=9&wait="));
 }
 
 TEST_CASE("the names of a task's further dead letters are listed below its first") {

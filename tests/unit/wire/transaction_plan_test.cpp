@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "wire/consul.h"
 #include "wire/record.h"
+#include "wire/schedule_record.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -29,7 +30,7 @@ class Draw {
   explicit Draw(std::uint64_t seed) : random_(seed) {}
 
   Op op() {
-    switch (below(5)) {
+    switch (below(6)) {
       case 0:
         return restamp();
       case 1:
@@ -37,7 +38,9 @@ class Draw {
       case 2:
         return bury();
       case 3:
-        return MarkOp{chance() ? MarkOp::What::kControl : MarkOp::What::kTasksFolder};
+        return MarkOp{static_cast<MarkOp::What>(below(3))};
+      case 4:
+        return tick();
       default:
         return PruneOp{key(), index()};
     }
@@ -120,6 +123,24 @@ class Draw {
     done.started = done.at = kAt;
     op.done = std::make_shared<const DoneRecord>(std::move(done));
     return op;
+  }
+  TickOp tick() {
+    schedule::Zones zones;
+    std::string made = R"({"every":"10s","jitter":"1m","task":{"taskType":"T","taskPara":[)" +
+                       json_quoted("{tick}" + text(100)) + R"(,"{tick}{tick}"]})";
+    if (chance()) made += R"(,"lastTick":"2026-11-24T09:30:00Z","overlap":"queue")";
+    auto record = std::make_shared<const std::string>(made + "}");
+    const std::string name = "s" + text(20);
+    auto definition = read_schedule(name, *record, zones);
+    REQUIRE(definition);
+    const schedule::Tick last = std::chrono::floor<std::chrono::seconds>(kAt);
+    return {layout().schedule_key(name),
+            index(),
+            name,
+            record,
+            std::make_shared<const schedule::Definition>(*std::move(definition)),
+            last,
+            chance()};
   }
   BuryOp bury() {
     BuryOp op;
