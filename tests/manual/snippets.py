@@ -8,7 +8,8 @@ programs that are there in place of those of /opt/jobs, and so is each "Example:
 configuration. A record is taken by "lictor submit". Python, shell, Go and JavaScript parse, where
 there is something that parses them. Each "lictor ..." in a shell snippet or in the text names a
 command and options that there are; those that only look or change tasks are run against "lictor dev",
-and must not end by 2, bad usage. Each link to a file leads to one. README.md keeps to 150 lines.
+and must not end by 2, bad usage. A schedule is taken by "lictor schedule add". Each link to a file
+leads to one. README.md keeps to 150 lines.
 """
 import json
 import pathlib
@@ -25,7 +26,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 LICTOR = str(BUILD / "src/lictor")
 # Commands that end by themselves and do no harm to a store of their own.
 RUN = {"submit", "list", "show", "why", "cancel", "retry", "dead", "pause", "resume", "members",
-       "version", "help"}
+       "schedule", "version", "help"}
 
 bad = []
 seen = {}
@@ -73,6 +74,11 @@ def check_json(where, text, folder):
             tell(where, done.stderr.strip())
     elif isinstance(value, dict) and "taskType" in value:
         done = run(LICTOR, "submit", "--ndjson", "-", input=json.dumps(value) + "\n")
+        if done.returncode != 0:
+            tell(where, done.stderr.strip())
+    elif isinstance(value, dict) and isinstance(value.get("task"), dict):
+        done = run(LICTOR, "schedule", "add", "snippet", "--replace", "-f", "-",
+                   input=json.dumps(value))
         if done.returncode != 0:
             tell(where, done.stderr.strip())
 
@@ -133,7 +139,7 @@ def check_command(where, words):
     if not words or words[0].startswith("-") or words[0] in ("help", "COMMAND"):
         return
     path = (words[0],)
-    if words[0] == "dead" and len(words) > 1:
+    if words[0] in ("dead", "schedule") and len(words) > 1:
         path = tuple(words[:2])
     text = help_of(path)
     if text is None:
