@@ -335,6 +335,7 @@ class QueueCheck {
                          "the time now, and check the hosts' clocks",
                          stored.key));
       }
+      if (!stored.odd.empty()) warn(stored, stored.odd, "correct " + stored.key);
       if (nothing_runs(stored.type)) {
         warn(stored,
              fmt::format("its tasks have the type \"{}\", without an executor {}",

@@ -249,6 +249,7 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   }
   client.console.print_line(named(added->name) + " is written; its next ticks:");
   print_ticks(client, *added, ticks);
+  if (!added->odd.empty()) client.console.note(added->odd);
   if (ticks.empty()) client.console.note("all its ticks have passed, so it makes no tasks");
   if (added->definition->paused) client.console.note("it is paused, so it makes no tasks");
   note_if_never_led(client);

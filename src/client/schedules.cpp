@@ -40,6 +40,22 @@ std::string rule_text(const json& record) {
                                                     : "at " + counted(at->size(), "time");
 }
 
+// Fields of others may be there; one that is nearly a field of a schedule is a mistake.
+std::string odd_field(const json& record) {
+  static const std::vector<std::string_view> kFields{
+      "cron",   "every",  "at",          "timezone",     "start",
+      "end",    "missed", "missedLimit", "missedMaxAge", "overlap",
+      "jitter", "paused", "lastTick",    "lastTask",     "task"};
+  for (const auto& [name, value] : record.items()) {
+    if (std::find(kFields.begin(), kFields.end(), name) != kFields.end()) continue;
+    if (const std::string near = nearest(lowered(name), kFields); !near.empty()) {
+      return fmt::format("\"{}\" is no field of a schedule and has no effect; did you mean \"{}\"?",
+                         excerpt(name), near);
+    }
+  }
+  return {};
+}
+
 bool has_member(std::string_view record, std::string_view name) {
   for (wire::MemberWalk member{record}; member.next();) {
     if (member.name() == name && member.value_text() != "null") return true;
@@ -122,12 +138,14 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
                         fail(ErrorCode::kInvalid, ""),
                         {},
                         {},
+                        {},
                         {}};
   stored.definition = check(stored.name, stored.record);
   const json record = wire::parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");
+  stored.odd = odd_field(record);
   const auto task = record.find("task");
   if (task != record.end()) stored.type = text_member(*task, "taskType");
   return stored;

@@ -37,6 +37,7 @@ struct StoredSchedule {
   std::string rule;      ///< "*/5 * * * *", "every 10m", "at 3 times"
   std::string timezone;  ///< "Europe/Rome"
   std::string type;      ///< of its tasks
+  std::string odd;       ///< a field that has no effect and was meant to have one
 };
 
 enum class ScheduleState { kActive, kPaused, kEnded, kBad };

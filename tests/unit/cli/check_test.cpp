@@ -216,16 +216,19 @@ TEST_CASE("each schedule that makes no tasks is reported with cause and remedy")
   put("a@b", R"({"every":"1h",)" + task);
   put("wrong/clock", R"({"every":"1h","lastTick":"2999-01-01T00:00:00Z",)" + task);
   put("odd", R"({"every":"1h","task":{"taskType":"Odd"}})");
+  put("typo", R"({"every":"1h","overlp":"allow",)" + task);
   const std::string text = checked(true);
   CHECK(contains(text, "\"february\": it makes no tasks: cron: never fires"));
   CHECK(contains(text, "-> correct lictor/q/schedules/february, or \"lictor schedule remove"));
   CHECK(contains(text, "\"a@b\": it makes no tasks: its name has \"@\""));
   CHECK(contains(text, "\"wrong/clock\": its lastTick, 2999-01-01T00:00:00Z, is ahead of this"));
+  CHECK(
+      contains(text, "\"typo\": \"overlp\" is no field of a schedule and has no effect; did you"));
   CHECK(contains(text, "\"odd\": its tasks have the type \"Odd\", without an executor here"));
   CHECK_FALSE(contains(text, "\"good\""));
   CHECK_FALSE(contains(checked(false), "\"odd\""));  // no daemon's configuration
   for (int i = 0; i < 20; ++i) put("x" + std::to_string(i), "nonsense");
-  CHECK(contains(checked(true), "14 more like these"));
+  CHECK(contains(checked(true), "15 more like these"));
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {

@@ -192,6 +192,9 @@ TEST_CASE("no tick comes before the lastTick, and after the last one a schedule 
   const auto once = view(R"({"at":["2026-11-24T09:30:00Z"],"task":{"taskType":"T"}})");
   CHECK(state_of(once, now) == ScheduleState::kEnded);
   CHECK(state_of(once, now - std::chrono::seconds{1}) == ScheduleState::kActive);
+  CHECK(view(kRecord).odd.empty());
+  CHECK(view(R"({"every":"1h","timeZone":"x","task":{"taskType":"T"}})").odd ==
+        R"("timeZone" is no field of a schedule and has no effect; did you mean "timezone"?)");
   CHECK(state_of(view("nonsense"), now) == ScheduleState::kBad);
   CHECK(schedules.view({"lictor/q/schedules/a@b", kRecord, {}}).definition.error().message ==
         "its name has \"@\", which comes before the tick in the ids of its tasks");
