@@ -32,7 +32,7 @@ constexpr int kTries = 10;
 std::string in_quotes(const std::string& name) { return '"' + shown(name) + '"'; }
 
 std::string rule_text(const json& record) {
-  if (const auto cron = text_member(record, "cron"); !cron.empty()) return cron;
+  if (auto cron = text_member(record, "cron"); !cron.empty()) return cron;
   if (const auto every = text_member(record, "every"); !every.empty()) return "every " + every;
   const auto at = record.find("at");
   if (at == record.end() || !at->is_array()) return {};
