@@ -242,6 +242,26 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::DeadListOptions& o) { return cli::dead_list(c, o); },
     [](const cli::Client& c, const cli::DeadShowOptions& o) { return cli::dead_show(c, o); },
     [](const cli::Client& c, const cli::DeadPurgeOptions& o) { return cli::dead_purge(c, o); },
+    [](const cli::Client& c, const cli::ScheduleListOptions& o) {
+      return cli::schedule_list(c, o);
+    },
+    [](const cli::Client& c, const cli::ScheduleShowOptions& o) {
+      return cli::schedule_show(c, o);
+    },
+    [](const cli::Client& c, const cli::ScheduleAddOptions& o) { return cli::schedule_add(c, o); },
+    [](const cli::Client& c, const cli::ScheduleRemoveOptions& o) {
+      return cli::schedule_remove(c, o);
+    },
+    [](const cli::Client& c, const cli::ScheduleRunOptions& o) { return cli::schedule_run(c, o); },
+    [](const cli::Client& c, const cli::SchedulePauseOptions& o) {
+      return cli::schedule_pause(c, o);
+    },
+    [](const cli::Client& c, const cli::ScheduleResumeOptions& o) {
+      return cli::schedule_resume(c, o);
+    },
+    [](const cli::Client& c, const cli::ScheduleNextOptions& o) {
+      return cli::schedule_next(c, o);
+    },
     [](const cli::Client& c, const cli::PauseOptions& o) { return cli::pause(c, o); },
     [](const cli::Client& c, const cli::ResumeOptions& o) { return cli::resume(c, o); },
     [](const cli::Client& c, const cli::BenchOptions& o) { return cli::bench(c, o); },

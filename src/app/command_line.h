@@ -33,7 +33,10 @@ using Command =
     std::variant<RunCommand, cli::SubmitOptions, cli::SubmitManyOptions, cli::ListOptions,
                  ShowCommand, WhyCommand, cli::EventsOptions, StatsCommand, TopCommand,
                  cli::LogsOptions, cli::CancelOptions, cli::RetryOptions, cli::DeadListOptions,
-                 cli::DeadShowOptions, cli::DeadPurgeOptions, cli::PauseOptions, cli::ResumeOptions,
+                 cli::DeadShowOptions, cli::DeadPurgeOptions, cli::ScheduleListOptions,
+                 cli::ScheduleShowOptions, cli::ScheduleAddOptions, cli::ScheduleRemoveOptions,
+                 cli::ScheduleRunOptions, cli::SchedulePauseOptions, cli::ScheduleResumeOptions,
+                 cli::ScheduleNextOptions, cli::PauseOptions, cli::ResumeOptions,
                  cli::LeaderOptions, MembersCommand, CheckCommand, cli::BenchOptions,
                  VersionCommand, DevCommand>;
 

@@ -6,18 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/text.h"
-#include "base/time_text.h"
+#include "app/option_forms.h"
 #include "cli/input.h"
 
 namespace lictor::app {
 namespace {
-
-// The flags of all commands, before the command's name or after it.
-constexpr const char* kGlobals = R"(
-Everywhere: --config FILE, --queue NAME, --root PREFIX, --consul ADDRESS, --token-file FILE,
---json (see "lictor --help")
-)";
 
 constexpr const char* kAboutSubmit =
     R"(The id is printed. A task that exists already is left as it is (exit code 1).
@@ -43,47 +36,8 @@ Examples:
   jq -c .tasks[] export.json | lictor submit --ndjson -
 )";
 
-// An option with a value, of which the last counts. `target`: a text, optional or not.
-template <class Target>
-CLI::Option* add_text(CLI::App* app, const char* names, Target& target, const char* what,
-                      const char* form) {
-  return app->add_option(names, target, what)->type_name(form)->take_last();
-}
-
-CLI::Option* add_switch_off(CLI::App* app, const char* name, bool& target, const char* what) {
-  return app->add_flag_function(
-      name, [&target](std::int64_t) { target = false; }, what);
-}
-
 void add_id(CLI::App* app, std::string& target) {
   app->add_option("ID", target, "The task's id")->required()->type_name("");
-}
-
-// A whole number from `least` on.
-template <class Target>
-CLI::Option* add_count(CLI::App* app, const char* name, Target& target, const char* what,
-                       std::uint32_t least) {
-  const auto fault = [least](const std::string& text) {
-    const auto count = to_number<std::uint32_t>(text);
-    if (count && *count >= least) return std::string{};
-    return "expected a whole number from " + std::to_string(least) + " on, got \"" + excerpt(text) +
-           '"';
-  };
-  return app->add_option(name, target, what)->type_name("N")->check(fault, "");
-}
-
-// `target`: a Duration, optional or not.
-template <class Target>
-CLI::Option* add_duration(CLI::App* app, const char* name, Target& target, const char* what) {
-  const auto fault = [](const std::string& text) {
-    if (parse_duration(text)) return std::string{};
-    return R"(expected a duration such as "90s", "10m" or "2h", got ")" + excerpt(text) + '"';
-  };
-  const auto take = [&target](const std::string& text) { target = *parse_duration(text); };
-  return app->add_option_function<std::string>(name, take, what)
-      ->type_name("DURATION")
-      ->take_last()
-      ->check(fault, "");
 }
 
 // IDs or --all, one of which must be there, and the filters that narrow --all down. Gives --all.
@@ -124,44 +78,8 @@ struct SubmitArguments {
     if (type.empty()) refuse("TYPE is required: the kind of task");
     cli::SubmitOptions options = one;
     options.task.type = type;
-    if (auto& para_json = options.task.para_json) {
-      auto text = cli::read_argument("--para-json", *para_json);
-      if (!text) refuse(text.error().message);
-      para_json = std::move(*text);
-    }
+    read_parameters(options.task);
     return options;
-  }
-};
-
-// Adds commands to `app`.
-struct Adder {
-  CLI::App& app;
-  Invocation& invocation;
-  CommandMakers makers{};
-
-  static CLI::App* group(CLI::App& parent, const char* name, const char* description,
-                         const char* about) {
-    CLI::App* command = parent.add_subcommand(name, description);
-    command->fallthrough();
-    command->group("Commands");
-    command->footer(std::string{about} + kGlobals);
-    return command;
-  }
-
-  // A command whose arguments are read into its Options.
-  template <class Options>
-  std::pair<CLI::App*, Options*> add(const char* name, const char* description, const char* about,
-                                     CLI::App* parent = nullptr) {
-    CLI::App* command = group(parent != nullptr ? *parent : app, name, description, about);
-    const auto options = std::make_shared<Options>();
-    makers[command] = [options]() -> Command {
-      if constexpr (requires { options->command(); }) {
-        return options->command();
-      } else {
-        return *options;
-      }
-    };
-    return {command, options.get()};
   }
 };
 
@@ -205,13 +123,7 @@ void add_submit(Adder& to) {
   submit->add_option("TYPE", options->type, "The kind of task; picks the executor")->type_name("");
   const std::size_t first_of_one = submit->get_options().size();
   add_text(submit, "--id", task.id, "The task's id (default: a new one, ordered by time)", "ID");
-  submit->add_option("--para", task.paras, "A parameter: NAME=TEXT, or NAME:=JSON")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  add_text(submit, "--para-json", task.para_json,
-           "The parameters as JSON, from a file, or from standard input", "JSON|@FILE|-");
+  add_parameters(submit, task);
   CLI::Option* at = add_text(submit, "--at", task.at,
                              "Not before this time: RFC 3339, or seconds since the epoch", "TIME");
   add_text(submit, "--in", task.in, "Not before this time has passed", "DURATION")->excludes(at);
@@ -221,14 +133,7 @@ void add_submit(Adder& to) {
            "DURATION")
       ->excludes(expire_at);
   add_text(submit, "--task-time", task.task_time, "The place in the order (default: now)", "TIME");
-  add_text(submit, "--serial-key", task.serial_key, "Tasks of one key run one after the other",
-           "KEY");
-  add_count(submit, "--max-attempts", task.max_attempts,
-            "A dead letter after N failed attempts (default: the executor's setting)", 1);
-  add_text(submit, "--timeout", task.timeout,
-           "End an attempt after this (default: the executor's setting)", "DURATION");
-  add_text(submit, "--backoff", task.backoff,
-           "Wait after the first failure (default: the executor's setting)", "DURATION");
+  add_limits(submit, task);
   CLI::Option* wait =
       submit->add_flag("--wait", options->one.wait, "Wait until the task is done or dead");
   add_duration(submit, "--wait-timeout", options->one.wait_timeout,
@@ -494,10 +399,36 @@ Examples:
 
 }  // namespace
 
+void add_parameters(CLI::App* app, cli::TaskText& task) {
+  app->add_option("--para", task.paras, "A parameter: NAME=TEXT, or NAME:=JSON")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  add_text(app, "--para-json", task.para_json,
+           "The parameters as JSON, from a file, or from standard input", "JSON|@FILE|-");
+}
+void add_limits(CLI::App* app, cli::TaskText& task) {
+  add_text(app, "--serial-key", task.serial_key, "Tasks of one key run one after the other", "KEY");
+  add_count(app, "--max-attempts", task.max_attempts,
+            "A dead letter after N failed attempts (default: the executor's setting)", 1);
+  add_text(app, "--timeout", task.timeout,
+           "End an attempt after this (default: the executor's setting)", "DURATION");
+  add_text(app, "--backoff", task.backoff,
+           "Wait after the first failure (default: the executor's setting)", "DURATION");
+}
+
+void read_parameters(cli::TaskText& task) {
+  if (!task.para_json) return;
+  auto text = cli::read_argument("--para-json", *task.para_json);
+  if (!text) throw CLI::ParseError(text.error().message, CLI::ExitCodes::RequiredError);
+  task.para_json = std::move(*text);
+}
+
 CommandMakers add_commands(CLI::App& app, Invocation& invocation) {
   Adder to{app, invocation};
   for (const auto add : {add_globals, add_run, add_submit, add_lookups, add_cancel_and_retry,
-                         add_dead, add_pause, add_logs, add_leader, add_tools}) {
+                         add_dead, add_schedule, add_pause, add_logs, add_leader, add_tools}) {
     add(to);
   }
   return std::move(to.makers);

@@ -17,8 +17,10 @@
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "client/control.h"
+#include "client/schedules.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
+#include "schedule/ticks.h"
 #include "wire/consul.h"
 #include "wire/layout.h"
 #include "wire/transaction_plan.h"
@@ -29,7 +31,9 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;  // at most so many tasks are named in a finding
+constexpr std::size_t kNamed = 3;                    // at most so many tasks are named in a finding
+constexpr std::size_t kNamedSchedules = 10;          // at most so many get a finding of their own
+constexpr auto kClockGap = std::chrono::minutes{1};  // more than hosts' clocks differ with NTP
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
@@ -47,12 +51,10 @@ struct Place {
 };
 
 std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history) {
-  std::vector<Place> places{{"tasks", layout.tasks_prefix, true},
-                            {"dead letters", layout.dead_prefix, true},
-                            {"leader", layout.leader_key, true},
-                            {"members", layout.members_prefix, true},
-                            {"schedules", layout.schedules_prefix, true},
-                            {"control", layout.control_key, false}};
+  std::vector<Place> places{
+      {"tasks", layout.tasks_prefix, true},         {"dead letters", layout.dead_prefix, true},
+      {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
+      {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
   if (keeps_history) places.push_back({"history", layout.done_prefix, true});
   return places;
 }
@@ -95,6 +97,7 @@ class QueueCheck {
     check_takeover();
     ask_daemons();
     check_pause();
+    check_schedules();
     check_tasks(leader);
     check_dead_letters();
   }
@@ -300,14 +303,67 @@ class QueueCheck {
                  "nothing is started until \"lictor resume\"");
   }
 
+  [[nodiscard]] bool nothing_runs(const std::string& type) const {
+    if (daemon_types_) return !daemon_types_->contains("*") && !daemon_types_->contains(type);
+    const core::QueueOptions& options = queue_.options;
+    return serves_ && !options.any_type && !options.types.contains(type);
+  }
   [[nodiscard]] bool nothing_runs(const TaskInfo& task) const {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
                        task.state == TaskState::kOrphan;
-    if (daemon_types_) {
-      return waits && !daemon_types_->contains("*") && !daemon_types_->contains(task.type);
+    return waits && nothing_runs(task.type);
+  }
+  [[nodiscard]] std::string type_remedy() const {
+    return daemon_types_
+               ? "add an executor for it, or for \"*\", to the daemons' configuration, then: "
+                 "systemctl reload lictor"
+               : "configure an executor for it, or for \"*\"; ignore this if a program of your own "
+                 "registers the type";
+  }
+
+  void check_schedules() {
+    if (!tasks_readable_) return;
+    auto listed = client::Schedules(store_, queue_.layout).list();
+    if (!listed || listed->schedules.empty()) return;  // check_rights() reports it
+    std::size_t bad = 0, unnamed = 0;
+    const auto warn = [&](const client::StoredSchedule& stored, const std::string& what,
+                          const std::string& remedy) {
+      if (++bad > kNamedSchedules) {
+        ++unnamed;
+      } else {
+        report_.warn(name("schedules"), '"' + stored.name + "\": " + what, remedy);
+      }
+    };
+    const WallTime now = wall_now();
+    for (const client::StoredSchedule& stored : listed->schedules) {
+      if (!stored.definition) {
+        warn(stored, "it makes no tasks: " + stored.definition.error().message,
+             fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key, stored.name));
+        continue;
+      }
+      const auto last = stored.definition->last_tick;
+      if (last && *last > now + kClockGap) {
+        warn(stored,
+             fmt::format("its lastTick, {}, is ahead of this host's clock ({}), so it makes no "
+                         "tasks until then",
+                         schedule::tick_text(*last), relative_time(*last, now)),
+             fmt::format("if this clock is right, the leader's was wrong: set lastTick in {} to "
+                         "the time now, and check the hosts' clocks",
+                         stored.key));
+      }
+      if (!stored.odd.empty()) warn(stored, stored.odd, "correct " + stored.key);
+      if (nothing_runs(stored.type)) {
+        warn(stored,
+             fmt::format("its tasks have the type \"{}\", without an executor {}",
+                         excerpt(stored.type), daemon_types_ ? "on " + daemon_ : "here"),
+             type_remedy());
+      }
     }
-    const core::QueueOptions& options = queue_.options;
-    return serves_ && waits && !options.any_type && !options.types.contains(task.type);
+    if (unnamed != 0) {
+      report_.warn(name("schedules"), fmt::format("{} more like these", unnamed),
+                   "\"lictor schedule list\" shows them");
+    }
+    if (bad == 0) report_.ok(name("schedules"), counted(listed->schedules.size(), "schedule"));
   }
 
   void check_tasks(const client::Leader& leader) {
@@ -369,11 +425,7 @@ class QueueCheck {
     warn(types,
          counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
              fmt::format(" without an executor {}: ", daemon_types_ ? "on " + daemon_ : "here"),
-         daemon_types_
-             ? "add an executor for it, or for \"*\", to the daemons' configuration, then: "
-               "systemctl reload lictor"
-             : "configure an executor for it, or for \"*\"; ignore this if a program of your own "
-               "registers the type");
+         type_remedy());
     if (!unstarted.empty()) {
       report_.warn(name("tasks"),
                    "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,

@@ -65,6 +65,9 @@ struct TaskText {
 [[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
                                                  client::TaskIds& ids);
 
+/// The record of a schedule's tasks. Errors: as above.
+[[nodiscard]] Result<std::string> task_template(const TaskText& text);
+
 /// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
 [[nodiscard]] Result<WallTime> time_argument(std::string_view text);
 
@@ -141,6 +144,52 @@ struct DeadPurgeOptions {
   std::optional<Duration> older_than;
 };
 [[nodiscard]] Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options);
+
+/// When a schedule has its ticks, as flags say it, unread.
+struct RuleText {
+  std::optional<std::string> cron, every, timezone, start, end;
+  std::vector<std::string> at;
+};
+struct ScheduleListOptions {};
+[[nodiscard]] Result<int> schedule_list(const Client& client, const ScheduleListOptions& options);
+struct ScheduleShowOptions {
+  std::string name;
+};
+[[nodiscard]] Result<int> schedule_show(const Client& client, const ScheduleShowOptions& options);
+struct ScheduleAddOptions {
+  std::string name;
+  std::optional<std::string> file;  ///< with the whole record; "-": standard input
+  RuleText rule;
+  std::optional<std::string> missed, missed_max_age, overlap, jitter;
+  std::optional<std::uint32_t> missed_limit;
+  TaskText task;  ///< the template
+  bool replace = false;
+};
+[[nodiscard]] Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options);
+struct ScheduleRemoveOptions {
+  std::string name;
+};
+[[nodiscard]] Result<int> schedule_remove(const Client& client,
+                                          const ScheduleRemoveOptions& options);
+struct ScheduleRunOptions {
+  std::string name;
+};
+[[nodiscard]] Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options);
+struct SchedulePauseOptions {
+  std::string name;
+};
+[[nodiscard]] Result<int> schedule_pause(const Client& client, const SchedulePauseOptions& options);
+struct ScheduleResumeOptions {
+  std::string name;
+};
+[[nodiscard]] Result<int> schedule_resume(const Client& client,
+                                          const ScheduleResumeOptions& options);
+struct ScheduleNextOptions {
+  std::string name;  ///< empty: `rule`
+  RuleText rule;
+  std::size_t count = 10;
+};
+[[nodiscard]] Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options);
 
 struct PauseOptions {
   std::string reason;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 
@@ -23,6 +24,10 @@ void note_if_not_led(const Client& client);
 
 /// The first reason why the task does not run: the leader's, else as far as Consul knows.
 [[nodiscard]] std::string reason_of(const Client& client, const TaskInfo& task);
+
+/// What a schedule knows of the tick that the id of a task which does not exist names. Empty: it names
+/// no tick of a stored schedule.
+[[nodiscard]] std::vector<std::string> tick_reasons(const Client& client, const std::string& id);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);

@@ -85,40 +85,16 @@ Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<WallTime> time_argument(std::string_view text) {
-  if (auto time = wire::read_time(json_quoted(text))) return *time;
-  const std::string fault = rfc3339_fault(text);
-  return fail(ErrorCode::kInvalid,
-              "expected a time with a zone such as 2026-11-21T09:30:00Z or "
-              "2026-11-21T10:30:00+01:00, or seconds since the epoch, got \"" +
-                  excerpt(text) + '"' + (fault.empty() ? "" : ": " + fault));
-}
-
-Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
+// What is to be done, and how. `type_flag`: where the type is given.
+Result<client::RecordFields> work(const TaskText& text, const char* type_flag) {
   if (text.type.empty() || !is_utf8(text.type)) {
-    return refuse("TYPE", "expected the name of a kind of task, got \"" + excerpt(text.type) + '"');
+    return refuse(type_flag,
+                  "expected the name of a kind of task, got \"" + excerpt(text.type) + '"');
   }
   client::RecordFields fields;
   fields.type = text.type;
-  fields.id = text.id ? *text.id : ids.next(now);
-  if (const std::string fault = client::task_id_fault(fields.id); !fault.empty()) {
-    return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
-  }
-  fields.task_time = now;
-  if (text.task_time) {
-    const auto time = time_argument(*text.task_time);
-    if (!time) return refuse("--task-time", time.error().message);
-    fields.task_time = *time;
-  }
   LICTOR_TRY(auto para, parameters(text));
   fields.para = std::move(para);
-  LICTOR_TRY(const auto at, moment("--at", text.at, "--in", text.in, now));
-  fields.execute_at = at;
-  LICTOR_TRY(const auto expiry,
-             moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now));
-  fields.expire_at = expiry;
   if (text.serial_key && !is_utf8(*text.serial_key)) {
     return refuse("--serial-key", "expected UTF-8, got \"" + excerpt(*text.serial_key) + '"');
   }
@@ -132,7 +108,42 @@ Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::T
     if (!parse_duration(*text.backoff)) return no_duration("--backoff", *text.backoff);
     fields.backoff = "{\"initial\":" + json_quoted(*text.backoff) + '}';
   }
+  return fields;
+}
+
+}  // namespace
+
+Result<WallTime> time_argument(std::string_view text) {
+  if (auto time = wire::read_time(json_quoted(text))) return *time;
+  const std::string fault = rfc3339_fault(text);
+  return fail(ErrorCode::kInvalid,
+              "expected a time with a zone such as 2026-11-21T09:30:00Z or "
+              "2026-11-21T10:30:00+01:00, or seconds since the epoch, got \"" +
+                  excerpt(text) + '"' + (fault.empty() ? "" : ": " + fault));
+}
+
+Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
+  LICTOR_TRY(auto fields, work(text, "TYPE"));
+  fields.id = text.id ? *text.id : ids.next(now);
+  if (const std::string fault = client::task_id_fault(fields.id); !fault.empty()) {
+    return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
+  }
+  fields.task_time = now;
+  if (text.task_time) {
+    const auto time = time_argument(*text.task_time);
+    if (!time) return refuse("--task-time", time.error().message);
+    fields.task_time = *time;
+  }
+  LICTOR_TRY(const auto at, moment("--at", text.at, "--in", text.in, now));
+  fields.execute_at = at;
+  LICTOR_TRY(const auto expiry,
+             moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now));
+  fields.expire_at = expiry;
   return client::make_record(fields);
+}
+
+Result<std::string> task_template(const TaskText& text) {
+  return work(text, "--type").map(client::make_template);
 }
 
 }  // namespace lictor::cli

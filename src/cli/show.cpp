@@ -12,6 +12,7 @@
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "cli/process.h"
+#include "cli/sheet.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 
@@ -20,23 +21,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-class Sheet {
- public:
-  void line(const std::string& name, const std::string& value, Style style = Style::kPlain) {
-    if (value.empty()) return;
-    page.add(name + std::string(12 - name.size(), ' '));
-    page.add(printable(value), style);
-    page.add("\n");
-  }
-  void block(const std::string& title, const std::string& text) {
-    page.add("\n");
-    page.add(title, Style::kBold);
-    page.add('\n' + text + (text.ends_with('\n') ? "" : "\n"));
-  }
-
-  Page page;
-};
-
 std::string time_line(const std::optional<WallTime>& time, WallTime now) {
   return time ? format_rfc3339(*time) + " (" + relative_time(*time, now) + ")" : std::string{};
 }
@@ -44,11 +28,6 @@ std::string time_line(const std::optional<WallTime>& time, WallTime now) {
 // A too deeply nested value is shown unchanged: its indentation would be gigabytes.
 std::string value_text(std::string_view text) {
   return wire::parse_json(text) ? indented_json(text) : std::string{text};
-}
-
-std::string record_text(const std::string& record) {
-  if (wire::parse_json(record)) return indented_json(record);
-  return record.empty() ? "(no bytes)" : record;
 }
 
 std::string claim_text(const TaskInfo& view) {

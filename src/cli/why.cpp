@@ -108,8 +108,33 @@ std::string reason_of(const Client& client, const TaskInfo& task) {
   return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
 }
 
+namespace {
+
+// There is no such task, but a schedule that its id names.
+Result<int> tell_tick(const Client& client, const std::string& id,
+                      const std::vector<std::string>& reasons) {
+  if (client.json) {
+    auto told = nlohmann::ordered_json::array();
+    for (const std::string& text : reasons) told.push_back({{"text", text}});
+    client.console.print(json_document(
+        {{"queue", client.queue}, {"id", id}, {"state", nullptr}, {"reasons", std::move(told)}}));
+    return kDone;
+  }
+  for (const std::string& text : reasons) {
+    client.console.print_line("no task " + id + ": " + text);
+  }
+  return kDone;
+}
+
+}  // namespace
+
 Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
+  const bool is_gone = !found && found.error().code == ErrorCode::kNotFound;
+  if (const auto told = is_gone ? tick_reasons(client, id) : std::vector<std::string>{};
+      !told.empty()) {
+    return tell_tick(client, id, told);
+  }
   if (!found) {
     if (client.json && found.error().code == ErrorCode::kNotFound) {
       client.console.print(json_document({{"queue", client.queue},

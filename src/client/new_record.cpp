@@ -48,6 +48,18 @@ Result<std::string> text_of(const nlohmann::json& parameters) {
   }
 }
 
+// What is to be done, and how.
+void add_work(const RecordFields& fields, ObjectText& record) {
+  record.add("taskType", json_quoted(fields.type));
+  record.add("taskPara", fields.para);
+  if (fields.execute_at) record.add("executeAt", json_quoted(format_rfc3339(*fields.execute_at)));
+  if (fields.expire_at) record.add("expireAt", json_quoted(format_rfc3339(*fields.expire_at)));
+  if (fields.serial_key) record.add("serialKey", json_quoted(*fields.serial_key));
+  if (fields.max_attempts) record.add("maxAttempts", std::to_string(*fields.max_attempts));
+  if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
+  if (fields.backoff) record.add("backoff", *fields.backoff);
+}
+
 // Empty: there is none. The last of repeated names counts, as in wire/record.
 Result<std::string> id_among(const std::vector<wire::Member>& members) {
   std::string id;
@@ -86,6 +98,12 @@ void ObjectText::add_members(std::string_view members) {
   text_ += members;
 }
 
+std::string make_template(const RecordFields& fields) {
+  ObjectText record;
+  add_work(fields, record);
+  return record.take();
+}
+
 Result<NewRecord> make_record(const RecordFields& fields) {
   ObjectText record;
   record.add("taskId", json_quoted(fields.id));
@@ -93,14 +111,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   record.add("taskTime", time_text);
   const std::size_t time_at = record.size() - time_text.size();
   record.add("taskTaken", "false");
-  record.add("taskType", json_quoted(fields.type));
-  record.add("taskPara", fields.para);
-  if (fields.execute_at) record.add("executeAt", json_quoted(format_rfc3339(*fields.execute_at)));
-  if (fields.expire_at) record.add("expireAt", json_quoted(format_rfc3339(*fields.expire_at)));
-  if (fields.serial_key) record.add("serialKey", json_quoted(*fields.serial_key));
-  if (fields.max_attempts) record.add("maxAttempts", std::to_string(*fields.max_attempts));
-  if (fields.timeout) record.add("timeout", json_quoted(*fields.timeout));
-  if (fields.backoff) record.add("backoff", *fields.backoff);
+  add_work(fields, record);
   NewRecord made{fields.id, record.take()};
   // Refuse what the daemon would refuse.
   auto place =

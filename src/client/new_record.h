@@ -63,6 +63,9 @@ struct RecordFields {
   std::optional<std::string> backoff;  ///< JSON
 };
 
+/// A schedule's template: the record without id, taskTime and what lictor sets.
+[[nodiscard]] std::string make_template(const RecordFields& fields);
+
 /// Errors: kInvalid, kTooLarge, as the daemon would refuse the record.
 [[nodiscard]] Result<NewRecord> make_record(const RecordFields& fields);
 

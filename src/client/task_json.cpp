@@ -58,14 +58,18 @@ ordered_json whole_task_json(const TaskInfo& task) {
         wire::parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
   }
   told["output_tail"] = text_or_null(task.output_tail);
-  if (wire::parse_json(task.record)) {
-    told["value"] = ordered_json::parse(task.record);
-  } else if (is_utf8(task.record)) {
-    told["raw"] = task.record;
-  } else {
-    told["raw_base64"] = base64_encode(task.record);
-  }
+  add_value_json(task.record, told);
   return told;
+}
+
+void add_value_json(const std::string& value, ordered_json& told) {
+  if (wire::parse_json(value)) {
+    told["value"] = ordered_json::parse(value);
+  } else if (is_utf8(value)) {
+    told["raw"] = value;
+  } else {
+    told["raw_base64"] = base64_encode(value);
+  }
 }
 
 }  // namespace lictor::client

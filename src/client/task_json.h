@@ -24,4 +24,7 @@ namespace lictor::client {
 /// if it is other UTF-8 text, else "raw_base64".
 [[nodiscard]] nlohmann::ordered_json whole_task_json(const TaskInfo& task);
 
+/// Adds a key's value in one of these three forms.
+void add_value_json(const std::string& value, nlohmann::ordered_json& told);
+
 }  // namespace lictor::client

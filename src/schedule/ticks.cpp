@@ -146,6 +146,17 @@ std::string tick_text(Tick tick) {
   return text.replace(text.size() - 5, 5, "Z");  // without ".000"
 }
 
+std::string local_text(Tick tick, const Zone& zone) {
+  const seconds offset = zone.period_at(tick).offset;
+  std::string text = tick_text(tick + offset);
+  if (offset == seconds{0}) return text;
+  text.pop_back();
+  const std::string distance = tick_text(Tick{std::chrono::abs(offset)}).substr(11, 8);
+  text += (offset < seconds{0} ? '-' : '+') + distance.substr(0, 5);
+  if (!distance.ends_with("00")) text += distance.substr(5);  // a local mean time of old
+  return text;
+}
+
 std::optional<Tick> parse_tick(std::string_view text) {
   const auto time = parse_rfc3339(text);
   if (!time || floor<seconds>(*time) != *time) return std::nullopt;

@@ -122,6 +122,8 @@ struct Due {
 
 /// "2026-11-24T09:30:00Z"
 [[nodiscard]] std::string tick_text(Tick tick);
+/// The tick on the zone's clock: "2026-11-24T10:30:00+01:00"; of UTC as above.
+[[nodiscard]] std::string local_text(Tick tick, const Zone& zone);
 /// Nothing: `text` is no RFC 3339 time, or names a fraction of a second.
 [[nodiscard]] std::optional<Tick> parse_tick(std::string_view text);
 /// "backup@2026-11-24T09:30:00Z"

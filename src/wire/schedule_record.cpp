@@ -258,7 +258,11 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
 
 std::string with_last_tick(std::string_view record, Tick last, std::string_view task_id) {
   std::string text = with_member(record, "lastTick", '"' + schedule::tick_text(last) + '"');
-  return task_id.empty() ? text : with_member(text, "lastTask", json_quoted(task_id));
+  return task_id.empty() ? text : with_last_task(text, task_id);
+}
+
+std::string with_last_task(std::string_view record, std::string_view task_id) {
+  return with_member(record, "lastTask", json_quoted(task_id));
 }
 
 std::string with_paused(std::string_view record, bool paused) {

@@ -28,6 +28,8 @@ inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
 /// it was written, to the byte. read_schedule() has accepted `record`.
 [[nodiscard]] std::string with_last_tick(std::string_view record, schedule::Tick last,
                                          std::string_view task_id);
+/// The same for lastTask alone.
+[[nodiscard]] std::string with_last_task(std::string_view record, std::string_view task_id);
 /// The same for paused.
 [[nodiscard]] std::string with_paused(std::string_view record, bool paused);
 

@@ -95,6 +95,22 @@ def main():
         hold("logs", run("logs", "g"))
         hold("dead list", run("dead", "list"))
         hold("dead show", run("dead", "show", "b"))
+        schedule_fields = set()
+        for names, _ in rows(page, "| member | meaning |"):
+            schedule_fields |= set(re.findall(r"`([^`]+)`", names))
+        hold("schedule add", run("schedule", "add", "s", "--every", "1h", "--type", "Good"))
+        hold("schedule next", run("schedule", "next", "s"))
+        listed = run("schedule", "list")
+        hold("schedule list", listed)
+        shown = run("schedule", "show", "s")
+        hold("schedule show", shown)
+        for one, more in ((listed["schedules"][0], set()), (shown["schedule"], {"value"})):
+            if one.keys() != schedule_fields | more:
+                tell(f"commands.md and a schedule differ: {one.keys() ^ (schedule_fields | more)}")
+        hold("schedule pause", run("schedule", "pause", "s"))
+        hold("schedule resume", run("schedule", "resume", "s"))
+        hold("schedule run", run("schedule", "run", "s"))
+        hold("schedule remove", run("schedule", "remove", "s"))
         hold("pause", run("pause"))
         hold("resume", run("resume"))
         hold("retry", run("retry", "b"))

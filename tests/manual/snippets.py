@@ -9,7 +9,8 @@ configuration. A record is taken by "lictor submit". Python, shell, Go and JavaS
 there is something that parses them. Each "lictor ..." in a shell snippet or in the text names a
 command and options that there are; those that end by themselves are run against "lictor dev" without a
 worker, and must not end by 2, bad usage. Those that only look, or that wait for a task, are run again
-with a worker, and must succeed. Each link to a file leads to one. README.md keeps to 150 lines.
+with a worker, and must succeed. A schedule is taken by "lictor schedule add". Each link to a file leads
+to one. README.md keeps to 150 lines.
 """
 import json
 import pathlib
@@ -27,7 +28,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 LICTOR = str(BUILD / "src/lictor")
 # Commands that end by themselves and do no harm to a store of their own.
 RUN = {"submit", "list", "show", "why", "cancel", "retry", "dead", "pause", "resume", "members",
-       "version", "help", "leader", "stats", "logs", "events", "check"}
+       "schedule", "version", "help", "leader", "stats", "logs", "events", "check"}
 # Those that need no task, and succeed while a worker leads.
 LOOK = {"list", "members", "version", "help", "leader", "stats", "events", "check"}
 
@@ -79,6 +80,11 @@ def check_json(where, text, folder):
             tell(where, done.stderr.strip())
     elif isinstance(value, dict) and "taskType" in value:
         done = run(LICTOR, "submit", "--ndjson", "-", input=json.dumps(value) + "\n")
+        if done.returncode != 0:
+            tell(where, done.stderr.strip())
+    elif isinstance(value, dict) and isinstance(value.get("task"), dict):
+        done = run(LICTOR, "schedule", "add", "snippet", "--replace", "-f", "-",
+                   input=json.dumps(value))
         if done.returncode != 0:
             tell(where, done.stderr.strip())
 
@@ -139,7 +145,7 @@ def check_command(where, words):
     if not words or words[0].startswith("-") or words[0] in ("help", "COMMAND"):
         return
     path = (words[0],)
-    if words[0] == "dead" and len(words) > 1:
+    if words[0] in ("dead", "schedule") and len(words) > 1:
         path = tuple(words[:2])
     text = help_of(path)
     if text is None:

@@ -18,7 +18,7 @@ compopt() { :; }  # works during a completion alone
 completed() {
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
   _lictor
-  echo "${COMPREPLY[*]-}"
+  printf "%s\n" "${COMPREPLY[*]-}"  # echo would take -n
 }
 # expect WANTED WORD...
 expect() {
@@ -35,6 +35,8 @@ expect concepts lictor help conc
 expect submit lictor help su
 expect --token-file lictor list --to
 expect "--older-than" lictor dead list --ol
+expect "--timezone" lictor schedule add --timez
+expect -n lictor schedule next -n
 expect "" lictor dead list --type --ol
 expect "" lictor list --type = ""
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"

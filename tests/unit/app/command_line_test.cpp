@@ -106,6 +106,33 @@ TEST_CASE("dead has subcommands") {
   CHECK(contains(refuse({"dead", "list", "--older-than", "long"}), "expected a duration"));
 }
 
+TEST_CASE("schedule takes a rule and a task, or a whole record") {
+  const auto invocation = accept({"schedule", "add", "n", "--at", "2026-12-24T18:00:00Z", "--at",
+                                  "1800000000", "--type", "T", "--para", "a=b", "--missed", "all",
+                                  "--missed-limit", "0", "--replace"});
+  const auto& add = std::get<cli::ScheduleAddOptions>(invocation.command);
+  CHECK(add.name == "n");
+  CHECK(add.rule.at == std::vector<std::string>{"2026-12-24T18:00:00Z", "1800000000"});
+  CHECK(add.task.type == "T");
+  CHECK(add.task.paras == std::vector<std::string>{"a=b"});
+  CHECK(add.missed_limit == 0);
+  CHECK(add.replace);
+  const auto whole = accept({"schedule", "add", "n", "-f", "-", "--replace"});
+  CHECK(std::get<cli::ScheduleAddOptions>(whole.command).file == "-");
+  CHECK(contains(refuse({"schedule", "add", "n", "-f", "x", "--cron", "@daily"}), "excludes"));
+  CHECK(contains(refuse({"schedule", "add", "n", "-f", "x", "--backoff", "1s"}), "excludes"));
+  CHECK(contains(refuse({"schedule", "add"}), "NAME is required"));
+
+  const auto next = accept({"schedule", "next", "--cron", "@daily", "-n", "3"});
+  CHECK(std::get<cli::ScheduleNextOptions>(next.command).rule.cron == "@daily");
+  CHECK(std::get<cli::ScheduleNextOptions>(next.command).count == 3);
+  CHECK(std::get<cli::ScheduleNextOptions>(accept({"schedule", "next", "n"}).command).name == "n");
+  CHECK(contains(refuse({"schedule", "next"}), "NAME or --cron"));
+  CHECK(contains(refuse({"schedule", "next", "n", "--cron", "@daily"}), "excludes"));
+  CHECK(contains(refuse({"schedule", "next", "n", "-n", "0"}), "from 1 on"));
+  CHECK(contains(refuse({"schedule", "lst"}), "did you mean list?"));
+}
+
 TEST_CASE("bad usage is one line that names the help") {
   CHECK(refuse({"sbmit"}) ==
         "lictor: no command \"sbmit\"; did you mean submit?; see \"lictor --help\"\n");
@@ -141,6 +168,15 @@ TEST_CASE("every command has a help with examples") {
                                                   {"dead", "list"},
                                                   {"dead", "show"},
                                                   {"dead", "purge"},
+                                                  {"schedule"},
+                                                  {"schedule", "list"},
+                                                  {"schedule", "show"},
+                                                  {"schedule", "add"},
+                                                  {"schedule", "next"},
+                                                  {"schedule", "run"},
+                                                  {"schedule", "pause"},
+                                                  {"schedule", "resume"},
+                                                  {"schedule", "remove"},
                                                   {"pause"},
                                                   {"resume"},
                                                   {"leader"},

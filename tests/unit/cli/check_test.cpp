@@ -25,7 +25,7 @@ constexpr const char* kAllDenied =
     R"({"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied"},)"
     R"({"OpIndex":2,"What":"Permission denied"},{"OpIndex":3,"What":"Permission denied"},)"
     R"({"OpIndex":4,"What":"Permission denied"},{"OpIndex":5,"What":"Permission denied"},)"
-    R"({"OpIndex":6,"What":"Permission denied"}]})";
+    R"({"OpIndex":6,"What":"Permission denied"},{"OpIndex":7,"What":"Permission denied"}]})";
 
 // The answer to what asks for the rights to write without writing, where all may be written.
 constexpr const char* kNoneKeeps =
@@ -56,7 +56,8 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
 TEST_CASE("a token without rights is reported, and nothing else is asked") {
   FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied"), reply(409, kAllDenied),
+                     reply(403, "Permission denied"), reply(403, "Permission denied"),
+                     reply(409, kAllDenied),
                      // the leader, then the dead letters
                      reply(403, "Permission denied"), reply(403, "Permission denied")}};
   Store store{consul};
@@ -200,6 +201,41 @@ TEST_CASE("tasks without an executor are reported by type, due or not") {
       contains(text_of(checked, false, held), "nothing here runs"));  // no daemon's configuration
   checked.options.any_type = core::TypePolicy{};
   CHECK_FALSE(contains(text_of(checked, true, held), "nothing here runs"));
+}
+
+TEST_CASE("each schedule that makes no tasks is reported with cause and remedy") {
+  test::ModelConsul consul;
+  const auto put = [&](const std::string& name, const std::string& record) {
+    consul.put("lictor/q/schedules/" + name, record);
+  };
+  const std::string task = R"("task":{"taskType":"T"}})";
+  put("good", R"({"cron":"0 0 * * *",)" + task);
+  Store store{consul};
+  const auto checked = [&](bool serves) {
+    CheckOptions::Queue known = queue();
+    known.options.types.emplace("T", core::TypePolicy{});
+    Report report;
+    check_queue(store, known, "node", serves, report);
+    return report.page().text(false);
+  };
+  CHECK(contains(checked(true), "1 schedule\n"));
+  put("february", R"({"cron":"0 0 30 2 *",)" + task);
+  put("a@b", R"({"every":"1h",)" + task);
+  put("wrong/clock", R"({"every":"1h","lastTick":"2999-01-01T00:00:00Z",)" + task);
+  put("odd", R"({"every":"1h","task":{"taskType":"Odd"}})");
+  put("typo", R"({"every":"1h","overlp":"allow",)" + task);
+  const std::string text = checked(true);
+  CHECK(contains(text, "\"february\": it makes no tasks: cron: never fires"));
+  CHECK(contains(text, "-> correct lictor/q/schedules/february, or \"lictor schedule remove"));
+  CHECK(contains(text, "\"a@b\": it makes no tasks: its name has \"@\""));
+  CHECK(contains(text, "\"wrong/clock\": its lastTick, 2999-01-01T00:00:00Z, is ahead of this"));
+  CHECK(
+      contains(text, "\"typo\": \"overlp\" is no field of a schedule and has no effect; did you"));
+  CHECK(contains(text, "\"odd\": its tasks have the type \"Odd\", without an executor here"));
+  CHECK_FALSE(contains(text, "\"good\""));
+  CHECK_FALSE(contains(checked(false), "\"odd\""));  // no daemon's configuration
+  for (int i = 0; i < 20; ++i) put("x" + std::to_string(i), "nonsense");
+  CHECK(contains(checked(true), "15 more like these"));
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {

@@ -1,0 +1,296 @@
+#include "client/schedules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "client/retry.h"
+#include "client/task_id.h"
+#include "client/task_json.h"
+#include "schedule/ticks.h"
+#include "wire/json_text.h"
+#include "wire/schedule_record.h"
+#include "wire/transaction_plan.h"
+
+namespace lictor::client {
+namespace {
+
+using nlohmann::json;
+using schedule::Definition;
+using schedule::Tick;
+using std::chrono::floor;
+using std::chrono::seconds;
+
+// The leader writes a schedule at each tick, once a second at most, and a try takes milliseconds.
+constexpr int kTries = 10;
+
+std::string in_quotes(const std::string& name) { return '"' + shown(name) + '"'; }
+
+std::string rule_text(const json& record) {
+  if (auto cron = text_member(record, "cron"); !cron.empty()) return cron;
+  if (const auto every = text_member(record, "every"); !every.empty()) return "every " + every;
+  const auto at = record.find("at");
+  if (at == record.end() || !at->is_array()) return {};
+  return at->size() == 1 && at->front().is_string() ? "at " + at->front().get<std::string>()
+                                                    : "at " + counted(at->size(), "time");
+}
+
+// Fields of others may be there; one that is nearly a field of a schedule is a mistake.
+std::string odd_field(const json& record) {
+  static const std::vector<std::string_view> kFields{
+      "cron",   "every",  "at",          "timezone",     "start",
+      "end",    "missed", "missedLimit", "missedMaxAge", "overlap",
+      "jitter", "paused", "lastTick",    "lastTask",     "task"};
+  for (const auto& [name, value] : record.items()) {
+    if (std::find(kFields.begin(), kFields.end(), name) != kFields.end()) continue;
+    if (const std::string near = nearest(lowered(name), kFields); !near.empty()) {
+      return fmt::format("\"{}\" is no field of a schedule and has no effect; did you mean \"{}\"?",
+                         excerpt(name), near);
+    }
+  }
+  return {};
+}
+
+bool has_member(std::string_view record, std::string_view name) {
+  for (wire::MemberWalk member{record}; member.next();) {
+    if (member.name() == name && member.value_text() != "null") return true;
+  }
+  return false;
+}
+
+// `record` with what a leader and an operator have done under the same rule.
+std::string with_past(std::string_view record, const Definition& now, const Definition& past) {
+  std::string text{record};
+  if (now.rule != past.rule) return text;
+  if (past.last_tick) text = wire::with_last_tick(text, *past.last_tick, {});
+  if (!past.last_task.empty()) text = wire::with_last_task(text, past.last_task);
+  if (past.paused && !has_member(text, "paused")) text = wire::with_paused(text, true);
+  return text;
+}
+
+}  // namespace
+
+std::string_view state_name(ScheduleState state) {
+  switch (state) {
+    case ScheduleState::kActive:
+      return "active";
+    case ScheduleState::kPaused:
+      return "paused";
+    case ScheduleState::kEnded:
+      return "ended";
+    case ScheduleState::kBad:
+      break;
+  }
+  return "bad";
+}
+
+ScheduleState state_of(const StoredSchedule& schedule, WallTime now) {
+  if (!schedule.definition) return ScheduleState::kBad;
+  if (ticks_after(*schedule.definition, now, 1).empty()) return ScheduleState::kEnded;
+  return schedule.definition->paused ? ScheduleState::kPaused : ScheduleState::kActive;
+}
+
+std::vector<Tick> ticks_after(const Definition& schedule, WallTime now, std::size_t most) {
+  std::vector<Tick> ticks;
+  Tick at = std::max(floor<seconds>(now), schedule.last_tick.value_or(Tick::min()));
+  while (ticks.size() < most) {
+    const auto next = schedule.schedule.next_after(at);
+    if (!next) break;
+    ticks.push_back(*next);
+    at = *next;
+  }
+  return ticks;
+}
+
+nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now) {
+  const ScheduleState state = state_of(schedule, now);
+  const auto& read = schedule.definition;
+  const auto next =
+      state == ScheduleState::kActive ? ticks_after(*read, now, 1) : std::vector<Tick>{};
+  const auto tick_or_null = [](const std::optional<Tick>& tick) {
+    return text_or_null(tick ? schedule::tick_text(*tick) : "");
+  };
+  return {{"name", schedule.name},
+          {"key", schedule.key},
+          {"state", state_name(state)},
+          {"error", text_or_null(read ? "" : read.error().message)},
+          {"rule", text_or_null(schedule.rule)},
+          {"timezone", text_or_null(schedule.timezone)},
+          {"type", text_or_null(schedule.type)},
+          {"next", tick_or_null(next.empty() ? std::nullopt : std::optional{next.front()})},
+          {"last_tick", tick_or_null(read ? read->last_tick : std::nullopt)},
+          {"last_task", text_or_null(read ? read->last_task : "")},
+          {"create_index", schedule.create_index},
+          {"modify_index", schedule.modify_index}};
+}
+
+StoredSchedule Schedules::view(wire::KvEntry entry) {
+  StoredSchedule stored{entry.key.substr(layout_.schedules_prefix.size()),
+                        std::move(entry.key),
+                        std::move(entry.value),
+                        entry.create_index,
+                        entry.modify_index,
+                        fail(ErrorCode::kInvalid, ""),
+                        {},
+                        {},
+                        {},
+                        {}};
+  stored.definition = check(stored.name, stored.record);
+  const json record = wire::parse_json(stored.record).value_or(json{});
+  if (!record.is_object()) return stored;
+  stored.rule = rule_text(record);
+  stored.timezone = text_member(record, "timezone");
+  stored.odd = odd_field(record);
+  const auto task = record.find("task");
+  if (task != record.end()) stored.type = text_member(*task, "taskType");
+  return stored;
+}
+
+Result<Schedules::Listed> Schedules::list() {
+  LICTOR_TRY(auto found, store_.list(layout_.schedules_prefix));
+  Listed listed{{}, found.hidden};
+  for (wire::KvEntry& entry : found.entries) {
+    if (!entry.key.ends_with('/')) listed.schedules.push_back(view(std::move(entry)));
+  }
+  return listed;
+}
+
+Error Schedules::not_found(const std::string& name) {
+  Error error{ErrorCode::kNotFound, fmt::format("no schedule {} (looked at {})", in_quotes(name),
+                                                shown(layout_.schedule_key(name)))};
+  const auto listed = store_.list(layout_.schedules_prefix);
+  if (!listed) return error;
+  std::vector<std::string_view> names;
+  for (const wire::KvEntry& entry : listed->entries) {
+    names.push_back(std::string_view{entry.key}.substr(layout_.schedules_prefix.size()));
+  }
+  const std::string near = nearest(name, names);
+  error.message += near.empty() ? "; \"lictor schedule list\" shows those that exist"
+                                : "; did you mean " + in_quotes(near) + '?';
+  return error;
+}
+
+Result<StoredSchedule> Schedules::get(const std::string& name) {
+  if (name.empty() || name.ends_with('/')) {
+    return fail(ErrorCode::kInvalid, "expected a schedule's name, got " + in_quotes(name));
+  }
+  LICTOR_TRY(auto entry, store_.get(layout_.schedule_key(name)));
+  if (!entry) return tl::unexpected(not_found(name));
+  return view(*std::move(entry));
+}
+
+Result<StoredSchedule> Schedules::readable(const std::string& name) {
+  LICTOR_TRY(auto stored, get(name));
+  if (stored.definition) return stored;
+  return fail(ErrorCode::kInvalid,
+              fmt::format("schedule {} cannot be read: {}; write it anew with \"lictor schedule "
+                          "add --replace\"",
+                          in_quotes(name), stored.definition.error().message));
+}
+
+Result<Definition> Schedules::check(const std::string& name, std::string_view record) {
+  if (const std::string fault = schedule_name_fault(name); !fault.empty()) {
+    return fail(ErrorCode::kInvalid, "its name " + fault);
+  }
+  LICTOR_TRY(auto read, wire::read_schedule(name, record, zones_));
+  const std::string key = layout_.task_key(schedule::tick_id(name, Tick{}));
+  const std::size_t most = wire::record_limit(layout_, key);
+  if (const std::size_t size = wire::tick_task(name, read, Tick{}).size(); size > most) {
+    return fail(ErrorCode::kTooLarge,
+                fmt::format("task: expected a record of at most {} bytes (what one transaction "
+                            "holds), got {}; store large data elsewhere and refer to it",
+                            most, size));
+  }
+  return read;
+}
+
+Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {
+  if (auto read = check(name, record); !read) return tl::unexpected(std::move(read.error()));
+  const std::string key = layout_.schedule_key(name);
+  LICTOR_TRY(const bool added, store_.replace(key, 0, record));
+  if (!added) {
+    return fail(ErrorCode::kConflict,
+                fmt::format("schedule {} exists already and was left as it is; \"--replace\" "
+                            "writes it anew",
+                            in_quotes(name)));
+  }
+  return view({key, record, {}});
+}
+
+Result<StoredSchedule> Schedules::replace(const std::string& name, const std::string& record) {
+  LICTOR_TRY(const Definition read, check(name, record));
+  const std::string key = layout_.schedule_key(name);
+  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
+    const auto old = store_.get(key);
+    if (!old) return tl::unexpected(old.error());
+    std::string text = record;
+    if (*old) {
+      const StoredSchedule stored = view(**old);
+      if (stored.definition) text = with_past(record, read, *stored.definition);
+    }
+    const auto written = store_.replace(key, *old ? (*old)->modify_index : 0, text);
+    if (!written) return tl::unexpected(written.error());
+    if (!*written) return std::nullopt;
+    return view({key, std::move(text), {}});
+  });
+}
+
+Result<void> Schedules::remove(const std::string& name) {
+  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<void>> {
+    const auto stored = get(name);
+    if (!stored) return tl::unexpected(stored.error());
+    const auto refused =
+        store_.apply({{{Store::Op::Verb::kDeleteCas, stored->key, stored->modify_index}}});
+    if (!refused) return tl::unexpected(refused.error());
+    if (refused->front()) return std::nullopt;
+    return Result<void>{};
+  });
+}
+
+Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
+  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<bool>> {
+    const auto stored = readable(name);
+    if (!stored) return tl::unexpected(stored.error());
+    if (stored->definition->paused == paused) return false;
+    const auto written = store_.replace(stored->key, stored->modify_index,
+                                        wire::with_paused(stored->record, paused));
+    if (!written) return tl::unexpected(written.error());
+    if (!*written) return std::nullopt;
+    return true;
+  });
+}
+
+Result<std::string> Schedules::run(const std::string& name, WallTime now) {
+  const Tick tick = floor<seconds>(now);
+  const std::string id = schedule::tick_id(name, tick);
+  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<std::string>> {
+    auto stored = readable(name);
+    if (!stored) return tl::unexpected(stored.error());
+    stored->definition->jitter = {};  // "now" is not to be spread
+    // lastTick stays: this is no tick, and overlap needs only the task.
+    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
+                                         wire::tick_task(name, *stored->definition, tick)},
+                                        {Store::Op::Verb::kCas, stored->key, stored->modify_index,
+                                         wire::with_last_task(stored->record, id)}}});
+    if (!refused) {
+      Error error = refused.error();
+      if (error.code == ErrorCode::kTimeout) {
+        error.message += fmt::format("; look with \"lictor show {}\"", printable(id));
+      }
+      return tl::unexpected(std::move(error));
+    }
+    if (!refused->front()) return id;
+    if (*refused->front() != 0) return std::nullopt;  // the schedule changed meanwhile
+    return fail(ErrorCode::kConflict,
+                fmt::format("task {} exists already, and one second has one task of a schedule; "
+                            "try again",
+                            printable(id)));
+  });
+}
+
+}  // namespace lictor::client

@@ -1,0 +1,106 @@
+#pragma once
+
+// Recurring tasks (DESIGN section 10) as Consul holds them. A leader makes their ticks.
+//
+//   add            schedules/<name> -- cas = 0
+//   replace        schedules/<name> -- read, cas; keeps what was done if the rule is the same
+//   remove         schedules/<name> -- read, delete-cas
+//   pause, resume  schedules/<name> -- read, change, cas, again if it changed meanwhile
+//   run now        schedules/<name> -- read, cas with lastTask, and cas tasks/<name>@<now> = 0
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "client/store.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
+#include "schedule/definition.h"
+#include "schedule/zone.h"
+#include "wire/layout.h"
+
+namespace lictor::client {
+
+/// A schedule as it is stored.
+struct StoredSchedule {
+  std::string name;
+  std::string key;
+  std::string record;
+  std::uint64_t create_index = 0, modify_index = 0;
+  Result<schedule::Definition> definition;  ///< or why it makes no ticks
+  // What a record says, also one that cannot be read as a schedule; empty: nothing.
+  std::string rule;      ///< "*/5 * * * *", "every 10m", "at 3 times"
+  std::string timezone;  ///< "Europe/Rome"
+  std::string type;      ///< of its tasks
+  std::string odd;       ///< a field that has no effect and was meant to have one
+};
+
+enum class ScheduleState { kActive, kPaused, kEnded, kBad };
+
+/// "active"
+[[nodiscard]] std::string_view state_name(ScheduleState state);
+
+/// kEnded: no tick comes after `now`.
+[[nodiscard]] ScheduleState state_of(const StoredSchedule& schedule, WallTime now);
+
+/// The ticks that come after `now`, at most `most`, as if the schedule were not paused. None comes
+/// before the lastTick.
+[[nodiscard]] std::vector<schedule::Tick> ticks_after(const schedule::Definition& schedule,
+                                                      WallTime now, std::size_t most);
+
+/// What a list shows of a schedule.
+[[nodiscard]] nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now);
+
+/// The schedules of a queue. Each call that asks Consul blocks; the errors are those of the Store.
+/// Not thread-safe.
+class Schedules {
+ public:
+  /// `store` must outlive it.
+  Schedules(Store& store, wire::Layout layout) : store_(store), layout_(std::move(layout)) {}
+
+  struct Listed {
+    std::vector<StoredSchedule> schedules;  ///< in the order of the keys
+    bool hidden = false;                    ///< there may be more that the token may not read
+  };
+  [[nodiscard]] Result<Listed> list();
+
+  /// Errors: kNotFound, with the nearest name if one is near.
+  [[nodiscard]] Result<StoredSchedule> get(const std::string& name);
+
+  /// Reads a record as a leader does. Errors: kInvalid, kTooLarge.
+  [[nodiscard]] Result<schedule::Definition> check(const std::string& name,
+                                                   std::string_view record);
+
+  /// Writes the record as it is if there is no such schedule. Errors: those of check(); kConflict.
+  [[nodiscard]] Result<StoredSchedule> add(const std::string& name, const std::string& record);
+  /// Writes the record, in the place of the old one if there is one. If both have the same rule, the
+  /// old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
+  [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
+
+  [[nodiscard]] Result<void> remove(const std::string& name);
+
+  /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
+  [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);
+
+  /// Writes a task as of a tick `now`, due at once, also while the schedule is paused or its last
+  /// task runs. Returns its id. Errors: kInvalid, as above; kConflict, there is such a task.
+  [[nodiscard]] Result<std::string> run(const std::string& name, WallTime now);
+
+  /// What an entry below the prefix says. Does not ask Consul.
+  [[nodiscard]] StoredSchedule view(wire::KvEntry entry);
+
+ private:
+  [[nodiscard]] Result<StoredSchedule> readable(const std::string& name);
+  [[nodiscard]] Error not_found(const std::string& name);
+
+  Store& store_;
+  wire::Layout layout_;
+  schedule::Zones zones_;
+};
+
+}  // namespace lictor::client

@@ -1,0 +1,217 @@
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/time_text.h"
+#include "harness.h"
+#include "model_consul.h"
+#include "schedule/ticks.h"
+#include "wire/schedule_record.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kNightly =
+    R"({"cron":"30 2 * * *","timezone":"Europe/Rome","task":{"taskType":"Backup"}})";
+
+struct Told {
+  Result<int> code;
+  std::string out, err;
+
+  [[nodiscard]] json document() const { return json::parse(out); }
+  [[nodiscard]] std::string error() const { return code ? "" : code.error().message; }
+};
+
+template <class Options>
+Told tell(net::Transport& consul, Result<int> (*command)(const Client&, const Options&),
+          const Options& options, bool as_json = false) {
+  Stage stage{consul, as_json};
+  auto code = command(stage.client, options);
+  return {std::move(code), stage.out(), stage.err()};
+}
+
+ScheduleAddOptions adding(const std::string& name) {
+  ScheduleAddOptions options;
+  options.name = name;
+  options.task.type = "Backup";
+  return options;
+}
+
+std::string value_of(net::Transport& consul, const std::string& key) {
+  const auto entry = Store(consul).get(key);
+  REQUIRE(entry);
+  return *entry ? (*entry)->value : "";
+}
+
+}  // namespace
+
+TEST_CASE("add writes what the flags say, and shows the next ticks in the zone and in UTC") {
+  ModelConsul consul;
+  ScheduleAddOptions options = adding("nightly");
+  options.rule.cron = "30 2 * * *";
+  options.rule.timezone = "Asia/Kolkata";
+  options.missed = "all";
+  options.missed_limit = 3;
+  options.missed_max_age = "2h";
+  options.overlap = "queue";
+  options.jitter = "5m";
+  options.task.paras = {"host=db7", "n:=1.50"};
+  options.task.timeout = "1h";
+  const Told added = tell(consul, schedule_add, options);
+  REQUIRE_MESSAGE(added.code, added.error());
+  CHECK(value_of(consul, "lictor/q/schedules/nightly") ==
+        R"({"cron":"30 2 * * *","timezone":"Asia/Kolkata","missed":"all","missedLimit":3,)"
+        R"("missedMaxAge":"2h","overlap":"queue","jitter":"5m","task":{"taskType":"Backup",)"
+        R"("taskPara":{"host":"db7","n":1.50},"timeout":"1h"}})");
+  CHECK(
+      contains(added.out, "schedule \"nightly\" is written; its next ticks:\nTICK (Asia/Kolkata)"));
+  CHECK(contains(added.out, "T02:30:00+05:30  "));
+  CHECK(contains(added.out, "T21:00:00Z  in "));
+  CHECK(contains(added.err, "no daemon has ever led"));
+
+  const Told again = tell(consul, schedule_add, options);
+  CHECK(again.code.error().code == ErrorCode::kConflict);
+  options.replace = true;
+  const Told replaced = tell(consul, schedule_add, options, true);
+  REQUIRE(replaced.code);
+  CHECK(replaced.document()["key"] == "lictor/q/schedules/nightly");
+  CHECK(replaced.document()["ticks"].size() == 3);
+  CHECK(replaced.document()["ticks"][0].contains("local"));
+}
+
+TEST_CASE("what add refuses names schedule, field, expectation and finding") {
+  ModelConsul consul;
+  const auto refused = [&](const ScheduleAddOptions& options) {
+    const Told told = tell(consul, schedule_add, options);
+    REQUIRE_FALSE(told.code);
+    CHECK(told.code.error().code == ErrorCode::kInvalid);
+    return told.error();
+  };
+  ScheduleAddOptions options = adding("x");
+  CHECK(refused(options) == "schedule \"x\": expected one of cron, every and at, got none of them");
+  options.rule.every = "10m";
+  options.missed = "never";
+  CHECK(refused(options) ==
+        R"(schedule "x": missed: expected "skip", "once" or "all", got "never")");
+  options.missed.reset();
+  options.rule.timezone = "Europe/Roma";
+  CHECK(contains(refused(options), "Europe/Rome"));
+  options.task.type.clear();
+  CHECK(contains(refused(options), "--type: expected the name of a kind of task"));
+  CHECK(consul.asked() == 0);
+}
+
+TEST_CASE("list shows every schedule, also beside bad ones") {
+  ModelConsul consul;
+  CHECK(contains(tell(consul, schedule_list, {}).err, "no schedules in queue \"q\""));
+  const auto put = [&](const std::string& name, const std::string& record) {
+    consul.put("lictor/q/schedules/" + name, record);
+  };
+  put("bad", "nonsense");
+  put("february", R"({"cron":"0 0 30 2 *","task":{"taskType":"T"}})");
+  put("nightly", kNightly);
+  put("once", R"({"at":["2020-01-01T00:00:00Z"],"task":{"taskType":"T"}})");
+  put("still", R"({"every":"10m","paused":true,"lastTick":"2026-11-24T09:30:00Z",)"
+               R"("task":{"taskType":"T"}})");
+  const Told told = tell(consul, schedule_list, {});
+  REQUIRE(told.code);
+  CHECK(*told.code == 0);
+  CHECK(contains(told.out, "30 2 * * *, Europe/Rome  20"));
+  CHECK(contains(told.out, "every 10m"));
+  CHECK(contains(told.out, "2026-11-24T09:30:00Z ("));
+  CHECK(contains(told.out, "bad: cron: never fires"));
+  CHECK(contains(told.out, "at 2020-01-01T00:00:00Z"));
+  CHECK(contains(told.err, "without a leader no tick makes a task"));
+
+  const json all = tell(consul, schedule_list, {}, true).document()["schedules"];
+  REQUIRE(all.size() == 5);
+  std::string states;
+  for (const json& one : all) states += one["state"].get<std::string>() + ' ';
+  CHECK(states == "bad bad active ended paused ");
+  CHECK(all[2]["next"].is_string());
+  CHECK(all[4]["next"].is_null());
+  CHECK(all[4]["last_tick"] == "2026-11-24T09:30:00Z");
+}
+
+TEST_CASE("show has the record; of another name it says which was meant") {
+  ModelConsul consul;
+  consul.put("lictor/q/schedules/nightly", kNightly);
+  const Told told = tell(consul, schedule_show, {"nightly"});
+  CHECK(contains(told.out, "state       active\n"));
+  CHECK(contains(told.out, "\"taskType\": \"Backup\""));
+  const json shown = tell(consul, schedule_show, {"nightly"}, true).document();
+  CHECK(shown["schedule"]["value"]["task"]["taskType"] == "Backup");
+  const Told none = tell(consul, schedule_show, {"nigthly"}, true);
+  CHECK(none.code.error().code == ErrorCode::kNotFound);
+  CHECK(contains(none.error(), "did you mean \"nightly\"?"));
+  CHECK(none.document()["schedule"].is_null());
+}
+
+TEST_CASE("pause, resume, run and remove") {
+  ModelConsul consul;
+  consul.put("lictor/q/schedules/nightly", kNightly);
+  CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is paused: it makes no tasks"));
+  CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is already paused"));
+  CHECK(contains(tell(consul, schedule_next, {"nightly", {}, 1}).err, "is paused"));
+  CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == true);
+  CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == false);
+
+  const json ran = tell(consul, schedule_run, {"nightly"}, true).document();
+  const std::string id = ran["id"];
+  CHECK(id.starts_with("nightly@2"));
+  CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
+  CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
+
+  CHECK(contains(tell(consul, schedule_remove, {"nightly"}).out, "is removed"));
+  CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
+  CHECK(tell(consul, schedule_remove, {"nightly"}).code.error().code == ErrorCode::kNotFound);
+  CHECK(tell(consul, schedule_run, {"nightly"}).code.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("next shows a rule without any schedule and without Consul") {
+  FakeConsul consul{{}};
+  ScheduleNextOptions options;
+  options.rule.cron = "0 0 L 2 *";
+  options.count = 4;
+  const json told = tell(consul, schedule_next, options, true).document();
+  REQUIRE(told["ticks"].size() == 4);
+  CHECK(contains(told["ticks"].dump(), "-02-29T00:00:00Z"));
+  CHECK(told["name"].is_null());
+  options.rule.cron = "0 0 30 2 *";
+  CHECK(contains(tell(consul, schedule_next, options).error(), "cron: never fires"));
+  options.rule.cron = "0 24 * * *";
+  CHECK(tell(consul, schedule_next, options).code.error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("why tells of a tick without a task what its schedule knows") {
+  ModelConsul consul;
+  const auto reason = [&](const std::string& record, const std::string& id) {
+    consul.put("lictor/q/schedules/s", record);
+    Stage stage{consul};
+    const auto code = why(stage.client, id);
+    return code ? stage.out() : code.error().message;
+  };
+  const auto with = [](const std::string& more) {
+    return R"({"cron":"0 0 * * *",)" + more + R"("task":{"taskType":"T"}})";
+  };
+  CHECK(contains(reason(with(""), "s@2999-01-01T00:00:00Z"), "its tick comes at 2999"));
+  CHECK(contains(reason(with(R"("paused":true,)"), "s@2999-01-01T00:00:00Z"), "is paused"));
+  CHECK(contains(reason(with(""), "s@2020-01-01T00:00:00Z"), "no leader has decided about it"));
+  CHECK(contains(reason(with(""), "s@2999-01-01T00:00:01Z"), "has no such tick"));
+  const std::string last = R"("lastTick":"2026-11-24T00:00:00Z",)";
+  CHECK(contains(reason(with(last), "s@2026-11-23T00:00:00Z"), "the tick was skipped"));
+  CHECK(contains(
+      reason(with(R"("lastTask":"s@2026-11-24T00:00:00Z",)" + last), "s@2026-11-24T00:00:00Z"),
+      "made it last, and it is gone"));
+  CHECK(contains(reason("nonsense", "s@2026-11-24T00:00:00Z"), "makes no tasks: "));
+  // No tick, no schedule: as for any id.
+  CHECK(contains(reason(with(""), "s@now"), "no task s@now in queue"));
+  CHECK(contains(reason(with(""), "t@2026-11-24T00:00:00Z"), "no task t@2026"));
+}
+
+}  // namespace lictor::cli::test

@@ -1,0 +1,203 @@
+#include "client/schedules.h"
+
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "client/task_id.h"
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using test::contains;
+using test::entry;
+using test::FakeConsul;
+using test::reply;
+
+constexpr const char* kKey = "lictor/q/schedules/nightly";
+constexpr const char* kRecord =
+    R"({"cron":"30 2 * * *","mine":1.50,"task":{"taskType":"Backup","taskPara":{"at":"{tick}"}}})";
+constexpr const char* kApplied =
+    R"({"Results":[{"KV":{"Key":"k","ModifyIndex":9}}],"Errors":null})";
+
+WallTime at(const char* text) { return parse_rfc3339(text).value(); }
+
+// `call` with the schedules of a Consul that answers so, and what was asked of it.
+template <class Call>
+auto with(std::deque<http::Response> replies, const Call& call) {
+  FakeConsul consul{std::move(replies)};
+  Store store{consul};
+  Schedules schedules{store, wire::Layout::under("lictor/", "q")};
+  auto result = call(schedules);
+  CHECK(consul.all_asked());
+  return std::pair{std::move(result), std::move(consul.asked)};
+}
+
+// What was replaced, by the body of the last request.
+std::string replaced(const std::string& old, const std::string& record) {
+  const auto [result, asked] =
+      with({reply(200, entry(kKey, old)), reply(200, "true")},
+           [&](Schedules& schedules) { return schedules.replace("nightly", record); });
+  REQUIRE_MESSAGE(result, (result ? "" : result.error().message));
+  CHECK(contains(asked.back().target, "?cas=7"));
+  return asked.back().body;
+}
+
+}  // namespace
+
+TEST_CASE("a schedule's name is a part of its tasks' ids") {
+  for (const char* fine : {"nightly", "db/nightly", "a b",
+                           "n\xc3\xa4"
+                           "chtlich"}) {
+    CHECK(schedule_name_fault(fine) == "");
+  }
+  CHECK(schedule_name_fault("a@b") ==
+        "has \"@\", which comes before the tick in the ids of its tasks");
+  CHECK(schedule_name_fault("") == "is empty");
+  CHECK(schedule_name_fault("a/") != "");
+  CHECK(schedule_name_fault("a//b") != "");
+  CHECK(schedule_name_fault("../b") != "");
+  CHECK(schedule_name_fault(std::string(491, 'x')) == "");
+  CHECK(schedule_name_fault(std::string(492, 'x')) == "is longer than 491 bytes");
+}
+
+TEST_CASE("add writes the record as it is, unless there is one") {
+  const auto add = [](Schedules& schedules) { return schedules.add("nightly", kRecord); };
+  const auto [added, asked] = with({reply(200, "true")}, add);
+  REQUIRE(added);
+  CHECK(asked.front().target == "/v1/kv/lictor/q/schedules/nightly?cas=0");
+  CHECK(asked.front().body == kRecord);
+  const auto refused = with({reply(200, "false"), reply(200, entry(kKey, "{}"))}, [&](auto& s) {
+    auto result = add(s);
+    static_cast<void>(s.get("nightly"));
+    return result;
+  });
+  CHECK(refused.first.error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("a record that no leader could use is not written") {
+  const auto error_of = [](const std::string& name, const std::string& record) {
+    const auto [result, asked] =
+        with({}, [&](Schedules& schedules) { return schedules.add(name, record); });
+    REQUIRE_FALSE(result);
+    return result.error();
+  };
+  CHECK(error_of("nightly", R"({"cron":"0 0 30 2 *","task":{"taskType":"T"}})").code ==
+        ErrorCode::kInvalid);
+  CHECK(contains(error_of("nightly", R"({"task":{"taskType":"T"}})").message,
+                 "expected one of cron, every and at, got none of them"));
+  CHECK(contains(error_of("a@b", kRecord).message, "its name has \"@\""));
+  CHECK(error_of("nightly", R"({"every":"1h","task":{"taskType":"T","taskPara":")" +
+                                std::string(400'000, 'x') + "\"}}")
+            .code == ErrorCode::kTooLarge);
+}
+
+TEST_CASE("a new record under the same rule keeps what was done") {
+  const std::string past =
+      R"({"cron":"30 2 * * *","lastTick":"2026-11-24T02:30:00Z","lastTask":"nightly@x",)"
+      R"("paused":true,"task":{"taskType":"Old"}})";
+  const std::string same = replaced(past, kRecord);
+  CHECK(contains(same, R"("lastTick":"2026-11-24T02:30:00Z")"));
+  CHECK(contains(same, R"("lastTask":"nightly@x")"));
+  CHECK(contains(same, R"("paused":true)"));
+  CHECK(contains(same, R"("mine":1.50)"));
+  CHECK(contains(same, "Backup"));
+  const std::string resumed =
+      replaced(past, R"({"cron":"30 2 * * *","paused":false,"task":{"taskType":"T"}})");
+  CHECK(contains(resumed, R"("paused":false)"));
+  const std::string other = R"({"cron":"30 3 * * *","task":{"taskType":"T"}})";
+  CHECK(replaced(past, other) == other);
+  CHECK(replaced("nonsense", kRecord) == kRecord);
+}
+
+TEST_CASE("pause and resume try again if the leader wrote meanwhile, and write nothing twice") {
+  const auto pause = [](Schedules& schedules) { return schedules.set_paused("nightly", true); };
+  const auto [paused, asked] = with({reply(200, entry(kKey, kRecord)), reply(200, "false"),
+                                     reply(200, entry(kKey, kRecord, 8)), reply(200, "true")},
+                                    pause);
+  CHECK(paused.value());
+  CHECK(contains(asked.back().target, "?cas=8"));
+  CHECK(contains(asked.back().body, R"("mine":1.50)"));
+  CHECK(contains(asked.back().body, R"("paused":true)"));
+  CHECK_FALSE(with({reply(200, entry(kKey, asked.back().body))}, pause).first.value());
+  const auto bad = with({reply(200, entry(kKey, "{}"))}, pause).first;
+  CHECK(bad.error().code == ErrorCode::kInvalid);
+  CHECK(contains(bad.error().message, "add --replace"));
+}
+
+TEST_CASE("a name that is not there is answered with the nearest one") {
+  const auto get = [](Schedules& schedules) { return schedules.get("nigthly"); };
+  const auto [found, asked] =
+      with({reply(404, "", 9), reply(200, entry(kKey, kRecord), 9), reply(404, "", 9)}, get);
+  CHECK(found.error().code == ErrorCode::kNotFound);
+  CHECK(contains(found.error().message, "did you mean \"nightly\"?"));
+}
+
+TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
+  const auto run = [](Schedules& schedules) {
+    return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
+  };
+  const std::string jittered = std::string{R"({"jitter":"1h",)"} + (kRecord + 1);
+  const auto [id, asked] = with({reply(200, entry(kKey, jittered)), reply(200, kApplied)}, run);
+  CHECK(id.value() == "nightly@2026-11-24T09:30:00Z");
+  const auto ops = nlohmann::json::parse(asked.back().body);
+  REQUIRE(ops.size() == 2);
+  CHECK(ops[0]["KV"]["Key"] == "lictor/q/tasks/nightly@2026-11-24T09:30:00Z");
+  CHECK(ops[0]["KV"]["Verb"] == "cas");
+  const auto task = nlohmann::json::parse(*base64_decode(ops[0]["KV"]["Value"].get<std::string>()));
+  CHECK(task["executeAt"] == "2026-11-24T09:30:00Z");
+  CHECK(task["taskPara"]["at"] == "2026-11-24T09:30:00Z");
+  CHECK(ops[1]["KV"]["Key"] == kKey);
+  CHECK(ops[1]["KV"]["Index"] == 7);
+  const std::string record = *base64_decode(ops[1]["KV"]["Value"].get<std::string>());
+  CHECK(contains(record, R"("lastTask":"nightly@2026-11-24T09:30:00Z")"));
+  CHECK_FALSE(contains(record, "lastTick"));
+
+  const auto exists = with({reply(200, entry(kKey, kRecord)),
+                            reply(409, test::txn_error(0, "failed to set key, index is stale"))},
+                           run)
+                          .first;
+  CHECK(exists.error().code == ErrorCode::kConflict);
+  CHECK(contains(exists.error().message, "exists already"));
+  const auto changed = with({reply(200, entry(kKey, kRecord)),
+                             reply(409, test::txn_error(1, "failed to set key, index is stale")),
+                             reply(200, entry(kKey, kRecord, 8)), reply(200, kApplied)},
+                            run)
+                           .first;
+  CHECK(changed.value() == "nightly@2026-11-24T09:30:00Z");
+}
+
+TEST_CASE("a lost reply to run is told as such") {
+  const auto [id, asked] = with(
+      {reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
+      [](Schedules& schedules) { return schedules.run("nightly", at("2026-11-24T09:30:00Z")); });
+  CHECK(id.error().code == ErrorCode::kTimeout);
+  CHECK(contains(id.error().message, "lictor show nightly@2026-11-24T09:30:00Z"));
+}
+
+TEST_CASE("no tick comes before the lastTick, and after the last one a schedule has ended") {
+  FakeConsul consul{{}};
+  Store store{consul};
+  Schedules schedules{store, wire::Layout::under("lictor/", "q")};
+  const auto view = [&](const std::string& record) { return schedules.view({kKey, record, {}}); };
+  const WallTime now = at("2026-11-24T09:30:00Z");
+  const auto ahead =
+      view(R"({"cron":"0 0 * * *","lastTick":"2026-12-01T12:00:00Z","task":{"taskType":"T"}})");
+  CHECK(ticks_after(*ahead.definition, now, 1).front() == at("2026-12-02T00:00:00Z"));
+  CHECK(state_of(ahead, now) == ScheduleState::kActive);
+  const auto once = view(R"({"at":["2026-11-24T09:30:00Z"],"task":{"taskType":"T"}})");
+  CHECK(state_of(once, now) == ScheduleState::kEnded);
+  CHECK(state_of(once, now - std::chrono::seconds{1}) == ScheduleState::kActive);
+  CHECK(view(kRecord).odd.empty());
+  CHECK(view(R"({"every":"1h","timeZone":"x","task":{"taskType":"T"}})").odd ==
+        R"("timeZone" is no field of a schedule and has no effect; did you mean "timezone"?)");
+  CHECK(state_of(view("nonsense"), now) == ScheduleState::kBad);
+  CHECK(schedules.view({"lictor/q/schedules/a@b", kRecord, {}}).definition.error().message ==
+        "its name has \"@\", which comes before the tick in the ids of its tasks");
+}
+
+}  // namespace lictor::client
