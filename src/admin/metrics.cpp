@@ -275,8 +275,8 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
     of_type.started.Increment();
     of_type.pickup.Observe(seconds(fact.waited));
     if (fact.late) of_type.lateness.Observe(std::max(0.0, seconds(*fact.late)));
-  } else if (const char* outcome = tick_outcome(fact)) {
-    families_->ticks.Add({{"queue", name}, {"outcome", outcome}})
+  } else if (const char* of_tick = tick_outcome(fact)) {
+    families_->ticks.Add({{"queue", name}, {"outcome", of_tick}})
         .Increment(static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
   } else if (const Outcome outcome = outcome_of(fact);
              outcome.attempt != nullptr || outcome.task != nullptr) {

@@ -227,6 +227,14 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
     }
     return tl::unexpected(object.error());
   }
+  if (name.find('@') != std::string_view::npos) {
+    return fail(ErrorCode::kInvalid,
+                "its name: expected one without \"@\", which stands before the tick in the ids of "
+                "its tasks");
+  }
+  if (name.find("\xef\xbf\xbd") != std::string_view::npos) {
+    return fail(ErrorCode::kInvalid, "its name: expected valid UTF-8");
+  }
   Fields fields;
   for (MemberWalk member{record}; member.next();) {
     if (const auto read = read_field(member.name(), member.value_text(), fields); !read) {

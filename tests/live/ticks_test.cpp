@@ -1,0 +1,109 @@
+// Recurring tasks on a real Consul: each tick once, while leaders are killed on the tick.
+
+#include "schedule/ticks.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+using schedule::Tick;
+using std::chrono::floor;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+
+TEST_SUITE_BEGIN("live");
+
+json every_second(const std::string& overlap) {
+  return {{"every", "1s"},
+          {"overlap", overlap},
+          {"task", {{"taskType", "Record"}, {"taskPara", {{"sleep", 1}, {"at", "{tick}"}}}}}};
+}
+
+// Until shortly before or after the next second, in turn.
+void wait_for_tick(int turn) {
+  const auto next = floor<seconds>(system_clock::now()) + seconds{1};
+  std::this_thread::sleep_until(next + std::chrono::milliseconds{turn * 3 - 6});
+}
+
+TEST_CASE("each tick makes one task while its leader is killed on the tick, again and again") {
+  World world;
+  const std::string key = world.root + "default/schedules/s";
+  auto leader = world.daemon("a", {{"history", {{"keep", 10'000}}}});
+  REQUIRE(eventually([&] { return world.leads(*leader); }));
+  world.kv.put_json(key, every_second("allow"));
+  REQUIRE(eventually([&] { return world.journal.runs().size() >= 2; }));
+  for (int turn = 0; turn < 5; ++turn) {
+    auto next = world.daemon("b" + std::to_string(turn), {{"history", {{"keep", 10'000}}}});
+    REQUIRE(eventually([&] { return world.stands_by(*next); }));
+    wait_for_tick(turn);
+    leader->kill();
+    REQUIRE(eventually([&] { return world.leads(*next); }));
+    leader = std::move(next);
+  }
+  const std::size_t now = world.journal.runs().size();
+  REQUIRE(eventually([&] { return world.journal.runs().size() >= now + 2; }));
+  json record = world.kv.get_json(key);
+  record["paused"] = true;
+  world.kv.put_json(key, record);
+  REQUIRE(eventually(
+      [&] { return world.kv.get_json(key).value("paused", false) && world.all_done(); }));
+
+  std::map<std::string, int> first_attempts;
+  for (const Run& run : world.journal.runs()) first_attempts[run.task] += run.attempt == 1 ? 1 : 0;
+  const auto done = world.kv.list(world.root + "default/done/");
+  REQUIRE(done.size() >= 6);
+  CHECK(first_attempts.size() == done.size());
+  std::optional<Tick> last;
+  for (const KvEntry& entry : done) {
+    const std::string id = entry.key.substr((world.root + "default/done/").size());
+    REQUIRE(id.starts_with("s@"));
+    const auto tick = schedule::parse_tick(id.substr(2));
+    REQUIRE(tick);
+    if (last) CHECK_MESSAGE(*tick == *last + seconds{1}, id);  // none is lost
+    last = tick;
+    CHECK_MESSAGE(first_attempts[id] == 1, id);  // none is made twice
+    CHECK(json::parse(entry.value)["record"]["taskPara"]["at"] == id.substr(2));
+  }
+  CHECK(schedule::parse_tick(world.kv.get_json(key).value("lastTick", "")) >= last);
+  CHECK(world.dead() == 0);
+}
+
+TEST_CASE("a schedule that cannot be read is told in log and status, and holds up no other") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const std::string prefix = world.root + "default/schedules/";
+  world.kv.put_json(prefix + "never", {{"cron", "0 0 30 2 *"}, {"task", {{"taskType", "Record"}}}});
+  world.kv.put(prefix + "nonsense", "nonsense");
+  world.kv.put_json(prefix + "good", every_second("skip"));
+  REQUIRE(eventually([&] { return world.journal.ended() >= 2; }));
+  CHECK(eventually([&] { return daemon->logged("this schedule makes no tasks"); }));
+  CHECK(daemon->logged("never fires"));
+  CHECK(daemon->logged("expected a JSON object"));
+
+  // It is put right.
+  world.kv.remove(prefix + "good");
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  json corrected = every_second("allow");
+  corrected["task"]["taskPara"]["which"] = "corrected";
+  world.kv.put_json(prefix + "never", corrected);
+  REQUIRE(eventually([&] {
+    const auto record = world.kv.get_json(prefix + "never");
+    return record.contains("lastTask");
+  }));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
