@@ -29,6 +29,15 @@ using std::chrono::seconds;
 // The leader writes a schedule at each tick, once a second at most, and a try takes milliseconds.
 constexpr int kTries = 10;
 
+// Why nobody should add a schedule of this name. What read_schedule() refuses is not among it.
+Result<void> check_name(const std::string& name) {
+  std::string fault = task_id_fault(name);
+  if (!fault.empty()) return fail(ErrorCode::kInvalid, "its name " + fault);
+  fault = task_id_fault(schedule::tick_id(name, Tick{}));
+  if (!fault.empty()) return fail(ErrorCode::kInvalid, "its name with a tick after it " + fault);
+  return {};
+}
+
 std::string in_quotes(const std::string& name) { return '"' + shown(name) + '"'; }
 
 std::string rule_text(const json& record) {
@@ -194,9 +203,6 @@ Result<StoredSchedule> Schedules::readable(const std::string& name) {
 }
 
 Result<Definition> Schedules::check(const std::string& name, std::string_view record) {
-  if (const std::string fault = schedule_name_fault(name); !fault.empty()) {
-    return fail(ErrorCode::kInvalid, "its name " + fault);
-  }
   LICTOR_TRY(auto read, wire::read_schedule(name, record, zones_));
   const std::string key = layout_.task_key(schedule::tick_id(name, Tick{}));
   const std::size_t most = wire::record_limit(layout_, key);
@@ -210,7 +216,8 @@ Result<Definition> Schedules::check(const std::string& name, std::string_view re
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {
-  if (auto read = check(name, record); !read) return tl::unexpected(std::move(read.error()));
+  const auto read = check_name(name).and_then([&] { return check(name, record); });
+  if (!read) return tl::unexpected(read.error());
   const std::string key = layout_.schedule_key(name);
   LICTOR_TRY(const bool added, store_.replace(key, 0, record));
   if (!added) {
@@ -223,7 +230,7 @@ Result<StoredSchedule> Schedules::add(const std::string& name, const std::string
 }
 
 Result<StoredSchedule> Schedules::replace(const std::string& name, const std::string& record) {
-  LICTOR_TRY(const Definition read, check(name, record));
+  LICTOR_TRY(const Definition read, check_name(name).and_then([&] { return check(name, record); }));
   const std::string key = layout_.schedule_key(name);
   return retry_conflicts(key, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
     const auto old = store_.get(key);

@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kMaxIdBytes = 512;  // for people and for paths; Consul takes far more
 
-constexpr std::size_t kTickBytes = std::string_view{"@2026-11-24T09:30:00Z"}.size();
-
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 bool may_be_unnameable(std::string_view key) {
@@ -60,16 +58,6 @@ std::string task_id_fault(std::string_view id) {
   if (id.ends_with('/')) return "ends in \"/\", which makes it a folder";
   if (id.size() > kMaxIdBytes) return "is longer than " + std::to_string(kMaxIdBytes) + " bytes";
   return key_fault(id);
-}
-
-std::string schedule_name_fault(std::string_view name) {
-  if (name.find('@') != std::string_view::npos) {
-    return "has \"@\", which comes before the tick in the ids of its tasks";
-  }
-  if (name.size() + kTickBytes > kMaxIdBytes) {
-    return "is longer than " + std::to_string(kMaxIdBytes - kTickBytes) + " bytes";
-  }
-  return task_id_fault(name);
 }
 
 UnnameableKeys::UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed) {

@@ -36,10 +36,6 @@ class TaskIds {
 /// Why `id` cannot be the id of a new task; empty: it can.
 [[nodiscard]] std::string task_id_fault(std::string_view id);
 
-/// Why `name` cannot be the name of a schedule, whose tasks have the ids `<name>@<tick>`; empty: it
-/// can. As in ids, "/" may separate its parts.
-[[nodiscard]] std::string schedule_name_fault(std::string_view name);
-
 /// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which names
 /// another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
 class UnnameableKeys {

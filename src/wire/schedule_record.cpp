@@ -221,6 +221,10 @@ std::string with_member(std::string_view object, std::string_view name, std::str
 
 Result<Definition> read_schedule(std::string_view name, std::string_view record,
                                  schedule::Zones& zones) {
+  if (name.find('@') != std::string_view::npos) {
+    return fail(ErrorCode::kInvalid,
+                "its name has \"@\", which comes before the tick in the ids of its tasks");
+  }
   if (const auto object = check_object(record); !object) {
     if (!is_utf8(record)) {
       return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");

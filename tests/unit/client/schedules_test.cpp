@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
-#include "client/task_id.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
@@ -50,19 +49,22 @@ std::string replaced(const std::string& old, const std::string& record) {
 }  // namespace
 
 TEST_CASE("a schedule's name is a part of its tasks' ids") {
-  for (const char* fine : {"nightly", "db/nightly", "a b",
-                           "n\xc3\xa4"
-                           "chtlich"}) {
-    CHECK(schedule_name_fault(fine) == "");
+  const auto fault = [](const std::string& name) {
+    FakeConsul consul{{reply(200, "true")}};
+    Store store{consul};
+    const auto added = Schedules{store, wire::Layout::under("lictor/", "q")}.add(name, kRecord);
+    return added ? "" : added.error().message;
+  };
+  for (const char* fine : {"nightly", "db/nightly", "a b", "n\u00e4chtlich"}) {
+    CHECK(fault(fine) == "");
   }
-  CHECK(schedule_name_fault("a@b") ==
-        "has \"@\", which comes before the tick in the ids of its tasks");
-  CHECK(schedule_name_fault("") == "is empty");
-  CHECK(schedule_name_fault("a/") != "");
-  CHECK(schedule_name_fault("a//b") != "");
-  CHECK(schedule_name_fault("../b") != "");
-  CHECK(schedule_name_fault(std::string(491, 'x')) == "");
-  CHECK(schedule_name_fault(std::string(492, 'x')) == "is longer than 491 bytes");
+  CHECK(fault("a@b") == "its name has \"@\", which comes before the tick in the ids of its tasks");
+  CHECK(fault("") == "its name is empty");
+  CHECK(fault("a/") != "");
+  CHECK(fault("a//b") == "its name has \"//\"");
+  CHECK(fault("../b") != "");
+  CHECK(fault(std::string(491, 'x')) == "");
+  CHECK(fault(std::string(492, 'x')) == "its name with a tick after it is longer than 512 bytes");
 }
 
 TEST_CASE("add writes the record as it is, unless there is one") {

@@ -178,6 +178,12 @@ TEST_CASE("a template is no claim: lictor's own fields are removed") {
         R"({"taskTaken":"false","taskType":"T","executeAt":"2026-11-24T09:30:00Z"})");
 }
 
+TEST_CASE("a name with the sign that comes before the tick is refused") {
+  schedule::Zones zones;
+  CHECK(read_schedule("db/7", with(R"("every":"1h")"), zones).has_value());
+  CHECK_FALSE(read_schedule("db@7", with(R"("every":"1h")"), zones).has_value());
+}
+
 TEST_CASE("jitter delays executeAt, and the tick keeps its name") {
   const schedule::Definition record =
       read(R"({"every":"1h","jitter":"1h","task":{"taskType":"T","taskPara":"{tick}"}})");
