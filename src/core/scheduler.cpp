@@ -64,7 +64,8 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   if (!reply.ok) {
     read_at_ = now + kRefusedPause;
     if (!std::exchange(told_, true)) {
-      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "schedules: " + reply.error, {}});
+      out.emplace_back(
+          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "listing the schedules: " + reply.error, {}});
     }
     return;
   }

@@ -225,19 +225,14 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
     return fail(ErrorCode::kInvalid,
                 "its name has \"@\", which comes before the tick in the ids of its tasks");
   }
+  if (name.find("\xef\xbf\xbd") != std::string_view::npos) {  // how Consul shows other bytes
+    return fail(ErrorCode::kInvalid, "its name is not valid UTF-8");
+  }
   if (const auto object = check_object(record); !object) {
     if (!is_utf8(record)) {
       return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
     }
     return tl::unexpected(object.error());
-  }
-  if (name.find('@') != std::string_view::npos) {
-    return fail(ErrorCode::kInvalid,
-                "its name: expected one without \"@\", which stands before the tick in the ids of "
-                "its tasks");
-  }
-  if (name.find("\xef\xbf\xbd") != std::string_view::npos) {
-    return fail(ErrorCode::kInvalid, "its name: expected valid UTF-8");
   }
   Fields fields;
   for (MemberWalk member{record}; member.next();) {

@@ -99,6 +99,8 @@ const std::map<std::string, Complaint>& daemon_complaints() {
        {"watching the leader key: ", "acquiring the lock: Permission denied"}},
       {R"(key_prefix "lictor/default/members/")",
        {"this member's entry could not be written", "this member's entry could not be written"}},
+      {R"(key_prefix "lictor/default/schedules/")",
+       {"listing the schedules: ", "listing the schedules: "}},
       {R"(key "lictor/default/control")", {"reading the control key: ", ""}},
       {R"(service "lictor")",
        {R"(no right to register the service)", "no right to register the service"}},

@@ -250,13 +250,4 @@ TEST_CASE("a record that was cut or changed at random is read or refused, and do
   }
 }
 
-TEST_CASE("a name with an @ is refused, since ids would not tell it from a tick") {
-  schedule::Zones zones;
-  const std::string record = R"({"every":"1h","task":{"taskType":"T"}})";
-  CHECK(read_schedule("a/b", record, zones));
-  const auto refused = read_schedule("a@b", record, zones);
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().message.starts_with("its name: expected one without"));
-}
-
 TEST_SUITE_END();
