@@ -37,7 +37,8 @@ void check_environment(const std::string& text) {
 
 const wire::Reserved& reserved() {
   static const wire::Reserved value{
-      {wire::Layout{"tasks/", "lead", "dead/", "done/", "control", "members/"}}, "lictor/"};
+      {wire::Layout{"tasks/", "lead", "dead/", "done/", "control", "members/", "schedules/"}},
+      "lictor/"};
   return value;
 }
 
