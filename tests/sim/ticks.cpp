@@ -62,8 +62,8 @@ class TickSimulation {
     std::optional<Tick> last;  // what was decided up to it; nothing: not seen by a leader yet
     std::string task;          // the last one's key
     Instant task_gone = Instant::min();
-    Instant written{};            // by a user, the last time
-    bool may_count_anew = false;  // it was rewritten without lastTick, and the leader changed since
+    // Of the leader when it was rewritten without lastTick: another does not know what that was.
+    std::optional<std::string> rewritten_under;
   };
 
   void add(const std::string& name, std::string_view rule, Missed missed, Overlap overlap);
@@ -126,7 +126,7 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
     if (with_last) next.last_tick = stored->second.definition->last_tick;
   }
   watched.definition = std::make_shared<const Definition>(next);
-  watched.written = cluster_.now;
+  if (!with_last) watched.rewritten_under = cluster_.store.leader_session();
   cluster_.store.put_schedule(name, watched.definition);
 }
 
@@ -150,14 +150,12 @@ void TickSimulation::check(const Daemon& sender, const TickOp& op) {
     if (overlaps) return cluster_.violation(what + " is made while " + watched.task + " is there");
     if (trusts_clock && op.last > clock) return cluster_.violation(what + " made before its time");
   }
-  const bool counts_anew = !watched.last || watched.may_count_anew;
+  const bool counts_anew =
+      !watched.last ||
+      (watched.rewritten_under && *watched.rewritten_under != cluster_.store.leader_session());
   if (counts_anew && !op.makes_task) {
-    const bool seen_in_time = cluster_.now <= watched.written + kSeesWithin || !watched.last;
     if (trusts_clock && (op.last > clock || op.last < clock - kWriteTakes)) {
       return cluster_.violation(what + " counts from another time than now");
-    }
-    if (!seen_in_time && watched.last && !watched.may_count_anew) {
-      return cluster_.violation(what + " counts anew");
     }
   } else if (watched.last) {
     const std::uint64_t ticks = rule.count(*watched.last, op.last) - (op.makes_task ? 1 : 0);
@@ -169,7 +167,7 @@ void TickSimulation::check(const Daemon& sender, const TickOp& op) {
     }
   }
   watched.last = op.last;
-  watched.may_count_anew = false;
+  watched.rewritten_under.reset();
   if (op.makes_task) watched.task = std::string{kTasks} + what;
 }
 
@@ -227,9 +225,6 @@ void TickSimulation::trouble() {
         break;
       default:
         cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
-    }
-    for (auto& [name, watched] : schedules_) {
-      watched.may_count_anew |= cluster_.now <= watched.written + kSeesWithin;
     }
   }
   if (strikes_in(hours{24}, kPause)) outage_until_ = cluster_.now + between(1s, 1h);

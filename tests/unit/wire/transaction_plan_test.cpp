@@ -240,8 +240,13 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
       CHECK((place.part == Committed::Part::kJobWrite) == of_job);
       CHECK((place.part == Committed::Part::kDeadLetter) == of_letter);
       if (!of_job && key.starts_with(layout().tasks_prefix) && key != layout().tasks_prefix) {
+        CHECK((place.part == Committed::Part::kNewTask) ==
+              std::holds_alternative<TickOp>(commit.ops[place.op]));
         CHECK(std::visit(
                   [](const auto& op) {
+                    if constexpr (std::is_same_v<std::decay_t<decltype(op)>, TickOp>) {
+                      return layout().task_key(schedule::tick_id(op.name, op.last));
+                    }
                     if constexpr (requires { op.key; }) return op.key;
                     return std::string{};
                   },
