@@ -168,6 +168,7 @@ struct TickOp {
   std::shared_ptr<const std::string> record;
   std::shared_ptr<const schedule::Definition> definition;
   schedule::Tick last{};
+  std::string last_task;  // the id of the last task that was made, that of this tick included
   bool makes_task = false;
 };
 

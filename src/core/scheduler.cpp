@@ -192,7 +192,12 @@ std::optional<TickOp> Scheduler::decide(Instant now, const std::string& name, En
             entry.known.record,
             entry.known.definition,
             entry.last,
+            {},
             false};
+  // The record may be older than what was written in this term.
+  if (const std::string& key = entry.known.last_task_key; !key.empty()) {
+    op.last_task = key.substr(entry.known.tasks.size() - name.size() - 1);
+  }
   entry.makes_task = entry.overlaps = false;
   entry.skipped = 0;
   if (!entry.noted) return op;
@@ -211,6 +216,7 @@ std::optional<TickOp> Scheduler::decide(Instant now, const std::string& name, En
     return op;
   }
   op.last = due.make.front();
+  op.last_task = schedule::tick_id(name, op.last);
   op.makes_task = entry.makes_task = true;
   entry.skipped = definition.schedule.count(entry.last, op.last) - 1;
   return op;

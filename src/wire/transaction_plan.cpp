@@ -125,8 +125,7 @@ std::string text_of(const Key& key) {
 }
 
 std::string text_of(const core::TickOp& op) {
-  return with_last_tick(*op.record, op.last,
-                        op.makes_task ? schedule::tick_id(op.name, op.last) : std::string{});
+  return with_last_tick(*op.record, op.last, op.last_task);
 }
 
 std::string text_of(const TaskOfTick& task) {

@@ -287,22 +287,22 @@ void FakeStore::remove_schedule(const std::string& name) {
 void FakeStore::apply(const TickOp& op) {
   auto next = *op.definition;
   next.last_tick = op.last;
+  next.last_task = op.last_task;
   if (op.makes_task) {
-    next.last_task = schedule::tick_id(op.name, op.last);
     Task task;
-    task.key = std::string{kTasks} + next.last_task;
-    task.id = next.last_task;
+    task.id = schedule::tick_id(op.name, op.last);
+    task.key = std::string{kTasks} + task.id;
     task.type = "T";
     task.execute_at = op.last;
-    task.record = std::make_shared<const std::string>(next.last_task);
-    ++ticks[next.last_task];
+    task.record = std::make_shared<const std::string>(task.id);
+    ++ticks[task.id];
     templates_.insert_or_assign(*task.record, task);
     task.modify_index = task.create_index = index_;
     tasks_.insert_or_assign(task.key, std::move(task));
   }
   SchedulesListed::Entry& entry = schedules.at(op.name);
   schedules_index_ = entry.modify_index = index_;
-  if (op.makes_task) entry.last_task_key = std::string{kTasks} + next.last_task;
+  entry.last_task_key = op.last_task.empty() ? "" : std::string{kTasks} + op.last_task;
   entry.definition = std::make_shared<const schedule::Definition>(std::move(next));
 }
 

@@ -244,6 +244,21 @@ TEST_CASE(
   CHECK_FALSE(a.cluster.store.ticks.contains(id(103s)));
 }
 
+TEST_CASE("a note keeps the last task, also where no listing has shown it") {
+  Alone a;
+  a.cluster.store.put_schedule("s", every(5s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
+  run_to(a.cluster, kStart + 4s);
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault fault;
+    fault.lose_reply = std::holds_alternative<ListSchedules>(effect);
+    return fault;
+  };
+  run_to(a.cluster, kStart + 11s);
+  CHECK(made(a.cluster) == std::vector{id(5s)});
+  CHECK(last_tick(a.cluster) == kFirst + 10s);
+  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(5s));
+}
+
 TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
   Alone a;
   a.cluster.store.put_schedule("s", every(5s, [](Definition& d) { d.overlap = Overlap::kSkip; }));

@@ -178,6 +178,7 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
             record,
             std::make_shared<const schedule::Definition>(*std::move(definition)),
             tick,
+            "s@2026-11-24T09:00:00Z",
             true};
   Commit commit;
   commit.session = "5e55";
@@ -198,6 +199,7 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
               R"({"taskType":"T","taskPara":"2026-11-24T09:00:00Z","executeAt":"2026-11-24T09:00:00Z"})") +
           R"("}}])");
   op.makes_task = false;
+  op.last_task.clear();
   commit.ops = {op, MarkOp{MarkOp::What::kSchedulesFolder}};
   CHECK(text(encode(binding(), commit)) ==
         fence +

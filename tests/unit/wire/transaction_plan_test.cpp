@@ -140,6 +140,7 @@ class Draw {
             record,
             std::make_shared<const schedule::Definition>(*std::move(definition)),
             last,
+            chance() ? schedule::tick_id(name, last) : std::string{},
             chance()};
   }
   BuryOp bury() {
