@@ -11,7 +11,8 @@ using std::chrono::ceil;
 using std::chrono::floor;
 using std::chrono::seconds;
 
-// Readings take at most this share of the time, and our own writes do not cause one each.
+// After a reading comes a pause of kPace times its cost, at least kLeastPause: our own writes wake
+// the blocking query, too.
 constexpr Duration kLeastPause = 1s;
 constexpr int kPace = 50;
 // Without the folder key a blocking query would wake on every write of the cluster.
@@ -21,6 +22,12 @@ constexpr Duration kLookAgain = 100ms;
 constexpr Duration kFarAhead = 1min;
 
 constexpr Tick kAtOnce = Tick::min();
+
+// A year either way at most: ticks may be 8,000 years away, which nanoseconds do not hold.
+Duration bounded(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kYear = std::chrono::hours{24 * 365};
+  return std::clamp(time, -kYear, kYear);
+}
 
 }  // namespace
 
@@ -107,7 +114,8 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
     entry.last = last_of(now, is_new ? nullptr : &entry, listed, entry.noted);
   }
   if (newer) entry.outdated = false;
-  if (!is_new && listed.last_task_key != entry.known.last_task_key) {  // run by hand
+  // A task by "lictor schedule run", or one of ours whose write had no answer.
+  if (!is_new && listed.last_task_key != entry.known.last_task_key) {
     entry.made_at = listed.modify_index;
     entry.fetched = false;
   }
@@ -115,7 +123,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   entry.known = listed;
   place(it->first, entry);
   if (!listed.definition) return tell_fault(entry, listed.error, out);
-  const auto ahead = entry.last - clock_.at(now);
+  const Duration ahead = bounded(entry.last - clock_.at(now));
   if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
     out.emplace_back(
         Fact{Fact::Kind::kScheduleAhead, listed.key, 0, 0, schedule::tick_text(entry.last), ahead});
@@ -269,7 +277,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
         entry.fetched = false;
         Fact made{
             op.makes_task ? Fact::Kind::kTickMade : Fact::Kind::kTickExists, task, 0, 0, {}, {}};
-        made.late = clock_.at(now) - op.last;
+        made.late = bounded(clock_.at(now) - op.last);
         out.emplace_back(std::move(made));
       }
       if (entry.skipped > 0) {

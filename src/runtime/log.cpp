@@ -48,8 +48,8 @@ const char* name_of(Level level) {
 
 // The fields that hold a number. A task's id may look like one.
 bool is_number(std::string_view field) {
-  static constexpr std::array<std::string_view, 10> kNumbers{
-      "attempt", "token", "pid",        "jobs",  "lines",
+  static constexpr std::array<std::string_view, 11> kNumbers{
+      "attempt", "token", "ticks",      "pid",   "jobs",      "lines",
       "queues",  "files", "files_kept", "bytes", "bytes_kept"};
   return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
 }

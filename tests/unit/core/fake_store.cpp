@@ -253,6 +253,10 @@ SchedulesListed FakeStore::list(const ListSchedules& effect) const {
   reply.request = effect.request;
   reply.ok = reply.marker = true;
   reply.consul_index = schedules_index_;
+  if (unreadable) {
+    reply.marker = false;
+    return reply;
+  }
   reply.unchanged = effect.index == schedules_index_;
   if (reply.unchanged) return reply;
   for (const auto& [name, entry] : schedules) reply.entries.push_back(entry);

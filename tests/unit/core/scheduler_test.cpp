@@ -313,6 +313,65 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
                     [](const auto& tick) { return tick.first.starts_with("t@"); }));
 }
 
+TEST_CASE("times that are centuries away are told as a year at most") {
+  using std::chrono::hours;
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule(
+      "far", every(60s, [](Definition& d) { d.last_tick = schedule::kLastTick; }));
+  auto plan =
+      schedule::Schedule::make({schedule::At{{Tick{} - hours{24 * 365 * 300}}}, nullptr, {}, {}});
+  REQUIRE(plan);
+  Definition past = *every(60s, [](Definition& d) {
+    d.missed.policy = Missed::Policy::kOnce;
+    d.last_tick = schedule::kFirstTick;
+  });
+  past.schedule = *std::move(plan);
+  a.cluster.store.put_schedule("past", std::make_shared<const Definition>(past));
+  a.cluster.run_for(2s);
+  bool ahead = false, late = false;
+  for (const Fact& fact : all<Fact>(a.daemon)) {
+    ahead |= fact.kind == Fact::Kind::kScheduleAhead && fact.took == hours{24 * 365};
+    late |= fact.kind == Fact::Kind::kTickMade && fact.key.starts_with("tasks/past@") &&
+            fact.late == hours{24 * 365};
+  }
+  CHECK(ahead);
+  CHECK(late);
+}
+
+TEST_CASE("a schedule that is removed makes no more tasks; one that may not be read goes on") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(10s));
+  a.cluster.store.put_schedule("t", every(10s));
+  run_to(a.cluster, kStart + 15s);
+  a.cluster.store.remove_schedule("s");
+  run_to(a.cluster, kStart + 25s);
+  CHECK(made(a.cluster) == std::vector{id(10s), id(10s, "t"), id(20s, "t")});
+
+  a.cluster.store.unreadable = true;  // the folder key, too
+  a.cluster.store.put_schedule("u", every(10s));
+  run_to(a.cluster, kStart + 45s);
+  CHECK(a.cluster.store.ticks.contains(id(40s, "t")));
+}
+
+TEST_CASE("after a reload the schedules are read again, for time zones may have changed") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(600s));
+  run_to(a.cluster, kStart + 5s);
+  // The same version of the record, with other ticks.
+  auto& stored = a.cluster.store.schedules.at("s");
+  Definition moved = *stored.definition;
+  moved.schedule = every(10s)->schedule;
+  stored.definition = std::make_shared<const Definition>(std::move(moved));
+  run_to(a.cluster, kStart + 15s);
+  CHECK(made(a.cluster).empty());
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(a.daemon.options)});
+  run_to(a.cluster, kStart + 25s);
+  CHECK(made(a.cluster) == std::vector{id(10s), id(20s)});
+}
+
 TEST_CASE("a schedule that cannot be read is told once, and holds up no other") {
   Alone a;
   a.all_end_after(1ms);
