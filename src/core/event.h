@@ -33,10 +33,11 @@ struct Started {
   std::optional<std::string> previous_session;
 };
 
-/// The wall clock reads `wall` now. Sent at the start and whenever the clock was found to have
-/// stepped; between, the core counts on.
+/// The wall clock read `wall` at `at`. Sent at the start and whenever the clock was found to have
+/// stepped; between, the core counts on. The process may stand still before this is taken.
 struct WallClockRead {
   WallTime wall;
+  Instant at;
 };
 
 struct SessionCreated {

@@ -172,7 +172,7 @@ void Queue::on(Instant now, const Started& event, Effects& out) {
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
-  if (clock_.set(now, event.wall)) lease_.clock_stepped(now, out);
+  if (clock_.set(event.at, event.wall)) lease_.clock_stepped(now, out);
   transitions_.on_clock_set(now);
 }
 

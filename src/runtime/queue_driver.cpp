@@ -148,7 +148,7 @@ void QueueDriver::start() {
   inbox_->put(core::Started{session_file_.load()});
 }
 
-void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now()}); }
+void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now(), boot_now()}); }
 
 void QueueDriver::request_stop() { inbox_->put(core::StopRequested{}); }
 

@@ -137,7 +137,7 @@ void Cluster::start(Daemon& daemon) {
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
   daemon.lease_until = daemon.trusted_until = Instant::max();
   daemon.kept_session.clear();
-  tell(daemon, WallClockRead{wall_of(daemon, now)});
+  tell(daemon, clock_of(daemon));
   tell(daemon, Started{daemon.remembered});
 }
 
@@ -307,7 +307,7 @@ void Cluster::step(Daemon& daemon) {
   if (daemon.is_standing) {
     set_wall_right(daemon);
     daemon.stepped_at = now;
-    daemon.inbox.insert(daemon.inbox.begin(), WallClockRead{wall_of(daemon, now)});
+    tell(daemon, clock_of(daemon));
   }
   Effects effects;
   const std::vector<Event> events = std::exchange(daemon.inbox, {});

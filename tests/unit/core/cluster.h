@@ -141,6 +141,8 @@ class Cluster {
   /// What the clock of its host reads, and when it will read `local`.
   [[nodiscard]] static Instant local_time(const Daemon& daemon, Instant at);
   [[nodiscard]] static Instant true_time(const Daemon& daemon, Instant local);
+  /// What its clock reads now.
+  [[nodiscard]] WallClockRead clock_of(const Daemon& daemon) const;
   [[nodiscard]] static WallTime wall_of(const Daemon& daemon, Instant at) {
     return wall_at(local_time(daemon, at)) + daemon.wall_offset;
   }

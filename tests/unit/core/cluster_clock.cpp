@@ -14,7 +14,7 @@ void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
   // The clock is read to the millisecond, so that a step of 10 ms may look like one of 9, which is
   // taken for drift.
   if (by > 10ms || by < -10ms) daemon.stepped_at = now;
-  if (daemon.queue && !daemon.is_standing) tell(daemon, WallClockRead{wall_of(daemon, now)});
+  if (daemon.queue && !daemon.is_standing) tell(daemon, clock_of(daemon));
 }
 
 // What it has begun goes on when its host does. That no other's job runs beside it then, nothing
@@ -44,6 +44,10 @@ void Cluster::set_wall_right(Daemon& daemon) {
   const auto missed = std::chrono::ceil<std::chrono::milliseconds>(daemon.stood_still);
   daemon.wall_offset += missed - std::exchange(daemon.wall_missed, missed);
   daemon.is_standing = false;
+}
+
+WallClockRead Cluster::clock_of(const Daemon& daemon) const {
+  return {wall_of(daemon, now), local_time(daemon, now)};
 }
 
 Instant Cluster::local_time(const Daemon& daemon, Instant at) {

@@ -164,7 +164,7 @@ TEST_CASE("a task starts when it is due, not before, also across a step of the w
   a.cluster.store.put(next);
   a.cluster.end_job(a.daemon, "tasks/later");
   a.cluster.run_for(1s);
-  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() + 25h});
+  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() + 25h, a.cluster.now});
   a.cluster.run_for(100ms);
   CHECK(a.cluster.started.back() == "tasks/tomorrow");
 }

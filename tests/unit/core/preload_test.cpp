@@ -187,10 +187,10 @@ TEST_CASE("a wall clock that was set back gives back what is early again") {
   a.put("1", 900ms);
   a.cluster.run_for(100ms);
   REQUIRE(a.taken("1"));
-  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() - 1h});
+  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() - 1h, a.cluster.now});
   a.cluster.run_for(100ms);
   CHECK_FALSE(a.taken("1"));
-  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall()});
+  a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall(), a.cluster.now});
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }

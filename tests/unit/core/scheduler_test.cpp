@@ -415,6 +415,18 @@ TEST_CASE("a schedule that may not be written is tried again, and holds up no ot
   CHECK(a.cluster.store.ticks.size() == 6);  // s has caught up
 }
 
+TEST_CASE("a daemon that stands still after it read the clock is not behind by as long") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(10s));
+  run_to(a.cluster, kStart + 5s);
+  // The reading is in the inbox when the process stops.
+  a.cluster.tell(a.daemon, a.cluster.clock_of(a.daemon));
+  a.cluster.pause(a.daemon, 3s);
+  run_to(a.cluster, kStart + 10s + 100ms);
+  CHECK(made(a.cluster) == std::vector{id(10s)});
+}
+
 TEST_CASE("nothing is made while the leader drains; a paused queue's ticks wait as its tasks do") {
   Alone a;
   a.cluster.store.put_schedule("s", every(10s));
