@@ -36,6 +36,7 @@ struct Sizes {
   std::chrono::milliseconds write_load = 60s;
   std::size_t writes_a_second = 1'000;
   std::size_t killed = 50, hung = 5;
+  std::size_t schedules = 10'000, ticks = 1'000;
   std::vector<std::size_t> scale{1'000, 10'000, 100'000};
 };
 
@@ -72,6 +73,7 @@ void measure_programs(Bench& bench);
 void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
 void measure_producers(Bench& bench);
+void measure_schedules(Bench& bench);
 void measure_takeover(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);

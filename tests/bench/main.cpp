@@ -30,6 +30,8 @@ constexpr std::array kParts{
     Part{"takeover", measure_takeover,
          "the leader killed, or hung, until its job starts elsewhere"},
     Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
+    Part{"schedules", measure_schedules,
+         "an idle leader with many, and their ticks at one instant"},
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
     Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"},
@@ -70,6 +72,8 @@ Sizes quick() {
   sizes.hung = 2;
   sizes.backlog = 20'000;
   sizes.backlog_picked_up = 30;
+  sizes.schedules = 2'000;
+  sizes.ticks = 300;
   sizes.idle = 3s;
   sizes.produced = 10'000;
   sizes.write_load = 5s;
@@ -84,6 +88,7 @@ Sizes smoke() {
   sizes.drained_singly = 30;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
+  sizes.schedules = sizes.ticks = 20;
   sizes.killed = 2;
   sizes.hung = 1;
   sizes.preload = {1s};
