@@ -54,10 +54,14 @@ inline constexpr std::array<QueuePath, 7> kQueuePaths{
 [[nodiscard]] QueueConfig default_queue(const std::string& name, const std::string& root,
                                         const std::string& node);
 
-/// The settings of a queue. What it says of executors is left in `executors`; `policy` takes the
-/// defaults of these.
+/// What a queue says of what is read once its settings are.
+struct QueueMembers {
+  std::optional<Place> executors, schedules;
+};
+
+/// The settings of a queue; `policy` takes the defaults of its executors.
 [[nodiscard]] Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
-                                      std::optional<Place>& executors);
+                                      QueueMembers& members);
 
 /// Reads "queues". `place` is its place. What is not set is derived: paths from root and name,
 /// renew_interval from session_ttl, margin from lock_delay.

@@ -3,6 +3,7 @@
 
 #include "app/config_parts.h"
 #include "base/try.h"
+#include "client/schedules.h"
 namespace lictor::app {
 namespace {
 
@@ -79,14 +80,29 @@ void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   options.margin = margin_for(options.lock_delay);
 }
 
+Result<void> read_schedules(const Place& place, QueueConfig& queue) {
+  if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+  for (const JsonValue& item : place.value().items) {
+    const Place member = place.member(item);
+    if (item.kind != JsonKind::kObject) {
+      return member.expected(
+          R"(a schedule such as {"cron": "0 3 * * *", "task": {"taskType": "Backup"}})");
+    }
+    auto schedule = client::configured_schedule(queue.layout, item.key, json_text(item));
+    if (!schedule) return member.refuse(schedule.error().message);
+    queue.options.schedules.insert_or_assign(item.key, *std::move(schedule));
+  }
+  return {};
+}
+
 Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string& root,
                                const std::string& node) {
   QueueConfig queue;
   core::QueueOptions& options = queue.options;
   core::TypePolicy policy;
-  std::optional<Place> executors;
+  QueueMembers members;
 
-  if (auto read = read_settings(place, queue_settings(queue, policy, executors)); !read) {
+  if (auto read = read_settings(place, queue_settings(queue, policy, members)); !read) {
     return tl::unexpected{read.error()};
   }
   options.node = node;
@@ -97,8 +113,12 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
   if (auto checked = check_relations(place, options); !checked) {
     return tl::unexpected{checked.error()};
   }
-  if (executors) {
-    if (auto read = read_executors(*executors, mode, policy, counts_attempts, queue); !read) {
+  if (members.executors) {
+    auto read = read_executors(*members.executors, mode, policy, counts_attempts, queue);
+    if (!read) return tl::unexpected{read.error()};
+  }
+  if (members.schedules) {
+    if (auto read = read_schedules(*members.schedules, queue); !read) {
       return tl::unexpected{read.error()};
     }
   }
@@ -112,15 +132,16 @@ Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string&
 
 }  // namespace
 
-Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
-                        std::optional<Place>& executors) {
+Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy, QueueMembers& members) {
   core::QueueOptions& options = queue.options;
-  // The policies inherit from the queue, wherever in it the defaults stand.
-  Reader place_of_executors{[&executors](const Place& member) -> Result<void> {
-                              executors = member;
-                              return {};
-                            },
-                            "an object"};
+  // What inherits from the queue, wherever in it that stands.
+  const auto later = [](std::optional<Place>& target) {
+    return Reader{[&target](const Place& member) -> Result<void> {
+                    target = member;
+                    return {};
+                  },
+                  "an object"};
+  };
   Settings settings{
       {"name", name(options.queue), false},
       {"serialize_by", json_pointer(queue.layout.serialize_by), false},
@@ -143,7 +164,8 @@ Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
       {"kill_grace", duration(options.kill_grace, 0s, 10min), false},
       {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
       {"partitions", not_yet("leave it out, or give each partition a queue of its own")},
-      {"executors", std::move(place_of_executors)}};
+      {"schedules", later(members.schedules)},
+      {"executors", later(members.executors)}};
   for (const QueuePath& known : kQueuePaths) {
     std::string& path = queue.layout.*known.path;
     settings.push_back({known.setting, known.is_prefix() ? kv_prefix(path) : kv_key(path), false});

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -236,6 +237,34 @@ const JsonValue* JsonValue::find(std::string_view name) const {
   const auto found = std::find_if(items.begin(), items.end(),
                                   [&](const JsonValue& item) { return item.key == name; });
   return found == items.end() ? nullptr : &*found;
+}
+
+std::string json_text(const JsonValue& value) {
+  const auto listed = [&](char open, char close) {
+    std::string text{open};
+    for (const JsonValue& item : value.items) {
+      if (text.size() > 1) text += ',';
+      if (value.kind == JsonKind::kObject) text += wire::json_quoted(item.key) + ':';
+      text += json_text(item);
+    }
+    return text + close;
+  };
+  switch (value.kind) {
+    case JsonKind::kNull:
+      return "null";
+    case JsonKind::kBoolean:
+      return value.boolean ? "true" : "false";
+    case JsonKind::kWhole:
+    case JsonKind::kFraction:
+      return value.text;
+    case JsonKind::kString:
+      return wire::json_quoted(value.text);
+    case JsonKind::kArray:
+      return listed('[', ']');
+    case JsonKind::kObject:
+      break;
+  }
+  return listed('{', '}');
 }
 
 Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file) {

@@ -35,6 +35,9 @@ inline constexpr std::size_t kMaxJsonDepth = 32;
 /// as "file:line: path: ..." for a key written twice and for more than kMaxJsonDepth levels.
 [[nodiscard]] Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file);
 
+/// The value as JSON, without spaces and comments.
+[[nodiscard]] std::string json_text(const JsonValue& value);
+
 /// `path` with a member's name appended: "queues[0]" and "name" give "queues[0].name"; a name that
 /// is not a plain word is quoted: `executors["*"]`.
 [[nodiscard]] std::string member_path(std::string_view path, std::string_view name);

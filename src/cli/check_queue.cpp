@@ -17,10 +17,8 @@
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "client/control.h"
-#include "client/schedules.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
-#include "schedule/ticks.h"
 #include "wire/consul.h"
 #include "wire/layout.h"
 #include "wire/transaction_plan.h"
@@ -31,9 +29,7 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;                    // at most so many tasks are named in a finding
-constexpr std::size_t kNamedSchedules = 10;          // at most so many get a finding of their own
-constexpr auto kClockGap = std::chrono::minutes{1};  // more than hosts' clocks differ with NTP
+constexpr std::size_t kNamed = 3;  // at most so many tasks are named in a finding
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
@@ -97,7 +93,7 @@ class QueueCheck {
     check_takeover();
     ask_daemons();
     check_pause();
-    check_schedules();
+    if (tasks_readable_) check_schedules(store_, queue_, serves_, type_fault(), report_);
     check_tasks(leader);
     check_dead_letters();
   }
@@ -321,49 +317,14 @@ class QueueCheck {
                  "registers the type";
   }
 
-  void check_schedules() {
-    if (!tasks_readable_) return;
-    auto listed = client::Schedules(store_, queue_.layout).list();
-    if (!listed || listed->schedules.empty()) return;  // check_rights() reports it
-    std::size_t bad = 0, unnamed = 0;
-    const auto warn = [&](const client::StoredSchedule& stored, const std::string& what,
-                          const std::string& remedy) {
-      if (++bad > kNamedSchedules) {
-        ++unnamed;
-      } else {
-        report_.warn(name("schedules"), '"' + stored.name + "\": " + what, remedy);
-      }
+  // Why nothing runs the tasks of a type.
+  [[nodiscard]] TypeFault type_fault() const {
+    return [this](const std::string& type) -> std::optional<Fault> {
+      if (!nothing_runs(type)) return std::nullopt;
+      return Fault{fmt::format("its tasks have the type \"{}\", without an executor {}",
+                               excerpt(type), daemon_types_ ? "on " + daemon_ : "here"),
+                   type_remedy()};
     };
-    const WallTime now = wall_now();
-    for (const client::StoredSchedule& stored : listed->schedules) {
-      if (!stored.definition) {
-        warn(stored, "it makes no tasks: " + stored.definition.error().message,
-             fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key, stored.name));
-        continue;
-      }
-      const auto last = stored.definition->last_tick;
-      if (last && *last > now + kClockGap) {
-        warn(stored,
-             fmt::format("its lastTick, {}, is ahead of this host's clock ({}), so it makes no "
-                         "tasks until then",
-                         schedule::tick_text(*last), relative_time(*last, now)),
-             fmt::format("if this clock is right, the leader's was wrong: set lastTick in {} to "
-                         "the time now, and check the hosts' clocks",
-                         stored.key));
-      }
-      if (!stored.odd.empty()) warn(stored, stored.odd, "correct " + stored.key);
-      if (nothing_runs(stored.type)) {
-        warn(stored,
-             fmt::format("its tasks have the type \"{}\", without an executor {}",
-                         excerpt(stored.type), daemon_types_ ? "on " + daemon_ : "here"),
-             type_remedy());
-      }
-    }
-    if (unnamed != 0) {
-      report_.warn(name("schedules"), fmt::format("{} more like these", unnamed),
-                   "\"lictor schedule list\" shows them");
-    }
-    if (bad == 0) report_.ok(name("schedules"), counted(listed->schedules.size(), "schedule"));
   }
 
   void check_tasks(const client::Leader& leader) {

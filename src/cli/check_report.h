@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,17 @@ class Report {
 /// `serves`: a daemon is to run with this token.
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report);
+
+struct Fault {
+  std::string what;
+  std::string remedy;
+};
+/// Why nothing runs tasks of this type; nothing: something does.
+using TypeFault = std::function<std::optional<Fault>(const std::string& type)>;
+
+/// The checks of a queue's schedules, stored and configured. `serves`: as above.
+void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
+                     const TypeFault& type_fault, Report& report);
 
 /// How soon another daemon leads the queue when its leader dies, hangs, or loses its host, in one
 /// line.

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostParts = 200;
+constexpr std::string_view kSchedules = "@schedules";  // no queue's name has an '@'
 constexpr std::size_t kMostTold = 4;
 // All differ by chance once in four billion.
 constexpr std::size_t kPartDigits = 8;
@@ -21,6 +22,10 @@ constexpr std::size_t kPartDigits = 8;
 std::string described(std::string_view part) {
   if (part.empty()) return "the other settings";
   const std::size_t slash = part.find('/');
+  if (slash == std::string_view::npos && part.ends_with(kSchedules)) {
+    part.remove_suffix(kSchedules.size());
+    return "the schedules of queue " + excerpt(part);
+  }
   const std::string queue = excerpt(part.substr(0, slash));
   if (slash == std::string_view::npos) return "the settings of queue " + queue;
   return fmt::format("executor {} of queue {}", excerpt(part.substr(slash + 1)), queue);
@@ -48,6 +53,10 @@ ConfigParts config_parts(const json& file) {
     const json executors = queue.value("executors", json::object());
     queue.erase("executors");
     const std::string prefix = name.is_string() ? name.get<std::string>() : std::string{};
+    if (const auto schedules = queue.find("schedules"); schedules != queue.end()) {
+      add(prefix + std::string{kSchedules}, *schedules);
+      queue.erase(schedules);
+    }
     add(prefix, queue);
     for (const auto& [type, executor] : executors.items()) add(prefix + '/' + type, executor);
   }

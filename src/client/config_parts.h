@@ -9,7 +9,7 @@
 namespace lictor::client {
 
 /// Digests of the parts of a daemon's configuration that all hosts should share: "QUEUE/TYPE" is an
-/// executor, "QUEUE" the other settings of a queue, "" the rest.
+/// executor, "QUEUE@schedules" the schedules of a queue, "QUEUE" its other settings, "" the rest.
 using ConfigParts = std::map<std::string, std::string, std::less<>>;
 
 /// The parts of the configuration `file`; empty: more than 200.

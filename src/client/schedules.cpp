@@ -52,9 +52,9 @@ std::string rule_text(const json& record) {
 // Fields of others may be there; one that is nearly a field of a schedule is a mistake.
 std::string odd_field(const json& record) {
   static const std::vector<std::string_view> kFields{
-      "cron",   "every",  "at",          "timezone",     "start",
-      "end",    "missed", "missedLimit", "missedMaxAge", "overlap",
-      "jitter", "paused", "lastTick",    "lastTask",     "task"};
+      "cron",     "every",       "at",           "timezone",  "start",  "end",
+      "missed",   "missedLimit", "missedMaxAge", "overlap",   "jitter", "paused",
+      "lastTick", "lastTask",    "task",         "fromConfig"};
   for (const auto& [name, value] : record.items()) {
     if (std::find(kFields.begin(), kFields.end(), name) != kFields.end()) continue;
     if (const std::string near = nearest(lowered(name), kFields); !near.empty()) {
@@ -65,24 +65,50 @@ std::string odd_field(const json& record) {
   return {};
 }
 
-bool has_member(std::string_view record, std::string_view name) {
-  for (wire::MemberWalk member{record}; member.next();) {
-    if (member.name() == name && member.value_text() != "null") return true;
-  }
-  return false;
-}
-
 // `record` with what a leader and an operator have done under the same rule.
 std::string with_past(std::string_view record, const Definition& now, const Definition& past) {
   std::string text{record};
   if (now.rule != past.rule) return text;
   if (past.last_tick) text = wire::with_last_tick(text, *past.last_tick, {});
   if (!past.last_task.empty()) text = wire::with_last_task(text, past.last_task);
-  if (past.paused && !has_member(text, "paused")) text = wire::with_paused(text, true);
+  if (past.paused && !wire::has_member(text, "paused")) text = wire::with_paused(text, true);
   return text;
 }
 
+Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
+                           const std::string& name, std::string_view record) {
+  LICTOR_TRY(auto read, wire::read_schedule(name, record, zones));
+  const std::string key = layout.task_key(schedule::tick_id(name, Tick{}));
+  const std::size_t most = wire::record_limit(layout, key);
+  if (const std::size_t size = wire::tick_task(name, read, Tick{}).size(); size > most) {
+    return fail(ErrorCode::kTooLarge,
+                fmt::format("task: expected a record of at most {} bytes (what one transaction "
+                            "holds), got {}; store large data elsewhere and refer to it",
+                            most, size));
+  }
+  return read;
+}
+
 }  // namespace
+
+Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
+                                                     const std::string& name,
+                                                     const std::string& record) {
+  if (auto named = check_name(name); !named) return tl::unexpected(std::move(named.error()));
+  for (const char* field : {"lastTick", "lastTask", "fromConfig"}) {
+    if (!wire::has_member(record, field)) continue;
+    return fail(ErrorCode::kInvalid, fmt::format("{}: the leader writes it; remove it", field));
+  }
+  const std::string text = wire::as_configured(record);
+  schedule::Zones zones;
+  LICTOR_TRY(auto read, checked(layout, zones, name, text));
+  if (std::string odd = odd_field(json::parse(text)); !odd.empty()) {
+    return fail(ErrorCode::kInvalid, std::move(odd));
+  }
+  return core::ConfiguredSchedule{
+      layout.schedule_key(name), std::make_shared<const std::string>(text),
+      std::make_shared<const Definition>(std::move(read)), wire::has_member(text, "paused")};
+}
 
 std::string_view state_name(ScheduleState state) {
   switch (state) {
@@ -203,16 +229,7 @@ Result<StoredSchedule> Schedules::readable(const std::string& name) {
 }
 
 Result<Definition> Schedules::check(const std::string& name, std::string_view record) {
-  LICTOR_TRY(auto read, wire::read_schedule(name, record, zones_));
-  const std::string key = layout_.task_key(schedule::tick_id(name, Tick{}));
-  const std::size_t most = wire::record_limit(layout_, key);
-  if (const std::size_t size = wire::tick_task(name, read, Tick{}).size(); size > most) {
-    return fail(ErrorCode::kTooLarge,
-                fmt::format("task: expected a record of at most {} bytes (what one transaction "
-                            "holds), got {}; store large data elsewhere and refer to it",
-                            most, size));
-  }
-  return read;
+  return checked(layout_, zones_, name, record);
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {

@@ -18,6 +18,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "client/store.h"
+#include "core/options.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 #include "schedule/definition.h"
@@ -55,6 +56,13 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 
 /// What a list shows of a schedule.
 [[nodiscard]] nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now);
+
+/// What a leader is to write for the schedule `name` of the configuration, `record` a JSON object.
+/// Errors: kInvalid, also for a field that has no effect and for one that the leader writes;
+/// kTooLarge.
+[[nodiscard]] Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
+                                                                   const std::string& name,
+                                                                   const std::string& record);
 
 /// The schedules of a queue. Each call that asks Consul blocks; the errors are those of the Store.
 /// Not thread-safe.

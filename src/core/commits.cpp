@@ -27,7 +27,7 @@ void expect(Write& write, const StoredRecord& stored) {
   Op op = *write.op;
   const auto& record = std::visit(
       [](const auto& r) -> const auto& { return r.record; }, stored);
-  std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](TickOp&) {},
+  std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](ScheduleOp&) {},
                         [&](FinishOp& finish) { finish.index = index_of(stored); },
                         [&](RestampOp& restamp) {
                           restamp.index = index_of(stored);

@@ -94,7 +94,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
           errors[failure.op] = failure.text;
         } else if (failure.part == Committed::Part::kNewTask) {
           // The task is there: what made it is not asked again.
-          TickOp note = std::get<TickOp>(*write.op);
+          ScheduleOp note = std::get<ScheduleOp>(*write.op);
           note.makes_task = false;
           write.op = std::make_shared<const Op>(std::move(note));
         } else {

@@ -159,20 +159,23 @@ struct BuryOp {
 struct MarkOp {
   enum class What { kTasksFolder, kControl, kSchedulesFolder } what = What::kTasksFolder;
 };
-/// Notes in a schedule that what was to be done about its ticks up to `last` is done, and makes the
-/// task of the tick `last` with it, if `makes_task`; all of it or nothing.
-struct TickOp {
-  std::string key;  // of the schedule
-  std::uint64_t index = 0;
+/// Writes a schedule: what was to be done about its ticks up to `last` is done. With `makes_task`
+/// the task of the tick `last` is made, too; all of it or nothing.
+struct ScheduleOp {
+  std::string key;
+  std::uint64_t index = 0;  // 0: there is no such schedule
   std::string name;
   std::shared_ptr<const std::string> record;
   std::shared_ptr<const schedule::Definition> definition;
   schedule::Tick last{};
   std::string last_task;  // the id of the last task that was made, that of this tick included
   bool makes_task = false;
+  std::uint64_t flags = 0;
+  bool pauses = false;  // the record is written as paused
+  bool erases = false;  // the schedule is deleted
 };
 
-using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp, TickOp>;
+using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp, ScheduleOp>;
 
 /// The operations of a transaction, in order: shared with who waits for its end, so not changed.
 class Ops {
@@ -295,6 +298,8 @@ struct Fact {
     kTicksOverlap,   // `count` ticks are skipped: the schedule's last task waits or runs
     kScheduleFault,  // the schedule `key` makes no tasks; text: why
     kScheduleAhead,  // its lastTick is ahead of the clock by `took`; it waits for that
+    kScheduleConfigured,  // `key` was written as the configuration says; text: what was done
+    kScheduleTaken,       // another client wrote `key`, so that of the configuration is not written
   };
   Kind kind;
   std::string key;

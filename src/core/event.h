@@ -3,6 +3,7 @@
 // What happens to a queue. Every reply names the request that it answers; a reply to a request
 // that the core no longer waits for is ignored.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -169,6 +170,7 @@ struct SchedulesListed {
     std::string last_task_key;  // of Definition::last_task; empty: it has made none
     std::uint64_t create_index = 0;
     std::uint64_t modify_index = 0;
+    std::uint64_t flags = 0;
     std::shared_ptr<const std::string> record;
     std::shared_ptr<const schedule::Definition> definition;  // null: it cannot be read
     std::string error{};                                     // why
@@ -238,5 +240,15 @@ using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, S
                            SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
                            TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed,
                            Committed, JobExited, Reconfigured, StopRequested>;
+
+/// Puts the readings of the clock before what came with them: where the host stood still, no answer
+/// from before that is a proof of leadership any more.
+inline void readings_first(std::vector<Event>& events) {
+  const auto is_reading = [](const Event& event) {
+    return std::holds_alternative<WallClockRead>(event);
+  };
+  if (std::none_of(events.begin(), events.end(), is_reading)) return;
+  std::stable_partition(events.begin(), events.end(), is_reading);
+}
 
 }  // namespace lictor::core

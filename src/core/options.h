@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lictor/time.h"
+#include "schedule/definition.h"
 
 namespace lictor::core {
 
@@ -68,6 +69,14 @@ struct TypePolicy {
   friend bool operator==(const TypePolicy&, const TypePolicy&) = default;
 };
 
+/// A recurring task that the configuration gives. The leader writes it.
+struct ConfiguredSchedule {
+  std::string key;
+  std::shared_ptr<const std::string> record;  // marked as the configuration's
+  std::shared_ptr<const schedule::Definition> definition;
+  bool sets_paused = false;  // else a pause is the operator's
+};
+
 /// What the core of one queue decides by. The relations are checked when the configuration is
 /// loaded (app/config_check): the session survives a lost renewal, and the lease a lost proof.
 struct QueueOptions {
@@ -118,7 +127,8 @@ struct QueueOptions {
   std::size_t list_part_bytes = 1024 * 1024;
 
   std::map<std::string, TypePolicy, std::less<>> types;
-  std::optional<TypePolicy> any_type;  // "*"
+  std::optional<TypePolicy> any_type;                                // "*"
+  std::map<std::string, ConfiguredSchedule, std::less<>> schedules;  // by name
 
   /// Takes over what may change while a queue is led: limits, policies, executors' types. Names,
   /// and the timing that the lease is built on, stay.
@@ -135,6 +145,7 @@ struct QueueOptions {
     drain_timeout = other.drain_timeout;
     types = other.types;
     any_type = other.any_type;
+    schedules = other.schedules;
   }
 
   /// Whether each type that has an executor in `other` has one here.

@@ -91,15 +91,64 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   }
   for (auto it = entries_.begin(); it != entries_.end();) {
     // A listing without the folder key proves nothing: a token without the right sees the same.
-    const bool gone =
-        reply.marker && !names.contains(it->first) && it->second.known.modify_index <= index_;
+    const bool adding = it->second.writing && it->second.known.modify_index == 0;
+    const bool gone = reply.marker && !names.contains(it->first) && !adding &&
+                      it->second.known.modify_index <= index_;
     if (gone) remove(it->first, it->second);
     it = gone ? entries_.erase(it) : std::next(it);
   }
+  if (reply.marker) add_configured(out);
   if (asked_ != 0) return;
   for (auto& [name, entry] : entries_) {
-    if (std::exchange(entry.outdated, false)) place(name, entry);
+    if (std::exchange(entry.outdated, false) || differs(name, entry)) place(name, entry);
   }
+}
+
+const ConfiguredSchedule* Scheduler::configured(const std::string& name) const {
+  const auto found = options_.schedules.find(name);
+  return found == options_.schedules.end() ? nullptr : &found->second;
+}
+
+// Those that are not stored get an entry without a version.
+void Scheduler::add_configured(Effects& out) {
+  for (const auto& [name, wanted] : options_.schedules) {
+    const auto [it, is_new] = entries_.try_emplace(name);
+    Entry& entry = it->second;
+    if (is_new) {
+      entry.known.name = name;
+      entry.known.key = wanted.key;
+      place(name, entry);
+    }
+    const auto& stored = entry.known.definition;
+    const bool taken = entry.known.modify_index != 0 && (!stored || stored->configured.empty());
+    if (taken && !entry.told_taken) {
+      out.emplace_back(Fact{Fact::Kind::kScheduleTaken, wanted.key, 0, 0, {}, {}});
+    }
+    entry.told_taken = taken;
+  }
+}
+
+// Whether the configuration wants another version than the one that is stored.
+bool Scheduler::differs(const std::string& name, const Entry& entry) const {
+  const ConfiguredSchedule* wanted = configured(name);
+  if (entry.known.modify_index == 0) return wanted != nullptr;
+  const schedule::Definition* stored = entry.known.definition.get();
+  if (stored == nullptr || stored->configured.empty()) return false;
+  return wanted == nullptr || stored->configured != wanted->definition->configured ||
+         (wanted->sets_paused && stored->paused != wanted->definition->paused);
+}
+
+// A new rule counts from now. What a leader and an operator did stays.
+void Scheduler::configure(Instant now, const Entry& entry, ScheduleOp& op) const {
+  const ConfiguredSchedule* wanted = configured(op.name);
+  op.erases = wanted == nullptr;
+  if (op.erases) return;
+  const schedule::Definition* stored = entry.known.definition.get();
+  const bool same_rule = stored != nullptr && stored->rule == wanted->definition->rule;
+  if (!same_rule) op.last = std::max(op.last, tick_at(now));
+  op.pauses = !wanted->sets_paused && stored != nullptr && stored->paused;
+  op.record = wanted->record;
+  op.definition = wanted->definition;
 }
 
 void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects& out) {
@@ -156,9 +205,13 @@ void Scheduler::tell_fault(const Entry& entry, const std::string& why, Effects& 
 // Finds the next tick, or nothing: what is to be waited for brings the entry back.
 void Scheduler::place(const std::string& name, Entry& entry) {
   remove(name, entry);
+  if (entry.too_large || entry.writing || entry.outdated) return;
   const schedule::Definition* definition = entry.known.definition.get();
-  if (definition == nullptr || entry.too_large || entry.writing || entry.outdated) return;
-  if (!entry.noted) {
+  if (differs(name, entry)) {
+    entry.next = kAtOnce;
+  } else if (definition == nullptr) {
+    return;
+  } else if (!entry.noted) {
     entry.next = kAtOnce;
   } else if (!definition->paused) {
     entry.next = definition->schedule.next_after(entry.last);
@@ -192,23 +245,27 @@ Scheduler::Lives Scheduler::last_task_lives(const Entry& entry) const {
 }
 
 // The write that is due. Nothing: it is not known yet whether the last task is over.
-std::optional<TickOp> Scheduler::decide(Instant now, const std::string& name, Entry& entry) const {
-  const schedule::Definition& definition = *entry.known.definition;
-  TickOp op{entry.known.key,
-            entry.known.modify_index,
-            name,
-            entry.known.record,
-            entry.known.definition,
-            entry.last,
-            {},
-            false};
+std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name,
+                                            Entry& entry) const {
+  ScheduleOp op{entry.known.key,
+                entry.known.modify_index,
+                name,
+                entry.known.record,
+                entry.known.definition,
+                entry.last,
+                {},
+                false,
+                entry.known.flags};
   // The record may be older than what was written in this term.
   if (const std::string& key = entry.known.last_task_key; !key.empty()) {
     op.last_task = key.substr(entry.known.tasks.size() - name.size() - 1);
   }
   entry.makes_task = entry.overlaps = false;
   entry.skipped = 0;
-  if (!entry.noted) return op;
+  entry.configures = differs(name, entry);
+  if (entry.configures) configure(now, entry, op);
+  if (entry.configures || !entry.noted) return op;
+  const schedule::Definition& definition = *entry.known.definition;
   const schedule::Due due = schedule::due_ticks(definition.schedule, definition.missed, entry.last,
                                                 tick_at(now), grace());
   op.last = due.last.value_or(entry.last);
@@ -237,7 +294,7 @@ void Scheduler::make_due(Instant now, Commits& commits, Effects& out) {
   for (auto it = due_.begin(); it != due_.end() && it->first <= tick && commits.has_room(now);) {
     const std::string name = (it++)->second;
     Entry& entry = entries_.at(name);
-    std::optional<TickOp> op = decide(now, name, entry);
+    std::optional<ScheduleOp> op = decide(now, name, entry);
     if (!op) {
       if (!std::exchange(entry.fetched, true)) source_.fetch(entry.known.last_task_key);
       not_before_ = now + kLookAgain;
@@ -255,12 +312,18 @@ void Scheduler::make_due(Instant now, Commits& commits, Effects& out) {
 }
 
 void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
-  const TickOp& op = std::get<TickOp>(*settled.write.op);
+  const ScheduleOp& op = std::get<ScheduleOp>(*settled.write.op);
   const auto it = entries_.find(op.name);
   if (it == entries_.end() || !std::exchange(it->second.writing, false)) return;
   Entry& entry = it->second;
   switch (settled.verdict) {
     case Commits::Verdict::kApplied: {
+      if (entry.configures) {
+        const char* done = op.erases ? "removed" : op.index == 0 ? "added" : "changed";
+        out.emplace_back(Fact{Fact::Kind::kScheduleConfigured, op.key, 0, 0, done, {}});
+        entry.outdated = entry.known.modify_index <= op.index;
+        break;
+      }
       entry.last = std::max(entry.last, op.last);
       const bool newest = settled.modify_index > entry.known.modify_index;
       if (newest) {
@@ -316,6 +379,7 @@ Instant Scheduler::next_tick() const {
 Scheduler::Stats Scheduler::stats() const {
   Stats stats;
   for (const auto& [name, entry] : entries_) {
+    if (entry.known.modify_index == 0) continue;
     if (!entry.known.definition || entry.too_large) {
       ++stats.faulty;
     } else {

@@ -10,6 +10,9 @@
 //
 // A schedule without lastTick counts from now on: this is written down at once. One that was
 // rewritten without it keeps what is known here, unless its rule is another one.
+//
+// Those of the configuration are written like the others: where what is stored differs, it is
+// replaced, and what the configuration no longer has is deleted. Records of other clients stay.
 
 #include <cstdint>
 #include <map>
@@ -70,7 +73,7 @@ class Scheduler {
     Tick last{};                   // the ticks up to it are dealt with
     bool noted = true;             // `last` is in the store
     bool too_large = false;
-    bool outdated = false;  // a write found another version, which is yet to be read
+    bool outdated = false;  // the next version is yet to be read
     // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read alone,
     // since no listing came in time.
     std::uint64_t made_at = 0;
@@ -82,6 +85,9 @@ class Scheduler {
     bool makes_task = false;
     std::uint64_t skipped = 0;
     bool overlaps = false;  // the skipped ones: else nobody made them in time
+    bool configures = false;
+
+    bool told_taken = false;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
@@ -94,8 +100,13 @@ class Scheduler {
   void remove(const std::string& name, Entry& entry);
   enum class Lives { kYes, kNo, kUnknown };
   [[nodiscard]] Lives last_task_lives(const Entry& entry) const;
-  [[nodiscard]] std::optional<TickOp> decide(Instant now, const std::string& name,
-                                             Entry& entry) const;
+  [[nodiscard]] std::optional<ScheduleOp> decide(Instant now, const std::string& name,
+                                                 Entry& entry) const;
+
+  void add_configured(Effects& out);
+  [[nodiscard]] const ConfiguredSchedule* configured(const std::string& name) const;
+  [[nodiscard]] bool differs(const std::string& name, const Entry& entry) const;
+  void configure(Instant now, const Entry& entry, ScheduleOp& op) const;
   [[nodiscard]] Tick tick_at(Instant now) const;
   [[nodiscard]] std::chrono::seconds grace() const;
 

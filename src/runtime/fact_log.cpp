@@ -88,20 +88,26 @@ constexpr auto kWords = std::to_array<FactWords>({
      "the lastTick of this schedule is ahead of the clock, which was wrong then; it makes no task "
      "until then, unless the schedule is removed and added again",
      "last_tick", "ahead"},
+    {Kind::kScheduleConfigured, "schedule_configured", Level::kInfo,
+     "this schedule is as the configuration has it", "what"},
+    {Kind::kScheduleTaken, "schedule_taken", Level::kWarn,
+     "another client wrote a schedule of this name, so that of the configuration is not used; "
+     "remove one of the two"},
 });
 
 consteval bool is_in_order() {
   for (std::size_t i = 0; i < kWords.size(); ++i) {
     if (kWords[i].kind != static_cast<Kind>(i)) return false;
   }
-  return kWords.back().kind == Kind::kScheduleAhead;  // the last one
+  return kWords.back().kind == Kind::kScheduleTaken;  // the last one
 }
 static_assert(is_in_order());
 
 // The key is then that of a schedule.
 bool is_about_schedule(Kind kind) {
   return kind == Kind::kTicksMissed || kind == Kind::kTicksOverlap ||
-         kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead;
+         kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead ||
+         kind == Kind::kScheduleConfigured || kind == Kind::kScheduleTaken;
 }
 
 // A host's name changes so rarely that one reading a run is enough.

@@ -27,6 +27,9 @@ struct Definition {
   std::optional<Tick> last_tick;  // what was to be done about the ticks up to it is done
   std::string last_task;          // the id of the task that was made last; empty: none was
   std::string task;               // the template: a JSON object
+  // Written by a leader whose configuration has it: all that the configuration says, but for
+  // `paused`. Empty: another client's.
+  std::string configured{};
 };
 
 }  // namespace lictor::schedule

@@ -23,6 +23,7 @@ std::vector<core::SchedulesListed::Entry> ScheduleCache::read(const Layout& layo
       entry.tasks = layout.task_key(entry.name + '@');
       entry.create_index = kv.create_index;
       entry.modify_index = kv.modify_index;
+      entry.flags = kv.flags;
       entry.record = std::make_shared<const std::string>(std::move(kv.value));
       if (auto definition = read_schedule(entry.name, *entry.record, zones_)) {
         if (!definition->last_task.empty()) {

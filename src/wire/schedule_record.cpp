@@ -42,6 +42,7 @@ struct Fields {
   Overlap overlap = Overlap::kSkip;
   std::chrono::milliseconds jitter{};
   bool paused = false;
+  bool from_config = false;
   std::string_view task;
   std::string rule;
 };
@@ -137,6 +138,7 @@ Result<void> read_field(std::string_view name, std::string_view text, Fields& fi
   if (name == "missedMaxAge") return store(read_seconds(text), fields.missed.max_age);
   if (name == "overlap") return store(read_name(text, kOverlaps), fields.overlap);
   if (name == "paused") return store(read_bool(text), fields.paused);
+  if (name == "fromConfig") return store(read_bool(text), fields.from_config);
   if (name == "jitter") {
     LICTOR_TRY(const Duration jitter, read_duration(text));
     fields.jitter = floor<std::chrono::milliseconds>(jitter);
@@ -150,6 +152,17 @@ Result<void> read_field(std::string_view name, std::string_view text, Fields& fi
 
 tl::unexpected<Error> in(std::string_view field, const Error& error) {
   return fail(ErrorCode::kInvalid, std::string{field} + ": " + error.message);
+}
+
+// What the configuration says of a schedule that it has: the others come from leaders and operators.
+std::string configured_part(std::string_view record) {
+  constexpr std::array<std::string_view, 4> kOthers{"lastTick", "lastTask", "paused", "fromConfig"};
+  std::string part;
+  for (MemberWalk member{record}; member.next();) {
+    if (std::find(kOthers.begin(), kOthers.end(), member.name()) != kOthers.end()) continue;
+    part.append(member.name()).append(1, ':').append(member.value_text()).append(1, ',');
+  }
+  return part;
 }
 
 // Cron, every or at.
@@ -258,7 +271,8 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
                   fields.paused,
                   fields.last_tick,
                   std::move(fields.last_task),
-                  unstamped_record(fields.task)};
+                  unstamped_record(fields.task),
+                  fields.from_config ? configured_part(record) : std::string{}};
   if (const auto made = check_template(name, read); !made) return tl::unexpected(made.error());
   return read;
 }
@@ -274,6 +288,17 @@ std::string with_last_task(std::string_view record, std::string_view task_id) {
 
 std::string with_paused(std::string_view record, bool paused) {
   return with_member(record, "paused", paused ? "true" : "false");
+}
+
+std::string as_configured(std::string_view record) {
+  return with_member(record, "fromConfig", "true");
+}
+
+bool has_member(std::string_view record, std::string_view name) {
+  for (MemberWalk member{record}; member.next();) {
+    if (member.name() == name && member.value_text() != "null") return true;
+  }
+  return false;
 }
 
 std::string tick_task(std::string_view name, const Definition& schedule, Tick tick) {

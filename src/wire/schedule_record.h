@@ -33,6 +33,11 @@ inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
 /// The same for paused.
 [[nodiscard]] std::string with_paused(std::string_view record, bool paused);
 
+/// The same for fromConfig, which marks what a leader wrote as its configuration says.
+[[nodiscard]] std::string as_configured(std::string_view record);
+/// Whether the record, a JSON object, says something of `name`.
+[[nodiscard]] bool has_member(std::string_view record, std::string_view name);
+
 /// The record of the task that `tick` makes, under the key of schedule::tick_id(): the template
 /// with each "{tick}" in its strings replaced, its executeAt (the tick and the jitter), and with
 /// schedule::Overlap::kQueue a serialKey, unless it has its own.

@@ -16,12 +16,12 @@ namespace {
 using Part = core::Committed::Part;
 
 struct TaskOfTick {
-  const core::TickOp* op;
+  const core::ScheduleOp* op;
 };
 
 using Value =
     std::variant<std::monostate, std::string_view, const core::RestampOp*, const core::DoneRecord*,
-                 const core::BuryOp*, const core::TickOp*, TaskOfTick>;
+                 const core::BuryOp*, const core::ScheduleOp*, TaskOfTick>;
 
 // A key that belongs to a task, in parts, so that computing a size builds no string.
 struct Key {
@@ -104,8 +104,9 @@ void each_step(const Layout& layout, const core::PruneOp& op, Take&& take) {
 }
 
 template <class Take>
-void each_step(const Layout& layout, const core::TickOp& op, Take&& take) {
-  take({Part::kTask, "the schedule", "cas", {{}, op.key}, op.index, 0, &op});
+void each_step(const Layout& layout, const core::ScheduleOp& op, Take&& take) {
+  if (op.erases) return take({Part::kTask, "the schedule", "delete-cas", {{}, op.key}, op.index});
+  take({Part::kTask, "the schedule", "cas", {{}, op.key}, op.index, op.flags, &op});
   if (!op.makes_task) return;
   const std::string id = schedule::tick_id(op.name, op.last);
   take({Part::kNewTask, kOfTask, "cas", {layout.tasks_prefix, id}, 0, 0, TaskOfTick{&op}});
@@ -124,8 +125,9 @@ std::string text_of(const Key& key) {
   return text;
 }
 
-std::string text_of(const core::TickOp& op) {
-  return with_last_tick(*op.record, op.last, op.last_task);
+std::string text_of(const core::ScheduleOp& op) {
+  std::string text = with_last_tick(*op.record, op.last, op.last_task);
+  return op.pauses ? with_paused(text, true) : text;
 }
 
 std::string text_of(const TaskOfTick& task) {
@@ -140,7 +142,7 @@ void append_value(Txn& txn, const Value& value, std::string_view node) {
                        },
                        [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
                        [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },
-                       [&](const core::TickOp* op) { txn.value(text_of(*op)); },
+                       [&](const core::ScheduleOp* op) { txn.value(text_of(*op)); },
                        [&](const TaskOfTick& task) { txn.value(text_of(task)); }},
       value);
 }
@@ -201,7 +203,7 @@ std::size_t size_of(const Value& value, std::string_view node) {
           [](const core::RestampOp* op) { return op->record->size() + size_of(op->stamp); },
           [&](const core::DoneRecord* done) { return size_of(*done, node); },
           [&](const core::BuryOp* op) { return size_of(*op, node); },
-          [](const core::TickOp* op) { return text_of(*op).size(); },
+          [](const core::ScheduleOp* op) { return text_of(*op).size(); },
           [](const TaskOfTick& task) { return text_of(task).size(); }},
       value);
 }

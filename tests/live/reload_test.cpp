@@ -72,6 +72,38 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(world.journal.run("third")->host == "anew");
 }
 
+TEST_CASE("SIGHUP takes over the schedules of the configuration; a paused one stays so") {
+  World world;
+  const auto schedule = [](const char* which) {
+    return json{{"every", "1s"},
+                {"overlap", "allow"},
+                {"task", {{"taskType", "Record"}, {"taskPara", {{"sleep", 1}, {"which", which}}}}}};
+  };
+  const auto daemon = world.daemon("a", {{"schedules", {{"s", schedule("first")}}}});
+  const std::string key = world.root + "default/schedules/s";
+  const auto stored = [&] { return world.kv.get_json(key); };
+  REQUIRE(eventually([&] { return world.journal.ended() >= 2; }));
+  CHECK(stored()["fromConfig"] == true);
+  CHECK(daemon->logged("this schedule is as the configuration has it"));
+
+  REQUIRE(eventually([&] {  // the leader writes it, too
+    const auto entry = world.kv.get(key);
+    if (!entry) return false;
+    json record = json::parse(entry->value);
+    record["paused"] = true;
+    const std::string path = "/v1/kv/" + key + "?cas=" + std::to_string(entry->modify_index);
+    return world.kv.request("PUT", path, record.dump()).body == "true";
+  }));
+  daemon->reload({{"schedules", {{"s", schedule("second")}}}});
+  REQUIRE(eventually([&] { return stored()["task"]["taskPara"]["which"] == "second"; }));
+  CHECK(stored()["paused"] == true);
+  CHECK(stored().contains("lastTask"));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  daemon->reload({{"schedules", {{"s", nullptr}}}});
+  REQUIRE(eventually([&] { return !world.kv.has(key); }));
+}
+
 TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says so") {
   World world;
   const auto daemon = world.daemon("a");

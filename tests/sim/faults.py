@@ -73,6 +73,8 @@ TICKS = {
     "SkipDue": "a tick of another leader's time is taken as made",
     "NoMakeup": "ticks that were missed are not made up for",
     "TicksOfTheFuture": "a tick is made before its time",
+    "ConfiguredAnew": "a schedule of the configuration that is rewritten counts from now",
+    "ConfiguredOnce": "a schedule of the configuration is written when it is missing alone",
 }
 WIRE = {
     "ProofUnread": "?consistent is left out of the read that proves leadership",
@@ -151,6 +153,16 @@ EDITS = [
         "core/scheduler.cpp",
         """return floor<seconds>(clock_.at(now));""",
         """return floor<seconds>(clock_.at(now)) + seconds{FAULT(TicksOfTheFuture) ? 5 : 0};""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  if (!same_rule) op.last =""",
+        """  if (!same_rule || FAULT(ConfiguredAnew)) op.last =""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  if (stored == nullptr || stored->configured.empty()) return false;""",
+        """  if (stored == nullptr || stored->configured.empty() || FAULT(ConfiguredOnce)) return false;""",
     ),
     (
         "core/transitions.cpp",
@@ -427,8 +439,8 @@ Lease::Change Lease::on(Instant now, const SessionDestroyed""",
     ),
     (
         "wire/transaction_plan.cpp",
-        """ "cas", {{}, op.key}, op.index, op.flags, &op});""",
-        """ FAULT(NoCas) ? "set" : "cas", {{}, op.key}, op.index,
+        """kOfTask, "cas", {{}, op.key}, op.index, op.flags, &op});""",
+        """kOfTask, FAULT(NoCas) ? "set" : "cas", {{}, op.key}, op.index,
         FAULT(FlagsDropped) ? 0 : op.flags, &op});""",
     ),
     (

@@ -35,6 +35,8 @@ using std::chrono::seconds;
 constexpr seconds kWriteTakes{20};
 // A leader sees a new schedule within this, and makes a tick that is due.
 constexpr seconds kSeesWithin{30};
+// That of the configuration.
+constexpr const char* kConfigured = "configured";
 
 QueueOptions options_for_ticks(const std::string& node) {
   QueueOptions options = options_of(node);
@@ -66,9 +68,12 @@ class TickSimulation {
     std::optional<std::string> rewritten_under;
   };
 
+  [[nodiscard]] std::shared_ptr<const Definition> definition(std::string_view rule, Missed missed,
+                                                             Overlap overlap);
   void add(const std::string& name, std::string_view rule, Missed missed, Overlap overlap);
+  void configure(Daemon& daemon);
   void put(const std::string& name, bool paused, bool with_last);
-  void check(const Daemon& sender, const TickOp& op);
+  void check(const Daemon& sender, const ScheduleOp& op);
   void check_skipped(const std::string& name, const Watched& watched, Tick tick, Tick clock);
   void check_up_to_date();
   void trouble();
@@ -93,8 +98,8 @@ class TickSimulation {
   std::size_t made_ = 0, skipped_ = 0, terms_ = 0;
 };
 
-void TickSimulation::add(const std::string& name, std::string_view rule, Missed missed,
-                         Overlap overlap) {
+std::shared_ptr<const Definition> TickSimulation::definition(std::string_view rule, Missed missed,
+                                                             Overlap overlap) {
   const auto plan = [&]() -> schedule::Plan {
     if (rule.ends_with('s')) {
       return {schedule::Every{seconds{std::atoi(std::string{rule}.c_str())}}, nullptr, {}, {}};
@@ -110,8 +115,29 @@ void TickSimulation::add(const std::string& name, std::string_view rule, Missed 
                   {},
                   {},
                   "{}"};
-  schedules_[name].definition = std::make_shared<const Definition>(std::move(made));
+  return std::make_shared<const Definition>(std::move(made));
+}
+
+void TickSimulation::add(const std::string& name, std::string_view rule, Missed missed,
+                         Overlap overlap) {
+  schedules_[name].definition = definition(rule, missed, overlap);
   put(name, false, false);
+}
+
+// Gives its configuration the schedule, in one of three versions that make the same ticks.
+void TickSimulation::configure(Daemon& daemon) {
+  Definition version = *schedules_.at(kConfigured).definition;
+  version.configured = "version " + std::to_string(random_.next() % 3);
+  version.paused = false;
+  version.last_tick.reset();
+  version.last_task.clear();
+  const std::string key = "schedules/" + std::string{kConfigured};
+  daemon.options.schedules.insert_or_assign(
+      kConfigured,
+      ConfiguredSchedule{key, std::make_shared<const std::string>(kConfigured),
+                         std::make_shared<const Definition>(std::move(version)), false});
+  if (!daemon.queue) return;
+  cluster_.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
 }
 
 // As a user does; without lastTick as by a file that is written again and again.
@@ -123,6 +149,7 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
   const auto stored = cluster_.store.schedules.find(name);
   if (stored != cluster_.store.schedules.end()) {
     next.last_task = stored->second.definition->last_task;
+    next.configured = stored->second.definition->configured;
     if (with_last) next.last_tick = stored->second.definition->last_tick;
   }
   watched.definition = std::make_shared<const Definition>(next);
@@ -131,12 +158,13 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
 }
 
 // A write of the leader's was applied: what it says of the ticks since the last one must be right.
-void TickSimulation::check(const Daemon& sender, const TickOp& op) {
+void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
   Watched& watched = schedules_.at(op.name);
   const auto& rule = watched.definition->schedule;
   const Tick clock = floor<seconds>(Cluster::wall_of(sender, cluster_.now));
   const bool trusts_clock = cluster_.now > stepped_at_[&sender] + kWriteTakes;
   const std::string what = schedule::tick_id(op.name, op.last);
+  if (op.index == 0) watched.last.reset();  // somebody had deleted it
   if (watched.last && op.last < *watched.last) {
     return cluster_.violation(what + " goes back before " + schedule::tick_text(*watched.last));
   }
@@ -195,6 +223,12 @@ void TickSimulation::check_skipped(const std::string& what, const Watched& watch
 void TickSimulation::check_up_to_date() {
   const Tick now = floor<seconds>(Cluster::wall_at(cluster_.now));
   for (const auto& [name, watched] : schedules_) {
+    const auto& stored = cluster_.store.schedules.at(name).definition->configured;
+    const Daemon* leader = cluster_.leader();
+    if (name == kConfigured && leader != nullptr &&
+        stored != leader->options.schedules.at(name).definition->configured) {
+      return cluster_.violation(name + " is not as the leader's configuration has it");
+    }
     if (watched.definition->paused) continue;
     if (!watched.last) return cluster_.violation(name + " was never seen");
     const auto next = watched.definition->schedule.next_after(*watched.last);
@@ -236,11 +270,13 @@ void TickSimulation::trouble() {
       cluster_.step_clock(daemon, std::chrono::milliseconds{random_.next() % 10'000} - 5s);
     }
   }
+  if (strikes_in(hours{6}, kPause)) configure(daemon);
+  if (strikes_in(hours{48}, kPause)) cluster_.store.remove_schedule(kConfigured);
   if (strikes_in(hours{12}, kPause)) {
     auto it = schedules_.begin();
     std::advance(it, static_cast<std::ptrdiff_t>(random_.next() % schedules_.size()));
     const bool quiet = cluster_.now > outage_until_ + 5min && leader != nullptr;
-    if (quiet && it->second.last) {
+    if (quiet && it->second.last && cluster_.store.schedules.contains(it->first)) {
       const bool paused = it->second.definition->paused;
       put(it->first, random_.next() % 3 == 0 ? !paused : paused, random_.next() % 2 == 0);
     }
@@ -278,7 +314,7 @@ std::string TickSimulation::run() {
       }
     }
     for (const Op& op : commit->ops) {
-      if (const auto* tick = std::get_if<TickOp>(&op)) check(daemon, *tick);
+      if (const auto* tick = std::get_if<ScheduleOp>(&op)) check(daemon, *tick);
     }
   };
   add("every", "600s", {}, Overlap::kAllow);
@@ -287,6 +323,9 @@ std::string TickSimulation::run() {
   add("nightly", "30 2 * * *", {Missed::Policy::kOnce, 0, {}}, Overlap::kQueue);
   add("hourly", "7 * * * *", {Missed::Policy::kAll, 50, hours{24}}, Overlap::kAllow);
   add("all", "900s", {Missed::Policy::kAll, 3, 1h}, Overlap::kAllow);
+  schedules_[kConfigured].definition =
+      definition("700s", {Missed::Policy::kAll, 4, 2h}, Overlap::kAllow);
+  for (const auto& daemon : cluster_.daemons()) configure(*daemon);
   const auto failed = [this] { return !cluster_.violations().empty(); };
   const auto run_for = [&](Duration duration) {
     return cluster_.run_until(failed, duration) || failed();

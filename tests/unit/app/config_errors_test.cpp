@@ -58,6 +58,29 @@ TEST_CASE("a setting that this version does not support is refused, not ignored"
             "lictor.json:2: ");
 }
 
+TEST_CASE("a schedule of the configuration is refused for what is wrong with it") {
+  const auto with = [](const std::string& record) {
+    return queue_text("\"schedules\": {\n\"s\": " + record + "}");
+  };
+  const std::string task = R"("task": {"taskType": "T"}})";
+  check_all(
+      {{with("3"),
+        R"(expected a schedule such as {"cron": "0 3 * * *", "task": {"taskType": "Backup"}}, )"
+        "got the number 3"},
+       {with("{\"every\": \"1h\"}"), "task: expected a task's record, got nothing"},
+       {with("{\"cron\": \"0 0 30 2 *\", " + task),
+        "cron: never fires: expected a day that one of the months has, got \"0 0 30 2 *\""},
+       {with("{\"every\": \"1h\", \"lastTick\": 5, " + task),
+        "lastTick: the leader writes it; remove it"},
+       {with("{\"every\": \"1h\", \"overlp\": \"allow\", " + task),
+        "\"overlp\" is no field of a schedule and has no effect; did you mean \"overlap\"?"}},
+      "lictor.json:3: queues[0].schedules.s: ");
+  CHECK(error_of(queue_text("\"schedules\": []"))
+            .starts_with("lictor.json:2: queues[0].schedules: expected an object"));
+  CHECK(error_of(queue_text(R"("schedules": {"a@b": {"every": "1h", )" + task + "}"))
+            .starts_with("lictor.json:2: queues[0].schedules[\"a@b\"]: its name has \"@\""));
+}
+
 TEST_CASE("a wrong type is refused with the expected and the found type") {
   const auto wanted = [](const std::string& range, const std::string& like) {
     return "expected a duration from " + range + ", as text with a unit such as \"" + like +

@@ -82,7 +82,8 @@ const std::map<std::string, std::map<std::string, json>> kChanges{
       {"backoff.max", "1m"},
       {"backoff.factor", 3},
       {"backoff.jitter", 0.5},
-      {"delivery", "at_most_once"}}}};
+      {"delivery", "at_most_once"},
+      {"schedules", json::parse(R"({"s": {"every": "1h", "task": {"taskType": "T"}}})")}}}};
 
 json changed(const std::string& object, const std::string& key, const json& value) {
   json file = kBase;

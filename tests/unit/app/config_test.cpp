@@ -187,6 +187,26 @@ TEST_CASE("every setting of a queue is read") {
   CHECK_FALSE(queue.options.any_type);
 }
 
+TEST_CASE("schedules are kept as the file says them, marked as the configuration's") {
+  const auto config = parse_config(queue_text(R"("schedules": {
+    "nightly": {"cron": "30 2 * * *", // at night
+                "timezone": "Europe/Rome", "task": {"taskType": "T", "taskPara": [1.50, "\u00e9"]}},
+    "often": {"every": "10s", "paused": true, "task": {"taskType": "T"}}}, "schedules_prefix": "a/")"),
+                                   "lictor.json", request_for(Mode::kDaemon));
+  REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
+  const auto& schedules = config->queues[0].options.schedules;
+  REQUIRE(schedules.size() == 2);
+  const core::ConfiguredSchedule& nightly = schedules.at("nightly");
+  CHECK(nightly.key == "a/nightly");
+  CHECK(*nightly.record ==
+        "{\"cron\":\"30 2 * * *\",\"timezone\":\"Europe/Rome\",\"task\":{\"taskType\":\"T\","
+        "\"taskPara\":[1.50,\"\u00e9\"]},\"fromConfig\":true}");
+  CHECK_FALSE(nightly.definition->configured.empty());
+  CHECK_FALSE(nightly.sets_paused);
+  CHECK(schedules.at("often").sets_paused);
+  CHECK(schedules.at("often").definition->paused);
+}
+
 TEST_CASE("every setting of Consul, log and admin is read") {
   const Config config = parsed(R"({
     "log": {"level": "trace", "format": "journal"},

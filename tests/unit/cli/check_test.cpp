@@ -10,6 +10,7 @@
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/members.h"
+#include "client/schedules.h"
 #include "harness.h"
 #include "model_consul.h"
 
@@ -236,6 +237,34 @@ TEST_CASE("each schedule that makes no tasks is reported with cause and remedy")
   CHECK_FALSE(contains(checked(false), "\"odd\""));  // no daemon's configuration
   for (int i = 0; i < 20; ++i) put("x" + std::to_string(i), "nonsense");
   CHECK(contains(checked(true), "15 more like these"));
+}
+
+TEST_CASE("a schedule of the configuration that is not used, or not there, is reported") {
+  test::ModelConsul consul;
+  Store store{consul};
+  CheckOptions::Queue known = queue();
+  known.options.types.emplace("T", core::TypePolicy{});
+  const std::string record = R"({"every":"1h","task":{"taskType":"T"}})";
+  for (const char* name : {"ours", "taken"}) {
+    auto schedule = client::configured_schedule(known.layout, name, record);
+    REQUIRE(schedule);
+    known.options.schedules.emplace(name, *schedule);
+  }
+  const auto checked = [&](bool serves) {
+    Report report;
+    check_queue(store, known, "node", serves, report);
+    return report.page().text(false);
+  };
+  CHECK(contains(checked(true), "\"ours\": the configuration has it, and Consul does not"));
+  CHECK_FALSE(contains(checked(false), "\"ours\""));  // no daemon's configuration
+  consul.put("lictor/q/schedules/ours", *known.options.schedules.at("ours").record);
+  consul.put("lictor/q/schedules/taken", record);
+  const std::string text = checked(true);
+  CHECK_FALSE(contains(text, "\"ours\""));
+  CHECK(contains(text,
+                 "\"taken\": the configuration has a schedule of this name, which is not used: "
+                 "another client wrote lictor/q/schedules/taken"));
+  CHECK(contains(text, "-> \"lictor schedule remove taken\" lets the leader write"));
 }
 
 TEST_CASE("how long a takeover lasts follows from the settings") {

@@ -39,6 +39,16 @@ TEST_CASE("two configurations are compared by executor, by queue and by the rest
   CHECK(difference(one, {}).empty());  // a version before this one tells no parts
 }
 
+TEST_CASE("the schedules of a queue are a part of their own") {
+  const auto with = [](const char* schedules) {
+    return config_parts({{"queues", {{{"schedules", json::parse(schedules)}}}}});
+  };
+  CHECK(difference(with(R"({"a": {"every": "1h"}})"), with(R"({"a": {"every": "2h"}})")) ==
+        "the schedules of queue default differ");
+  CHECK(difference(with(R"({"a": {"every": "1h"}})"), config_parts(file(R"({"queues":[{}]})"))) ==
+        "the schedules of queue default are missing");
+}
+
 TEST_CASE("of a configuration with very many parts only the whole is compared") {
   json executors = json::object();
   for (int i = 0; i < 300; ++i) executors["T" + std::to_string(i)] = json::object();

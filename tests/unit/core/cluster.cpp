@@ -310,7 +310,8 @@ void Cluster::step(Daemon& daemon) {
     tell(daemon, clock_of(daemon));
   }
   Effects effects;
-  const std::vector<Event> events = std::exchange(daemon.inbox, {});
+  std::vector<Event> events = std::exchange(daemon.inbox, {});
+  readings_first(events);
   const Instant local = local_time(daemon, now);
   for (const Event& event : events) note_lock(daemon, event);
   daemon.queue->step(local, events, effects);

@@ -60,7 +60,8 @@ std::string op_text(const MarkOp& op) {
          : op.what == MarkOp::What::kSchedulesFolder ? "make the schedules' folder"
                                                      : "make the tasks' folder";
 }
-std::string op_text(const TickOp& op) {
+std::string op_text(const ScheduleOp& op) {
+  if (op.erases) return "delete schedule " + op.name;
   return (op.makes_task ? "make the task of " : "note ") + schedule::tick_id(op.name, op.last);
 }
 
@@ -98,21 +99,51 @@ std::string effect_text(const Effect& effect) {
 }
 
 std::string fact_name(Fact::Kind kind) {
-  static constexpr std::array kNames{"campaigning",     "leading",        "lease lost",
-                                     "lease expired",   "lease regained", "leader key restored",
-                                     "stepping down",   "stepped down",   "stopped",
-                                     "session created", "session lost",   "lock-delay",
-                                     "claimed",         "started",        "done",
-                                     "failed",          "not started",    "dead",
-                                     "given back",      "owner lost",     "withdrawn",
-                                     "changed",         "too large",      "denied",
-                                     "store trouble",   "paused",         "control unreadable",
-                                     "resumed",         "no executor",    "result left out",
-                                     "unnameable",      "in a folder",    "unwritten",
-                                     "done late",       "result void",    "goes on",
-                                     "tick made",       "tick exists",    "ticks missed",
-                                     "ticks overlap",   "schedule fault", "schedule ahead"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kScheduleAhead) + 1);
+  static constexpr std::array kNames{"campaigning",
+                                     "leading",
+                                     "lease lost",
+                                     "lease expired",
+                                     "lease regained",
+                                     "leader key restored",
+                                     "stepping down",
+                                     "stepped down",
+                                     "stopped",
+                                     "session created",
+                                     "session lost",
+                                     "lock-delay",
+                                     "claimed",
+                                     "started",
+                                     "done",
+                                     "failed",
+                                     "not started",
+                                     "dead",
+                                     "given back",
+                                     "owner lost",
+                                     "withdrawn",
+                                     "changed",
+                                     "too large",
+                                     "denied",
+                                     "store trouble",
+                                     "paused",
+                                     "control unreadable",
+                                     "resumed",
+                                     "no executor",
+                                     "result left out",
+                                     "unnameable",
+                                     "in a folder",
+                                     "unwritten",
+                                     "done late",
+                                     "result void",
+                                     "goes on",
+                                     "tick made",
+                                     "tick exists",
+                                     "ticks missed",
+                                     "ticks overlap",
+                                     "schedule fault",
+                                     "schedule ahead",
+                                     "schedule configured",
+                                     "schedule taken"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kScheduleTaken) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -268,15 +268,24 @@ std::optional<SchedulesListed> FakeStore::poll(const ListSchedules& effect, bool
   return list(effect);
 }
 
-void FakeStore::put_schedule(const std::string& name,
-                             std::shared_ptr<const schedule::Definition> what) {
-  SchedulesListed::Entry& entry = schedules[name];
-  schedules_index_ = entry.modify_index = ++index_;
-  if (entry.create_index == 0) entry.create_index = index_;
+// Made if there is none.
+SchedulesListed::Entry& FakeStore::entry_of(const std::string& name) {
+  const auto [it, is_new] = schedules.try_emplace(name);
+  SchedulesListed::Entry& entry = it->second;
+  if (!is_new) return entry;
+  entry.create_index = index_;
   entry.name = name;
   entry.key = "schedules/" + name;
   entry.tasks = std::string{kTasks} + name + '@';
   entry.record = std::make_shared<const std::string>(name);
+  return entry;
+}
+
+void FakeStore::put_schedule(const std::string& name,
+                             std::shared_ptr<const schedule::Definition> what) {
+  ++index_;
+  SchedulesListed::Entry& entry = entry_of(name);
+  schedules_index_ = entry.modify_index = index_;
   entry.error = what ? "" : "it cannot be read";
   entry.last_task_key =
       what && !what->last_task.empty() ? std::string{kTasks} + what->last_task : std::string{};
@@ -288,10 +297,15 @@ void FakeStore::remove_schedule(const std::string& name) {
 }
 
 // The transaction was checked before.
-void FakeStore::apply(const TickOp& op) {
+void FakeStore::apply(const ScheduleOp& op) {
+  if (op.erases) {
+    if (schedules.erase(op.name) != 0) schedules_index_ = index_;
+    return;
+  }
   auto next = *op.definition;
   next.last_tick = op.last;
   next.last_task = op.last_task;
+  next.paused = op.definition->paused || op.pauses;
   if (op.makes_task) {
     Task task;
     task.id = schedule::tick_id(op.name, op.last);
@@ -304,7 +318,7 @@ void FakeStore::apply(const TickOp& op) {
     task.modify_index = task.create_index = index_;
     tasks_.insert_or_assign(task.key, std::move(task));
   }
-  SchedulesListed::Entry& entry = schedules.at(op.name);
+  SchedulesListed::Entry& entry = entry_of(op.name);
   schedules_index_ = entry.modify_index = index_;
   entry.last_task_key = op.last_task.empty() ? "" : std::string{kTasks} + op.last_task;
   entry.definition = std::make_shared<const schedule::Definition>(std::move(next));
@@ -354,13 +368,14 @@ Committed FakeStore::commit(const Commit& commit) {
       }
       continue;
     }
-    if (const auto* tick = std::get_if<TickOp>(&op)) {
+    if (const auto* tick = std::get_if<ScheduleOp>(&op)) {
       const auto it = schedules.find(tick->name);
       const std::string task = std::string{kTasks} + schedule::tick_id(tick->name, tick->last);
       if (no_right.contains(tick->key)) {
         fail(OpFailure::kDenied, Part::kTask, "Permission denied");
-      } else if (it == schedules.end() ||
-                 (it->second.modify_index != tick->index && !FAULT(TickUnchecked))) {
+      } else if (it == schedules.end()
+                     ? tick->index != 0 && !tick->erases
+                     : it->second.modify_index != tick->index && !FAULT(TickUnchecked)) {
         fail(OpFailure::kStale, Part::kTask, "index is stale");
       } else if (tick->makes_task && tasks_.contains(task)) {
         fail(OpFailure::kStale, Part::kNewTask, "index is stale");
@@ -423,7 +438,7 @@ Committed FakeStore::commit(const Commit& commit) {
       reply.modify_index = next;
     } else if (const auto* prune = std::get_if<PruneOp>(&op)) {
       history.erase(prune->key);
-    } else if (const auto* tick = std::get_if<TickOp>(&op)) {
+    } else if (const auto* tick = std::get_if<ScheduleOp>(&op)) {
       apply(*tick);
       reply.modify_index = next;
     } else if (const auto* restamp = std::get_if<RestampOp>(&op)) {

@@ -142,7 +142,8 @@ class FakeStore {
   [[nodiscard]] Reply spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& earlier) const;
   void store(StoredRecord record);
   void erase(const std::string& key);
-  void apply(const TickOp& op);
+  void apply(const ScheduleOp& op);
+  SchedulesListed::Entry& entry_of(const std::string& name);
   [[nodiscard]] static std::string dead_key(const BuryOp& op);
 
   Random random_;

@@ -124,7 +124,7 @@ TEST_CASE("a tick during a change of leader is made by the next leader, once") {
         Fault fault;
         const auto* commit = std::get_if<Commit>(&effect);
         fault.lose_reply = &daemon == &two.a && commit != nullptr &&
-                           std::holds_alternative<TickOp>(commit->ops.front());
+                           std::holds_alternative<ScheduleOp>(commit->ops.front());
         return fault;
       };
       run_to(two.cluster, kStart + 20s + 10ms);
@@ -152,7 +152,7 @@ TEST_CASE("a tick's transaction without a reply is repeated, and makes no second
   SUBCASE("it was not") { fault.lose_request = true; }
   a.once(fault, [](const Effect& effect) {
     const auto* commit = std::get_if<Commit>(&effect);
-    return commit != nullptr && std::holds_alternative<TickOp>(commit->ops.front());
+    return commit != nullptr && std::holds_alternative<ScheduleOp>(commit->ops.front());
   });
   run_to(a.cluster, kStart + 35s);
   CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s)});

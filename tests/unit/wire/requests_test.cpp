@@ -172,14 +172,14 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
   REQUIRE(definition);
   const schedule::Tick tick =
       std::chrono::floor<std::chrono::seconds>(*parse_rfc3339("2026-11-24T09:00:00Z"));
-  TickOp op{"l/q/schedules/s",
-            7,
-            "s",
-            record,
-            std::make_shared<const schedule::Definition>(*std::move(definition)),
-            tick,
-            "s@2026-11-24T09:00:00Z",
-            true};
+  ScheduleOp op{"l/q/schedules/s",
+                7,
+                "s",
+                record,
+                std::make_shared<const schedule::Definition>(*std::move(definition)),
+                tick,
+                "s@2026-11-24T09:00:00Z",
+                true};
   Commit commit;
   commit.session = "5e55";
   commit.ops = {op};
@@ -199,7 +199,23 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
               R"({"taskType":"T","taskPara":"2026-11-24T09:00:00Z","executeAt":"2026-11-24T09:00:00Z"})") +
           R"("}}])");
   op.makes_task = false;
+  op.index = 0;  // a new one, of the configuration
+  op.pauses = true;
+  op.flags = 5;
   op.last_task.clear();
+  commit.ops = {op};
+  CHECK(text(encode(binding(), commit)) ==
+        fence + R"({"KV":{"Verb":"cas","Key":"l/q/schedules/s","Flags":5,"Value":")" +
+            base64_encode(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1,)"
+                          R"("lastTick":"2026-11-24T09:00:00Z","paused":true})") +
+            R"("}}])");
+  op.index = 7;
+  op.erases = true;
+  commit.ops = {op};
+  CHECK(text(encode(binding(), commit)) ==
+        fence + R"({"KV":{"Verb":"delete-cas","Key":"l/q/schedules/s","Index":7}}])");
+  op.pauses = op.erases = false;
+  op.flags = 0;
   commit.ops = {op, MarkOp{MarkOp::What::kSchedulesFolder}};
   CHECK(text(encode(binding(), commit)) ==
         fence +

@@ -230,6 +230,21 @@ TEST_CASE("lastTick is rewritten, and everything else stays to the byte") {
   CHECK(with_paused(R"({"every":"1h"})", true) == R"({"every":"1h","paused":true})");
 }
 
+TEST_CASE("what the configuration says is told from what leader and operator add to it") {
+  const std::string ours = as_configured(R"({"every":"1h","task":{"taskType":"T"}})");
+  CHECK(ours == R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})");
+  const std::string configured = read(ours).configured;
+  CHECK_FALSE(configured.empty());
+  CHECK(read(with_paused(with_last_tick(ours, kTick, "a@b"), true)).configured == configured);
+  CHECK(read(as_configured(R"({"every":"2h","task":{"taskType":"T"}})")).configured != configured);
+  CHECK(read(as_configured(R"({"every":"1h","jitter":"1m","task":{"taskType":"T"}})")).configured !=
+        configured);
+  CHECK(read(R"({"every":"1h","task":{"taskType":"T"}})").configured.empty());
+  CHECK(read(R"({"every":"1h","task":{"taskType":"T"},"fromConfig":false})").configured.empty());
+  CHECK(has_member(ours, "every"));
+  CHECK_FALSE(has_member(R"({"paused":null})", "paused"));
+}
+
 TEST_CASE("a record that was cut or changed at random is read or refused, and does not crash") {
   const std::string good = with(
       R"("cron":"*/5 * * * *","timezone":"Europe/Rome","jitter":"5m","missed":"all","start":1)");

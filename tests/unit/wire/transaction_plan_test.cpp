@@ -124,7 +124,7 @@ class Draw {
     op.done = std::make_shared<const DoneRecord>(std::move(done));
     return op;
   }
-  TickOp tick() {
+  ScheduleOp tick() {
     schedule::Zones zones;
     std::string made = R"({"every":"10s","jitter":"1m","task":{"taskType":"T","taskPara":[)" +
                        json_quoted("{tick}" + text(100)) + R"(,"{tick}{tick}"]})";
@@ -141,6 +141,9 @@ class Draw {
             std::make_shared<const schedule::Definition>(*std::move(definition)),
             last,
             chance() ? schedule::tick_id(name, last) : std::string{},
+            chance(),
+            index(),
+            chance(),
             chance()};
   }
   BuryOp bury() {
@@ -242,10 +245,10 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
       CHECK((place.part == Committed::Part::kDeadLetter) == of_letter);
       if (!of_job && key.starts_with(layout().tasks_prefix) && key != layout().tasks_prefix) {
         CHECK((place.part == Committed::Part::kNewTask) ==
-              std::holds_alternative<TickOp>(commit.ops[place.op]));
+              std::holds_alternative<ScheduleOp>(commit.ops[place.op]));
         CHECK(std::visit(
                   [](const auto& op) {
-                    if constexpr (std::is_same_v<std::decay_t<decltype(op)>, TickOp>) {
+                    if constexpr (std::is_same_v<std::decay_t<decltype(op)>, ScheduleOp>) {
                       return layout().task_key(schedule::tick_id(op.name, op.last));
                     }
                     if constexpr (requires { op.key; }) return op.key;

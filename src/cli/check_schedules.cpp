@@ -1,0 +1,113 @@
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "cli/check_report.h"
+#include "client/schedules.h"
+#include "schedule/ticks.h"
+
+namespace lictor::cli {
+namespace {
+
+using client::StoredSchedule;
+
+constexpr std::size_t kNamed = 10;                   // at most so many get a finding of their own
+constexpr auto kClockGap = std::chrono::minutes{1};  // more than hosts' clocks differ with NTP
+
+class ScheduleCheck {
+ public:
+  ScheduleCheck(const CheckOptions::Queue& queue, const TypeFault& type_fault, Report& report)
+      : queue_(queue), type_fault_(type_fault), report_(report) {}
+
+  void run(const std::vector<StoredSchedule>& stored) {
+    for (const StoredSchedule& schedule : stored) {
+      stored_.insert(schedule.name);
+      check(schedule);
+    }
+  }
+
+  // `hidden`: the token may not read all of them.
+  void check_missing(bool hidden) {
+    if (hidden) return;
+    for (const auto& [name, schedule] : queue_.options.schedules) {
+      if (stored_.contains(name)) continue;
+      warn(name, "the configuration has it, and Consul does not",
+           "the leader writes it within seconds; if it stays away, the leader runs with another "
+           "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it anew");
+    }
+  }
+
+  void finish() {
+    if (found_ > kNamed) {
+      report_.warn(name(), fmt::format("{} more like these", found_ - kNamed),
+                   "\"lictor schedule list\" shows them");
+    }
+    if (found_ == 0 && !stored_.empty()) report_.ok(name(), counted(stored_.size(), "schedule"));
+  }
+
+ private:
+  [[nodiscard]] std::string name() const { return queue_.name + ": schedules"; }
+
+  void warn(const std::string& schedule, const std::string& what, const std::string& remedy) {
+    if (++found_ <= kNamed) report_.warn(name(), '"' + schedule + "\": " + what, remedy);
+  }
+
+  void check(const StoredSchedule& stored) {
+    check_owner(stored);
+    if (!stored.definition) {
+      return warn(
+          stored.name, "it makes no tasks: " + stored.definition.error().message,
+          fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key, stored.name));
+    }
+    const auto last = stored.definition->last_tick;
+    if (last && *last > now_ + kClockGap) {
+      warn(stored.name,
+           fmt::format("its lastTick, {}, is ahead of this host's clock ({}), so it makes no "
+                       "tasks until then",
+                       schedule::tick_text(*last), relative_time(*last, now_)),
+           fmt::format("if this clock is right, the leader's was wrong: set lastTick in {} to "
+                       "the time now, and check the hosts' clocks",
+                       stored.key));
+    }
+    if (!stored.odd.empty()) warn(stored.name, stored.odd, "correct " + stored.key);
+    if (const auto fault = type_fault_(stored.type)) warn(stored.name, fault->what, fault->remedy);
+  }
+
+  // The configuration has one of the name, which another client wrote.
+  void check_owner(const StoredSchedule& stored) {
+    const bool configured = stored.definition.has_value() && !stored.definition->configured.empty();
+    if (configured || !queue_.options.schedules.contains(stored.name)) return;
+    warn(stored.name,
+         fmt::format("the configuration has a schedule of this name, which is not used: another "
+                     "client wrote {}",
+                     stored.key),
+         fmt::format("\"lictor schedule remove {}\" lets the leader write that of the "
+                     "configuration; else take it out of the configuration",
+                     stored.name));
+  }
+
+  const CheckOptions::Queue& queue_;
+  const TypeFault& type_fault_;
+  Report& report_;
+  const WallTime now_ = wall_now();
+  std::set<std::string> stored_;
+  std::size_t found_ = 0;
+};
+
+}  // namespace
+
+void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
+                     const TypeFault& type_fault, Report& report) {
+  auto listed = client::Schedules(store, queue.layout).list();
+  if (!listed) return;  // check_rights() reports it
+  ScheduleCheck check{queue, type_fault, report};
+  check.run(listed->schedules);
+  if (serves) check.check_missing(listed->hidden);
+  check.finish();
+}
+
+}  // namespace lictor::cli

@@ -1,0 +1,206 @@
+// Recurring tasks of the configuration: the leader keeps what is stored as its configuration has it.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+#include "two.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using schedule::Definition;
+using schedule::Tick;
+using std::chrono::seconds;
+
+const Tick kFirst = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
+
+// Every `interval`; `text` is all that the configuration says, empty for another client's.
+std::shared_ptr<const Definition> every(seconds interval, std::string text, bool paused = false) {
+  auto schedule = schedule::Schedule::make({schedule::Every{interval}, nullptr, {}, {}});
+  REQUIRE(schedule);
+  return std::make_shared<const Definition>(Definition{*std::move(schedule),
+                                                       std::to_string(interval.count()),
+                                                       {},
+                                                       schedule::Overlap::kAllow,
+                                                       {},
+                                                       paused,
+                                                       {},
+                                                       {},
+                                                       "{}",
+                                                       std::move(text)});
+}
+
+ConfiguredSchedule wants(std::shared_ptr<const Definition> definition, bool sets_paused = false) {
+  return {"schedules/s", std::make_shared<const std::string>("s"), std::move(definition),
+          sets_paused};
+}
+
+QueueOptions with(ConfiguredSchedule schedule) {
+  QueueOptions options = options_of("a");
+  options.schedules.emplace("s", std::move(schedule));
+  return options;
+}
+
+void reload(Cluster& cluster, Daemon& daemon, QueueOptions options) {
+  options.costs = daemon.options.costs;
+  daemon.options.schedules = options.schedules;
+  cluster.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
+}
+
+void run_to(Cluster& cluster, Duration since_start) {
+  cluster.run_for(kStart + since_start - cluster.now);
+}
+
+const Definition& stored(const Cluster& cluster) {
+  return *cluster.store.schedules.at("s").definition;
+}
+
+std::vector<std::string> told(const Daemon& daemon, Fact::Kind kind) {
+  std::vector<std::string> texts;
+  for (const Fact& fact : all<Fact>(daemon)) {
+    if (fact.kind == kind) texts.push_back(fact.text);
+  }
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+constexpr auto kConfigured = Fact::Kind::kScheduleConfigured;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("a schedule of the configuration is written once, and makes its ticks") {
+  Alone a{with(wants(every(10s, "v1")))};
+  a.all_end_after(1ms);
+  run_to(a.cluster, 5s);
+  CHECK(stored(a.cluster).configured == "v1");
+  CHECK(stored(a.cluster).last_tick >= kFirst);  // it counts from when it was written
+  run_to(a.cluster, 35s);
+  CHECK(a.cluster.store.ticks.size() == 3);
+  CHECK(told(a.daemon, kConfigured) == Texts{"added"});
+  CHECK(a.daemon.queue->schedules().active == 1);
+}
+
+TEST_CASE("a lost reply to the writing of a schedule makes no second one") {
+  Alone a;
+  Fault fault;
+  SUBCASE("it was applied") { fault.lose_reply = true; }
+  SUBCASE("it was not") { fault.lose_request = true; }
+  a.once(fault, [](const Effect& effect) {
+    const auto* commit = std::get_if<Commit>(&effect);
+    return commit != nullptr && std::holds_alternative<ScheduleOp>(commit->ops.front());
+  });
+  a.all_end_after(1ms);
+  reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
+  run_to(a.cluster, 35s);
+  CHECK(stored(a.cluster).configured == "v1");
+  CHECK(a.cluster.store.ticks.size() == 3);
+}
+
+TEST_CASE("a change in the configuration is written; what leader and operator did stays") {
+  Alone a{with(wants(every(10s, "v1")))};
+  a.all_end_after(1ms);
+  run_to(a.cluster, 15s);
+  auto paused = std::make_shared<Definition>(stored(a.cluster));
+  paused->paused = true;
+  a.cluster.store.put_schedule("s", paused);
+  run_to(a.cluster, 17s);
+  reload(a.cluster, a.daemon, with(wants(every(10s, "v2"))));
+  run_to(a.cluster, 20s);
+  CHECK(stored(a.cluster).configured == "v2");
+  CHECK(stored(a.cluster).paused);
+  CHECK(stored(a.cluster).last_tick == kFirst + 10s);
+  CHECK(stored(a.cluster).last_task == schedule::tick_id("s", kFirst + 10s));
+  CHECK(told(a.daemon, kConfigured) == Texts{"added", "changed"});
+  reload(a.cluster, a.daemon, with(wants(every(10s, "v2"), true)));
+  run_to(a.cluster, 25s);
+  CHECK_FALSE(stored(a.cluster).paused);  // the configuration says so now
+}
+
+TEST_CASE("another rule counts from now") {
+  Alone a{with(wants(every(10s, "v1")))};
+  a.all_end_after(1ms);
+  run_to(a.cluster, 15s);
+  reload(a.cluster, a.daemon, with(wants(every(1s, "v2"))));
+  run_to(a.cluster, 18s);
+  CHECK(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 17s)));
+  CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 14s)));
+}
+
+TEST_CASE("what the configuration has no longer is deleted") {
+  Alone a{with(wants(every(10s, "v1")))};
+  a.cluster.store.put_schedule("other", every(10s, ""));
+  run_to(a.cluster, 5s);
+  reload(a.cluster, a.daemon, options_of("a"));
+  run_to(a.cluster, 8s);
+  CHECK_FALSE(a.cluster.store.schedules.contains("s"));
+  CHECK(a.cluster.store.schedules.contains("other"));
+  CHECK(told(a.daemon, kConfigured) == Texts{"added", "removed"});
+  CHECK(a.daemon.queue->schedules().active == 1);
+}
+
+TEST_CASE("what somebody deletes is written again") {
+  Alone a{with(wants(every(10s, "v1")))};
+  a.all_end_after(1ms);
+  run_to(a.cluster, 15s);
+  a.cluster.store.remove_schedule("s");
+  run_to(a.cluster, 25s);
+  CHECK(stored(a.cluster).configured == "v1");
+  CHECK(a.cluster.store.ticks.size() == 2);
+}
+
+TEST_CASE("a schedule of another client keeps its name, and the configuration's waits") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.store.put_schedule("s", every(10s, ""));
+  run_to(a.cluster, 2s);
+  reload(a.cluster, a.daemon, with(wants(every(1s, "v1"))));
+  run_to(a.cluster, 35s);
+  CHECK(a.cluster.store.ticks.size() == 3);
+  CHECK(stored(a.cluster).configured.empty());
+  CHECK(told(a.daemon, Fact::Kind::kScheduleTaken).size() == 1);
+  a.cluster.store.remove_schedule("s");
+  run_to(a.cluster, 38s);
+  CHECK(stored(a.cluster).configured == "v1");
+}
+
+TEST_CASE("hosts whose configurations differ write their own while they lead; no tick is lost") {
+  Two two{with(wants(every(10s, "v1")))};
+  two.b->options.schedules.clear();
+  two.b->options.schedules.emplace("s", wants(every(10s, "v2")));
+  two.cluster.crash(*two.b);
+  two.cluster.restart_after(*two.b, 1s);
+  two.cluster.plan = [](const Task&) { return JobPlan{10ms, JobEnding::kDone, {}}; };
+  run_to(two.cluster, 15s);
+  CHECK(stored(two.cluster).configured == "v1");
+  two.cluster.crash(two.a);
+  REQUIRE(two.until_leader(*two.b) < 2min);
+  run_to(two.cluster, 2min + 5s);
+  CHECK(stored(two.cluster).configured == "v2");
+  CHECK(two.cluster.store.ticks.size() == 12);
+  for (const auto& [tick, count] : two.cluster.store.ticks) CHECK_MESSAGE(count == 1, tick);
+}
+
+TEST_CASE("one that may not be written is tried again, and does not count as stored") {
+  Alone a;
+  a.cluster.store.no_right.insert("schedules/s");
+  reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
+  run_to(a.cluster, 20s);
+  CHECK(count(a.daemon, Fact::Kind::kDenied) >= 1);
+  CHECK(a.daemon.queue->schedules().faulty == 0);
+  CHECK(all<Commit>(a.daemon).size() < 20);
+  a.cluster.store.no_right.clear();
+  run_to(a.cluster, 30s);
+  CHECK(stored(a.cluster).configured == "v1");
+}
+
+TEST_SUITE_END();
