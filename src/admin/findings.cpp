@@ -62,12 +62,13 @@ void Findings::add(const char* kind, const char* severity, std::string&& what,
 
 void Findings::of_fleet(const Fleet& fleet) {
   if (fleet.leader.empty()) {
-    error(
-        "no_leader", "nobody leads this queue, so no task starts",
-        fleet.members.empty()
-            ? "start a daemon that serves the queue: systemctl start lictor"
-            : "a daemon takes the lead within seconds, after a crash when the session TTL and the "
-              "lock-delay are over; if none does, read its log");
+    error("no_leader", "nobody leads this queue, so no task starts",
+          fleet.members.empty()
+              ? "start a daemon that serves the queue: systemctl start lictor"
+              : (fleet.next.empty() ? "a daemon takes the lead within seconds, after a crash when "
+                                      "the session TTL and the lock-delay are over"
+                                    : fleet.next) +
+                    "; if nobody does, read their logs");
   }
   // The leader runs the tasks, so compare with it; without a leader, with the first member.
   const Peer* model = nullptr;
@@ -102,8 +103,9 @@ void Findings::of_fleet(const Fleet& fleet) {
     if (peer.doubt.empty()) continue;
     if (peer.leads) {
       error("leader_silent", peer.node + " leads, but " + peer.doubt,
-            "if it is dead, another daemon takes the lead when its session has ended and the "
-            "lock-delay is over");
+            fleet.next.empty() ? "if it is dead, another daemon takes the lead when its session "
+                                 "has ended and the lock-delay is over"
+                               : fleet.next);
     } else {
       warning("member_silent", peer.node + ": " + peer.doubt,
               "look at that host: systemctl status lictor");
@@ -151,9 +153,9 @@ void Findings::of_queue(const json& status, const std::string& leader, const Pau
             "delete the keys and write the tasks under others");
   }
   const json schedules = status.value("schedules", json::object());
-  if (const auto faulty = schedules.value("faulty", std::uint64_t{0}); faulty != 0) {
+  if (const auto bad = schedules.value("bad", std::uint64_t{0}); bad != 0) {
     warning("schedule_fault",
-            counted(faulty, "schedule") + " that cannot be read, or whose task is too large",
+            counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
             "\"lictor check\" names them and says what is wrong");
   }
   const auto ms = [&](const char* name, std::int64_t otherwise) {

@@ -348,7 +348,7 @@ std::string Metrics::text(const Status& status) const {
   for (const QueueStatus& queue : status.queues) {
     for (const auto& [state, count] : queue.schedules) {
       now.gauge("lictor_schedules",
-                "Recurring tasks, by state; a faulty one makes no tasks until it is corrected.",
+                "Recurring tasks, by state; a bad one makes no tasks until it is corrected.",
                 static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
     }
   }

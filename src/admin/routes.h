@@ -69,6 +69,7 @@ struct Peer {
 struct Fleet {
   std::string leader, leads_since;  ///< empty: nobody leads
   std::string last_leader;          ///< while nobody leads
+  std::string next;                 ///< then, or if the leader may be dead: who may lead, and when
   std::vector<Peer> members;
 };
 

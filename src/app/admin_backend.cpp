@@ -4,6 +4,7 @@
 #include <future>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -86,6 +87,8 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
   std::copy_if(members->begin(), members->end(), std::back_inserter(others),
                [&](const cli::Member& member) { return member.node != node_; });
   const std::vector<cli::Pulse> pulses = cli::pulses_of(others);
+  std::vector<std::string> candidates;
+  std::optional<cli::Member> silent_leader;
   for (cli::Member& member : *members) {
     admin::Peer peer;
     cli::Pulse pulse{true, {}};
@@ -94,6 +97,11 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     }
     peer.answers = pulse.answers;
     peer.doubt = cli::doubt_of(member, pulse);
+    if (peer.doubt.empty()) {
+      candidates.push_back(member.node);
+    } else if (member.leads) {
+      silent_leader = member;
+    }
     peer.node = std::move(member.node);
     peer.host = std::move(member.host);
     peer.pid = std::move(member.pid);
@@ -106,6 +114,11 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     peer.admin = std::move(member.admin);
     peer.leads = member.leads;
     fleet.members.push_back(std::move(peer));
+  }
+  if (silent_leader) {
+    fleet.next = cli::if_dead(queue.queue.store, *lock, *silent_leader, candidates);
+  } else if (lock->session.empty() && lock->index != 0) {
+    fleet.next = cli::if_free(*lock, candidates);
   }
   return fleet;
 }

@@ -225,9 +225,8 @@ class Daemon {
           told.states.emplace_back(core::name_of(state), core.count(state));
         }
         const core::Scheduler::Stats schedules = core.schedules();
-        told.schedules = {{"active", schedules.active},
-                          {"paused", schedules.paused},
-                          {"faulty", schedules.faulty}};
+        told.schedules = {
+            {"active", schedules.active}, {"paused", schedules.paused}, {"bad", schedules.bad}};
       }
       status.queues.push_back(std::move(told));
     }

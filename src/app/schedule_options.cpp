@@ -129,11 +129,13 @@ Examples:
   add_schedule_name(show, shown->name);
   const auto [next, asked] = to.add<cli::ScheduleNextOptions>(
       "next", "Show the next ticks of a schedule, or of a rule",
-      R"(Shows each tick on the clock of the schedule's zone and in UTC. A rule needs no schedule.
+      R"(Shows each tick on the clock of the schedule's zone and in UTC. A rule needs no schedule. With --from
+also ticks of the past are shown, whether or not they made tasks.
 
 Examples:
   lictor schedule next nightly -n 3
   lictor schedule next --cron '0 9 * * mon-fri' --timezone America/New_York
+  lictor schedule next --cron '30 2 * * *' --timezone Europe/Rome --from 2026-03-28T00:00:00+01:00
   lictor schedule next --cron '0 0 L * *' --json | jq -r .ticks[].tick
 )",
       schedule);
@@ -149,11 +151,16 @@ Examples:
     }
   });
   add_count(next, "-n,--count", asked->count, "Show N (default: 10)", 1);
+  add_text(next, "--from", asked->from,
+           "The ticks after this time: RFC 3339, or seconds since the epoch (default: now)",
+           "TIME");
 
   const auto [run, ran] = to.add<cli::ScheduleRunOptions>(
       "run", "Make a task of a schedule now",
       R"(Writes one task as if a tick were now, also while the schedule is paused or its last task runs,
-and prints the task's id. The ticks stay as they are, but "overlap" counts the task.
+and prints the task's id, which has the next second that no other task of the schedule has. The ticks
+stay as they are, but "overlap" counts the task. A schedule that ticks each second is refused (exit
+code 1): write a task with "lictor submit".
 
 Examples:
   lictor schedule run nightly

@@ -188,6 +188,7 @@ struct ScheduleNextOptions {
   std::string name;  ///< empty: `rule`
   RuleText rule;
   std::size_t count = 10;
+  std::optional<std::string> from;  ///< nothing: now
 };
 [[nodiscard]] Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options);
 

@@ -307,9 +307,8 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
 
 namespace {
 
-// The members that campaign: those whose session lives and that give no reason to doubt. Nothing:
-// not known, as where the token may not list the members. Blocks for kGlance and a request.
-std::optional<std::vector<std::string>> candidates(Store& store, const wire::Layout& layout) {
+// Not known where the token may not list the members. Blocks for kGlance and a request.
+Candidates read_candidates(Store& store, const wire::Layout& layout) {
   const auto listed = store.list(layout.members_prefix);
   if (!listed) return std::nullopt;
   std::vector<Member> members;
@@ -342,6 +341,13 @@ std::string one_of(const std::vector<std::string>& names) {
 
 std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
                     const Member& member) {
+  Candidates others = read_candidates(store, layout);
+  if (others) std::erase(*others, member.node);
+  return if_dead(store, lock, member, others);
+}
+
+std::string if_dead(Store& store, const Lock& lock, const Member& member,
+                    const Candidates& others) {
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
   const Duration ttl =
@@ -356,8 +362,6 @@ std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
     };
     gone = fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)));
   }
-  auto others = candidates(store, layout);
-  if (others) std::erase(*others, member.node);
   const std::string next =
       !others ? "another daemon takes over"
       : others->empty()
@@ -366,6 +370,23 @@ std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
   return "it may be dead, frozen or cut off; " + next +
          " within 1s if the daemon died, within hang_timeout + 1s if it hangs, " + gone +
          " if its host is gone";
+}
+
+std::string if_free(const Lock& lock, const Candidates& candidates) {
+  std::string text;
+  if (const std::string last = lock.text("node"); !last.empty()) text = "last: " + last;
+  const std::string released = lock.text("released");
+  const std::string delay = lock.text("lock_delay");
+  const std::string next =
+      !candidates           ? "a running daemon takes it"
+      : candidates->empty() ? R"(no daemon is up ("lictor run" starts one); the next one takes it)"
+                            : one_of(*candidates) + " takes it";
+  if (!released.empty()) {
+    return text + (text.empty() ? "released at " : ", which released it at ") + released + "; " +
+           next;
+  }
+  return text + (text.empty() ? "" : "; ") + "it was not released: " + next +
+         " when the lock-delay has passed" + (delay.empty() ? "" : ", within " + delay);
 }
 
 Error nobody_leads(const Client& client, const Lock& lock) {
@@ -377,18 +398,7 @@ Error nobody_leads(const Client& client, const Lock& lock) {
         "\"lictor run\"";
     return {ErrorCode::kNotFound, std::move(text)};
   }
-  text += " is free)";
-  if (const std::string last = lock.text("node"); !last.empty()) text += "; last: " + last;
-  const std::string released = lock.text("released");
-  const std::string delay = lock.text("lock_delay");
-  const auto waiting = candidates(client.store, client.layout);
-  const std::string next =
-      !waiting           ? "a running daemon takes it"
-      : waiting->empty() ? R"(no daemon is up ("lictor run" starts one); the next one takes it)"
-                         : one_of(*waiting) + " takes it";
-  text += !released.empty() ? ", which released it at " + released + "; " + next
-                            : "; it was not released: " + next + " when the lock-delay has passed" +
-                                  (delay.empty() ? "" : ", within " + delay);
+  text += " is free); " + if_free(lock, read_candidates(client.store, client.layout));
   return {ErrorCode::kNotFound, std::move(text)};
 }
 

@@ -292,18 +292,25 @@ Result<int> schedule_resume(const Client& client, const ScheduleResumeOptions& o
 
 Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options) {
   Schedules schedules{client.store, client.layout};
+  WallTime from = wall_now();
+  if (options.from) {
+    const auto time = time_argument(*options.from);
+    if (!time) return fail(ErrorCode::kInvalid, "--from: " + time.error().message);
+    from = *time;
+  }
   const auto unnamed = [&] {
     RecordText text;
     text.add(options.rule);
     text.add_json("task", R"({"taskType":"any"})");
     return schedules.view({client.layout.schedule_key("next"), text.take(), {}});
   };
-  LICTOR_TRY(const auto asked, options.name.empty() ? Result<StoredSchedule>{unnamed()}
-                                                    : get(client, schedules, options.name));
+  LICTOR_TRY(auto asked, options.name.empty() ? Result<StoredSchedule>{unnamed()}
+                                              : get(client, schedules, options.name));
   if (!asked.definition && options.name.empty()) return tl::unexpected(asked.definition.error());
   if (!asked.definition) return refused(options.name, asked.definition.error());
-  const schedule::Definition& read = *asked.definition;
-  const auto ticks = client::ticks_after(read, wall_now(), options.count);
+  schedule::Definition& read = *asked.definition;
+  if (options.from) read.last_tick.reset();  // what was made already is asked for, too
+  const auto ticks = client::ticks_after(read, from, options.count);
   if (client.json) {
     client.console.print(json_document({{"queue", client.queue},
                                         {"name", text_or_null(options.name)},
@@ -314,7 +321,10 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
     return kDone;
   }
   print_ticks(client, asked, ticks);
-  if (ticks.empty()) client.console.note("it has no more ticks");
+  if (ticks.empty()) {
+    client.console.note(options.from ? "it has no ticks after " + *options.from
+                                     : "it has no more ticks");
+  }
   if (read.paused) {
     client.console.note(named(options.name) +
                         " is paused: these ticks make no tasks until "

@@ -89,6 +89,38 @@ Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
   return read;
 }
 
+// Where to look for a second without a tick. Seconds of a minute are what a rule can list.
+constexpr int kSecondsTried = 60;
+
+// The first second from `from` on that can name a task of the schedule. A task that is done is gone,
+// so that its second is free can only be told from the record: those up to lastTick and lastTask may
+// have had their tasks, and the ticks have theirs yet to come. Nothing: each second is a tick.
+std::optional<Tick> free_second(const Definition& schedule, Tick from) {
+  const auto last = schedule::parse_tick(
+      std::string_view{schedule.last_task}.substr(schedule.last_task.find('@') + 1));
+  for (const auto& used : {schedule.last_tick, last}) {
+    if (used) from = std::max(from, *used + seconds{1});
+  }
+  for (int i = 0; i < kSecondsTried; ++i, from += seconds{1}) {
+    if (schedule.schedule.next_after(from - seconds{1}) != from) return from;
+  }
+  return std::nullopt;
+}
+
+// `task` with another executeAt: a task that is made now is due now, also if its id is of a later
+// second.
+std::string with_due(std::string_view task, Tick due) {
+  std::string text;
+  const char* copied = task.data();  // up to here
+  for (wire::MemberWalk member{task}; member.next();) {
+    if (member.name() != "executeAt") continue;
+    const std::string_view old = member.value_text();
+    text.append(copied, old.data()).append(wire::json_quoted(schedule::tick_text(due)));
+    copied = old.data() + old.size();
+  }
+  return text.append(copied, task.data() + task.size());
+}
+
 }  // namespace
 
 Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
@@ -290,15 +322,25 @@ Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
 }
 
 Result<std::string> Schedules::run(const std::string& name, WallTime now) {
-  const Tick tick = floor<seconds>(now);
-  const std::string id = schedule::tick_id(name, tick);
+  const Tick due = floor<seconds>(now);
+  Tick from = due;
   return retry_conflicts(name, kTries, [&]() -> std::optional<Result<std::string>> {
     auto stored = readable(name);
     if (!stored) return tl::unexpected(stored.error());
-    stored->definition->jitter = {};  // "now" is not to be spread
+    Definition& read = *stored->definition;
+    const auto tick = free_second(read, from);
+    if (!tick) {
+      return fail(ErrorCode::kConflict,
+                  fmt::format("schedule {0} ticks each second, which leaves none for another task "
+                              "of it: its tasks' ids, {1}, name their seconds; write a task of "
+                              "your own with \"lictor submit\"",
+                              in_quotes(name), printable(schedule::tick_id(name, from))));
+    }
+    const std::string id = schedule::tick_id(name, *tick);
+    read.jitter = {};  // "now" is not to be spread
     // lastTick stays: this is no tick, and overlap needs only the task.
     const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
-                                         wire::tick_task(name, *stored->definition, tick)},
+                                         with_due(wire::tick_task(name, read, *tick), due)},
                                         {Store::Op::Verb::kCas, stored->key, stored->modify_index,
                                          wire::with_last_task(stored->record, id)}}});
     if (!refused) {
@@ -309,11 +351,9 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
       return tl::unexpected(std::move(error));
     }
     if (!refused->front()) return id;
-    if (*refused->front() != 0) return std::nullopt;  // the schedule changed meanwhile
-    return fail(ErrorCode::kConflict,
-                fmt::format("task {} exists already, and one second has one task of a schedule; "
-                            "try again",
-                            printable(id)));
+    // The schedule changed meanwhile, or its record does not tell of this task.
+    if (*refused->front() == 0) from = *tick + seconds{1};
+    return std::nullopt;
   });
 }
 

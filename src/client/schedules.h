@@ -6,7 +6,7 @@
 //   replace        schedules/<name> -- read, cas; keeps what was done if the rule is the same
 //   remove         schedules/<name> -- read, delete-cas
 //   pause, resume  schedules/<name> -- read, change, cas, again if it changed meanwhile
-//   run now        schedules/<name> -- read, cas with lastTask, and cas tasks/<name>@<now> = 0
+//   run now        schedules/<name> -- read, cas with lastTask, and cas tasks/<name>@<second> = 0
 
 #include <cstdint>
 #include <optional>
@@ -95,8 +95,10 @@ class Schedules {
   /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
   [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);
 
-  /// Writes a task as of a tick `now`, due at once, also while the schedule is paused or its last
-  /// task runs. Returns its id. Errors: kInvalid, as above; kConflict, there is such a task.
+  /// Writes a task that is due `now`, also while the schedule is paused or its last task runs.
+  /// Returns its id, which no other task of the schedule had or will have: that of the first second
+  /// from now on that is no tick and is later than the lastTick and the lastTask. Errors: kInvalid, as
+  /// above; kConflict, each second is a tick.
   [[nodiscard]] Result<std::string> run(const std::string& name, WallTime now);
 
   /// What an entry below the prefix says. Does not ask Consul.

@@ -381,7 +381,7 @@ Scheduler::Stats Scheduler::stats() const {
   for (const auto& [name, entry] : entries_) {
     if (entry.known.modify_index == 0) continue;
     if (!entry.known.definition || entry.too_large) {
-      ++stats.faulty;
+      ++stats.bad;
     } else {
       ++(entry.known.definition->paused ? stats.paused : stats.active);
     }

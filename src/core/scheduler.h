@@ -62,7 +62,7 @@ class Scheduler {
   struct Stats {
     std::size_t active = 0;
     std::size_t paused = 0;
-    std::size_t faulty = 0;  // cannot be read, or its tasks are too large
+    std::size_t bad = 0;  // cannot be read, or its tasks are too large
   };
   [[nodiscard]] Stats stats() const;
 

@@ -1,6 +1,8 @@
 // "lictor schedule" against a real Consul, without a daemon: each subcommand's text, exit code, and
 // what it leaves in Consul.
 
+#include <future>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,37 @@ TEST_CASE("a schedule is added, listed, shown, paused, resumed, run and removed"
   CHECK_FALSE(at.world.kv.has(at.key("db/nightly")));
   check_that(at.schedule({"schedule", "remove", "db/nightly"}), 3, "no schedule");
   check_that(at.schedule({"why", "db/nightly@2026-11-24T01:30:00Z"}), 3, "no task");
+}
+
+TEST_CASE("each run makes a task with an id of its own, also many at once") {
+  Scene at;
+  at.world.kv.put(at.key("s"), R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"}})");
+  constexpr std::size_t kRuns = 6;
+  std::vector<std::future<Output>> runs;
+  for (std::size_t i = 0; i < kRuns; ++i) {
+    runs.push_back(std::async(std::launch::async, [&] {
+      return at.schedule({"schedule", "run", "s"});
+    }));
+  }
+  std::set<std::string> ids;
+  const auto take = [&](const Output& ran) {
+    CAPTURE(ran.out);
+    REQUIRE(ran.exit_code == 0);
+    const std::string id = ran.out.substr(0, ran.out.find('\n'));
+    CHECK(at.world.kv.has(at.world.task_key(id)));
+    CHECK(std::string{"13579"}.find(id.at(id.size() - 2)) != std::string::npos);
+    return ids.insert(id).second;
+  };
+  for (auto& ran : runs) CHECK(take(ran.get()));
+  // The last of them is done and gone.
+  at.world.kv.remove(at.world.task_key(*ids.rbegin()));
+  CHECK(take(at.schedule({"schedule", "run", "s"})));
+  const std::string record = at.world.kv.get(at.key("s")).value().value;
+  CHECK(record.starts_with(R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"})"));
+  CHECK(json::parse(record)["lastTask"] == *ids.rbegin());
+
+  at.world.kv.put(at.key("s"), R"({"every": "1s", "task": {"taskType": "T"}})");
+  check_that(at.schedule({"schedule", "run", "s"}), 1, "ticks each second");
 }
 
 TEST_CASE("records that other clients wrote are taken as they are, good or bad") {

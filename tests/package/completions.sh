@@ -37,6 +37,7 @@ expect --token-file lictor list --to
 expect "--older-than" lictor dead list --ol
 expect "--timezone" lictor schedule add --timez
 expect -n lictor schedule next -n
+expect --from lictor schedule next --fr
 expect "" lictor dead list --type --ol
 expect "" lictor list --type = ""
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"

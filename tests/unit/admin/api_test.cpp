@@ -381,8 +381,23 @@ TEST_CASE("what is wrong is said, with the way out") {
   scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
   CHECK(findings().find("a gives up the lead: it starts no job and waits for 1 running job\n") !=
         std::string::npos);
+  const auto remedy = [&](const char* kind) {
+    const json told = scene.read("/v1/queues");
+    for (const json& each : told["queues"][0]["findings"]) {
+      if (each["kind"] == kind) return each["remedy"].get<std::string>();
+    }
+    return std::string{};
+  };
+  peers[0].doubt = "its daemon does not answer";
+  CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes the lead"));
+  scene.backend.members.next = "it may be dead; b takes over in 9 to 14 s";
+  CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leader.clear();
   CHECK(findings().find("nobody leads") != std::string::npos);
+  scene.backend.members.next = "last: a; b takes it";
+  CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read their logs");
+  scene.backend.members.next.clear();
+  CHECK(remedy("no_leader").starts_with("a daemon takes the lead within seconds"));
   scene.backend.trouble = "Consul has no leader";
   CHECK(findings().find("Consul has no leader") != std::string::npos);
   // Unknown is not "nobody".

@@ -69,14 +69,14 @@ TEST_CASE("ticks are counted by what became of them, schedules by state") {
   missed.kind = core::Fact::Kind::kTicksOverlap;
   metrics.on_fact("q", missed);
   auto status = status_of(QueueStatus::Role::kLeading, {}, 0);
-  status.queues[0].schedules = {{"active", 3}, {"faulty", 1}};
+  status.queues[0].schedules = {{"active", 3}, {"bad", 1}};
   const std::string text = metrics.text(status);
   CHECK(value(text, R"(lictor_ticks_total{outcome="made",queue="q"})") == "1");
   CHECK(value(text, R"(lictor_ticks_total{outcome="late",queue="q"})") == "1");
   CHECK(value(text, R"(lictor_ticks_total{outcome="missed",queue="q"})") == "7");
   CHECK(value(text, R"(lictor_ticks_total{outcome="overlap",queue="q"})") == "7");
   CHECK(value(text, R"(lictor_schedules{queue="q",state="active"})") == "3");
-  CHECK(value(text, R"(lictor_schedules{queue="q",state="faulty"})") == "1");
+  CHECK(value(text, R"(lictor_schedules{queue="q",state="bad"})") == "1");
 }
 
 TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") {

@@ -66,8 +66,8 @@ TEST_CASE("leader reports a leader whose admin face refuses") {
       R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
     Scene scene{{reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
-                 reply(200, listed("a", value), 9), reply(200, "[]", 9),
-                 reply(200, listed("a", value), 9), reply(404, "", 9), reply(200, "[]", 9)},
+                 reply(200, listed("a", value), 9), reply(200, listed("a", value), 9),
+                 reply(404, "", 9), reply(200, "[]", 9), reply(200, "[]", 9)},
                 as_json};
     CHECK(leader(scene.client, {}) == 0);
     const std::string told = as_json ? scene.err().substr(8) : scene.out();

@@ -157,7 +157,7 @@ TEST_CASE("pause, resume, run and remove") {
   consul.put("lictor/q/schedules/nightly", kNightly);
   CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is paused: it makes no tasks"));
   CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is already paused"));
-  CHECK(contains(tell(consul, schedule_next, {"nightly", {}, 1}).err, "is paused"));
+  CHECK(contains(tell(consul, schedule_next, {"nightly", {}, 1, {}}).err, "is paused"));
   CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == true);
   CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == false);
 
@@ -186,6 +186,38 @@ TEST_CASE("next shows a rule without any schedule and without Consul") {
   CHECK(contains(tell(consul, schedule_next, options).error(), "cron: never fires"));
   options.rule.cron = "0 24 * * *";
   CHECK(tell(consul, schedule_next, options).code.error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("next --from shows the ticks after a time, also those that were made") {
+  ModelConsul consul;
+  consul.put("lictor/q/schedules/s",
+             R"({"cron":"30 2 * * *","timezone":"Europe/Rome","lastTick":"2026-11-24T01:30:00Z",)"
+             R"("end":"2026-12-01T00:00:00Z","task":{"taskType":"T"}})");
+  const auto next = [&](const std::string& from, const std::string& name = "s") {
+    ScheduleNextOptions options;
+    options.name = name;
+    options.from = from;
+    options.count = 2;
+    if (name.empty()) options.rule.cron = "0 0 1 * *";
+    return options;
+  };
+  const auto ticks = [&](const ScheduleNextOptions& options) {
+    std::string all;
+    const json told = tell(consul, schedule_next, options, true).document();
+    for (const json& tick : told["ticks"]) all += tick["tick"].get<std::string>() + ' ';
+    return all;
+  };
+  CHECK(ticks(next("2026-03-28T12:00:00+01:00")) == "2026-03-29T01:00:00Z 2026-03-30T00:30:00Z ");
+  // After it: a tick at the time itself is not shown.
+  CHECK(ticks(next("2026-11-24T01:30:00Z")) == "2026-11-25T01:30:00Z 2026-11-26T01:30:00Z ");
+  CHECK(ticks(next("1796002199.5")) == "2026-11-30T01:30:00Z ");
+  CHECK(contains(tell(consul, schedule_next, next("1796002200")).err,
+                 "it has no ticks after 1796002200"));
+  CHECK(ticks(next("2026-01-01T00:00:00Z", "")) == "2026-02-01T00:00:00Z 2026-03-01T00:00:00Z ");
+  const Told refused = tell(consul, schedule_next, next("tomorrow"));
+  CHECK(refused.code.error().code == ErrorCode::kInvalid);
+  CHECK(contains(refused.error(), "--from: expected a time with a zone"));
+  CHECK(contains(refused.error(), "got \"tomorrow\""));
 }
 
 TEST_CASE("why tells of a tick without a task what its schedule knows") {

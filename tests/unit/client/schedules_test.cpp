@@ -8,6 +8,7 @@
 
 #include "base/time_text.h"
 #include "fake_consul.h"
+#include "wire/schedule_record.h"
 
 namespace lictor::client {
 namespace {
@@ -158,19 +159,77 @@ TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
   const std::string record = *base64_decode(ops[1]["KV"]["Value"].get<std::string>());
   CHECK(contains(record, R"("lastTask":"nightly@2026-11-24T09:30:00Z")"));
   CHECK_FALSE(contains(record, "lastTick"));
+}
 
-  const auto exists = with({reply(200, entry(kKey, kRecord)),
-                            reply(409, test::txn_error(0, "failed to set key, index is stale"))},
-                           run)
-                          .first;
-  CHECK(exists.error().code == ErrorCode::kConflict);
-  CHECK(contains(exists.error().message, "exists already"));
-  const auto changed = with({reply(200, entry(kKey, kRecord)),
-                             reply(409, test::txn_error(1, "failed to set key, index is stale")),
-                             reply(200, entry(kKey, kRecord, 8)), reply(200, kApplied)},
-                            run)
-                           .first;
-  CHECK(changed.value() == "nightly@2026-11-24T09:30:00Z");
+// The id that `run` gives at 09:30:00.700 to a schedule with these members, and the task.
+std::pair<std::string, nlohmann::json> run_with(const std::string& members) {
+  const std::string record = '{' + members + R"(,"task":{"taskType":"T"}})";
+  const auto [id, asked] =
+      with({reply(200, entry(kKey, record)), reply(200, kApplied)}, [](Schedules& schedules) {
+        return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
+      });
+  REQUIRE_MESSAGE(id, (id ? "" : id.error().message));
+  const auto ops = nlohmann::json::parse(asked.back().body);
+  CHECK(ops[0]["KV"]["Key"] == "lictor/q/tasks/" + *id);
+  return {*id, nlohmann::json::parse(*base64_decode(ops[0]["KV"]["Value"].get<std::string>()))};
+}
+
+TEST_CASE("run names its task after a second that no other task of the schedule has") {
+  const auto second = [](const std::string& members) { return run_with(members).first.substr(8); };
+  CHECK(second(R"("every":"1h")") == "2026-11-24T09:30:00Z");
+  // The task of another run, or of the tick that came last, may be done and gone.
+  CHECK(second(R"("every":"1h","lastTask":"nightly@2026-11-24T09:30:00Z")") ==
+        "2026-11-24T09:30:01Z");
+  CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:30:02Z")") == "2026-11-24T09:30:03Z");
+  CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:00:00Z",)"
+               R"("lastTask":"nightly@2026-11-24T09:30:04Z")") == "2026-11-24T09:30:05Z");
+  CHECK(second(R"("every":"1h","lastTask":"somebody's","lastTick":"2026-11-24T09:00:00Z")") ==
+        "2026-11-24T09:30:00Z");
+  // Those of ticks are the leader's, also while the schedule is paused: "missed" may make them.
+  CHECK(second(R"("every":"30m")") == "2026-11-24T09:30:01Z");
+  CHECK(second(R"("every":"30m","paused":true)") == "2026-11-24T09:30:01Z");
+  CHECK(second(R"("cron":"0-30,32-59 * * * * *")") == "2026-11-24T09:30:31Z");
+  CHECK(second(R"("cron":"1-59 * * * * *","lastTick":"2026-11-24T09:30:00Z")") ==
+        "2026-11-24T09:31:00Z");
+  // It is due now all the same.
+  const auto [id, task] = run_with(R"("every":"30m")");
+  CHECK(task["executeAt"] == "2026-11-24T09:30:00Z");
+}
+
+TEST_CASE("a schedule that ticks each second has no second left for run") {
+  for (const char* rule : {R"("every":"1s")", R"("cron":"* * * * * *")"}) {
+    const std::string record = std::string{"{"} + rule + R"(,"task":{"taskType":"T"}})";
+    const auto refused = with({reply(200, entry(kKey, record))}, [](Schedules& schedules) {
+                           return schedules.run("nightly", at("2026-11-24T09:30:00Z"));
+                         }).first;
+    CHECK(refused.error().code == ErrorCode::kConflict);
+    CHECK(contains(refused.error().message, "schedule \"nightly\" ticks each second"));
+    CHECK(contains(refused.error().message, "\"lictor submit\""));
+  }
+}
+
+TEST_CASE("of two runs at once the second takes another second") {
+  const auto run = [](Schedules& schedules) {
+    return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
+  };
+  const auto stale = [](std::size_t op) {
+    return reply(409, test::txn_error(op, "failed to set key, index is stale"));
+  };
+  const std::string after = wire::with_last_task(kRecord, "nightly@2026-11-24T09:30:00Z");
+  // The first one's task is done and gone, or is there still.
+  for (const std::size_t op : {std::size_t{1}, std::size_t{0}}) {
+    const auto [id, asked] = with({reply(200, entry(kKey, kRecord)), stale(op),
+                                   reply(200, entry(kKey, after, 8)), reply(200, kApplied)},
+                                  run);
+    CHECK(id.value() == "nightly@2026-11-24T09:30:01Z");
+    CHECK(nlohmann::json::parse(asked.back().body)[1]["KV"]["Index"] == 8);
+  }
+  // A task that the record does not tell of.
+  const auto other = with({reply(200, entry(kKey, kRecord)), stale(0),
+                           reply(200, entry(kKey, kRecord)), reply(200, kApplied)},
+                          run)
+                         .first;
+  CHECK(other.value() == "nightly@2026-11-24T09:30:01Z");
 }
 
 TEST_CASE("a lost reply to run is told as such") {

@@ -196,7 +196,7 @@ TEST_CASE("one that may not be written is tried again, and does not count as sto
   reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
   run_to(a.cluster, 20s);
   CHECK(count(a.daemon, Fact::Kind::kDenied) >= 1);
-  CHECK(a.daemon.queue->schedules().faulty == 0);
+  CHECK(a.daemon.queue->schedules().bad == 0);
   CHECK(all<Commit>(a.daemon).size() < 20);
   a.cluster.store.no_right.clear();
   run_to(a.cluster, 30s);

@@ -380,7 +380,7 @@ TEST_CASE("a schedule that cannot be read is told once, and holds up no other") 
   run_to(a.cluster, kStart + 35s);
   CHECK(made(a.cluster).size() == 3);
   CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 1);
-  CHECK(a.daemon.queue->schedules().faulty == 1);
+  CHECK(a.daemon.queue->schedules().bad == 1);
   a.cluster.store.put_schedule("bad", every(10s));
   run_to(a.cluster, kStart + 45s);
   CHECK(a.cluster.store.ticks.contains(id(40s, "bad")));

@@ -1,0 +1,31 @@
+#pragma once
+
+// Which partition of a queue a task belongs to (DESIGN section 11). Every host and every version
+// must agree, so nothing here may change; the unit test has test vectors.
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/siphash.h"
+
+namespace lictor::core {
+
+/// The bytes 00, 01, ... 0f. Not secret: who chooses ids could put all tasks into one partition,
+/// and could write them all with one serialKey just as well.
+inline constexpr SipKey kPartitionKey{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+
+/// From 0 to below `partitions`: SipHash-2-4 of the text's UTF-8 bytes, modulo `partitions`.
+[[nodiscard]] constexpr std::uint32_t partition_of(std::string_view text,
+                                                   std::uint32_t partitions) {
+  if (partitions <= 1) return 0;
+  return static_cast<std::uint32_t>(siphash<2, 4>(kPartitionKey, text) % partitions);
+}
+
+/// The partition of a task: that of its serialKey, so that tasks of one key stay in order; without
+/// one (empty) that of its id.
+[[nodiscard]] constexpr std::uint32_t partition_of(std::string_view serial_key, std::string_view id,
+                                                   std::uint32_t partitions) {
+  return partition_of(serial_key.empty() ? id : serial_key, partitions);
+}
+
+}  // namespace lictor::core

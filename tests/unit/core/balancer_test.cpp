@@ -1,0 +1,653 @@
+// The balancers of a fleet over locks that are granted as Consul does, with views that come late,
+// in simulated time.
+
+#include "core/balancer.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/random.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kViewLag = 300ms;
+constexpr Duration kLockTime = 200ms;
+constexpr Duration kLockDelay = 30s;
+constexpr Duration kTtl = 20s;
+
+class Fleet {
+ public:
+  Fleet(std::uint64_t seed, std::size_t partitions)
+      : random_(seed),
+        owners_(partitions),
+        barred_(partitions),
+        last_(partitions),
+        moves(partitions) {}
+
+  void start(const std::string& id) {
+    Host& host = hosts_[id];
+    if (host.balancer) return;
+    host.balancer = std::make_unique<Balancer>(id);
+    members_[id] = {id, weight, false};
+    changed();
+  }
+  // It gives everything back, as on SIGTERM.
+  void stop(const std::string& id) { leave(id, false); }
+  // Its session lives on until its TTL is over, and then bars its locks.
+  void lose(const std::string& id) {
+    if (!is_up(id)) return;
+    hosts_[id] = {};
+    const int life = ++lives_[id];
+    after(between(kTtl, 2 * kTtl), [=, this] {
+      if (lives_[id] == life && !is_up(id)) leave(id, true);
+    });
+  }
+  void freeze(const std::string& id, Duration time) {
+    if (!is_up(id)) return;
+    hosts_[id].frozen_until = now + time;
+    after(time, [=, this] { look(id); });
+  }
+  void drain(const std::string& id, bool draining) {
+    const auto member = members_.find(id);
+    if (member == members_.end() || member->second.draining == draining) return;
+    member->second.draining = draining;
+    changed();
+  }
+
+  void run(Duration time) {
+    const Instant end = now + time;
+    while (!events_.empty() && events_.begin()->first <= end) {
+      now = events_.begin()->first;
+      const auto event = std::move(events_.begin()->second);
+      events_.erase(events_.begin());
+      event();
+    }
+    now = end;
+  }
+
+  [[nodiscard]] Duration between(Duration least, Duration most) {
+    return least + Duration{static_cast<Duration::rep>(
+                       random_.next() % static_cast<std::uint64_t>((most - least).count() + 1))};
+  }
+  [[nodiscard]] std::size_t any(std::size_t count) { return random_.next() % count; }
+  [[nodiscard]] bool is_up(const std::string& id) {
+    return hosts_.contains(id) && hosts_[id].balancer != nullptr;
+  }
+  [[nodiscard]] const std::vector<std::string>& owners() const { return owners_; }
+  [[nodiscard]] std::size_t owned_by(const std::string& id) const {
+    return static_cast<std::size_t>(std::count(owners_.begin(), owners_.end(), id));
+  }
+  [[nodiscard]] BalancerView view() const {
+    BalancerView told{{}, owners_};
+    for (const auto& [id, member] : members_) told.members.push_back(member);
+    return told;
+  }
+
+  Instant now{1h};
+  std::uint32_t weight = 1;  // of those that start
+  Duration drain_time = 2s;  // at most, of a partition
+
+ private:
+  struct Host {
+    std::unique_ptr<Balancer> balancer;
+    BalancerView seen;
+    std::set<std::uint32_t> asked;
+    bool giving = false;
+    Instant frozen_until{};
+    Instant wakes = Instant::max();
+  };
+
+  void after(Duration time, std::function<void()> event) {
+    events_.emplace(now + time, std::move(event));
+  }
+
+  void leave(const std::string& id, bool barred) {
+    if (!members_.contains(id)) return;
+    hosts_[id] = {};
+    ++lives_[id];
+    members_.erase(id);
+    for (std::size_t i = 0; i < owners_.size(); ++i) {
+      if (owners_[i] != id) continue;
+      owners_[i].clear();
+      if (barred) barred_[i] = now + kLockDelay;
+    }
+    changed();
+  }
+
+  void changed() {
+    for (const auto& [id, host] : hosts_) {
+      if (!host.balancer) continue;
+      after(between(1ms, kViewLag), [this, id = id, life = lives_[id]] {
+        if (life == lives_[id] && now >= hosts_[id].frozen_until) look(id);
+      });
+    }
+  }
+  void look(const std::string& id) {
+    Host& host = hosts_[id];
+    if (!host.balancer) return;
+    host.seen = view();
+    host.balancer->on_view(now, host.seen);
+    act(id);
+  }
+
+  void act(const std::string& id) {
+    Host& host = hosts_[id];
+    if (now < host.frozen_until) return;
+    for (const std::uint32_t partition : host.balancer->to_take(now)) {
+      REQUIRE(host.seen.owners.at(partition).empty());
+      if (host.asked.insert(partition).second) ask(id, partition);
+    }
+    const auto given = host.balancer->to_hand_over(now);
+    if (given) {
+      REQUIRE(host.seen.owners.at(*given) == id);
+      REQUIRE(host.balancer->to_hand_over(now) == given);
+      if (owners_[*given] == id && !std::exchange(host.giving, true)) give(id, *given);
+    }
+    const Instant next = host.balancer->next_deadline(now);
+    REQUIRE(next > now);
+    if (next == Instant::max() || (host.wakes > now && host.wakes <= next)) return;
+    host.wakes = next;
+    after(next - now, [this, id, life = lives_[id]] {
+      if (hosts_[id].balancer && life == lives_[id]) act(id);
+    });
+  }
+
+  void ask(const std::string& id, std::uint32_t partition) {
+    after(between(1ms, kLockTime), [this, id, partition, life = lives_[id]] {
+      Host& host = hosts_[id];
+      if (!host.balancer || life != lives_[id]) return;
+      if (owners_[partition].empty() && now < barred_[partition]) {
+        after(barred_[partition] - now, [this, id, partition, life] {
+          if (hosts_[id].balancer && life == lives_[id]) ask(id, partition);
+        });
+        return;
+      }
+      host.asked.erase(partition);
+      if (!owners_[partition].empty()) return;
+      owners_[partition] = id;
+      if (!last_[partition].empty() && last_[partition] != id) ++moves[partition];
+      last_[partition] = id;
+      changed();
+    });
+  }
+
+  void give(const std::string& id, std::uint32_t partition) {
+    after(between(1ms, drain_time), [this, id, partition, life = lives_[id]] {
+      Host& host = hosts_[id];
+      if (!host.balancer || life != lives_[id]) return;
+      host.giving = false;
+      if (owners_[partition] != id || host.balancer->to_hand_over(now) != partition) return act(id);
+      owners_[partition].clear();
+      changed();
+    });
+  }
+
+  Random random_;
+  std::multimap<Instant, std::function<void()>> events_;
+  std::map<std::string, Host> hosts_;
+  std::map<std::string, int> lives_;
+  std::map<std::string, BalancerMember> members_;
+  std::vector<std::string> owners_;
+  std::vector<Instant> barred_;
+  std::vector<std::string> last_;
+
+ public:
+  std::vector<int> moves;  // of each partition, from one owner to another
+};
+
+std::vector<std::string> names(std::size_t count) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back("host-" + std::to_string(i));
+  return all;
+}
+
+std::map<std::string, std::size_t> counts(const std::vector<std::string>& owners) {
+  std::map<std::string, std::size_t> all;
+  for (const std::string& owner : owners) ++all[owner];
+  return all;
+}
+
+// Of the hosts' numbers of partitions: the largest less the smallest.
+std::size_t spread(Fleet& fleet, const std::vector<std::string>& hosts) {
+  std::size_t least = SIZE_MAX, most = 0;
+  for (const std::string& host : hosts) {
+    least = std::min(least, fleet.owned_by(host));
+    most = std::max(most, fleet.owned_by(host));
+  }
+  return most - least;
+}
+
+BalancerView view_of(const std::vector<std::string>& ids, std::size_t partitions) {
+  BalancerView view{{}, std::vector<std::string>(partitions)};
+  for (const std::string& id : ids) view.members.push_back({id});
+  return view;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("targets: shares within one, the same for all, and few others when one member leaves") {
+  for (const std::size_t partitions : {1U, 2U, 7U, 16U, 64U, 256U}) {
+    for (std::size_t count = 1; count <= 12; ++count) {
+      CAPTURE(partitions);
+      CAPTURE(count);
+      const auto ids = names(count);
+      BalancerView view = view_of(ids, partitions);
+      const auto found = targets(view);
+      auto shares = counts(found);
+      for (const std::string& id : ids) {
+        CHECK(shares[id] >= partitions / count);
+        CHECK(shares[id] <= (partitions + count - 1) / count);
+      }
+      std::reverse(view.members.begin(), view.members.end());
+      view.owners.assign(partitions, ids.back());
+      CHECK(targets(view) == found);
+
+      view.members.erase(view.members.begin());
+      const auto fewer = targets(view);
+      std::size_t moved = 0;
+      for (std::size_t i = 0; i < partitions; ++i) moved += fewer[i] != found[i] ? 1U : 0U;
+      CHECK(moved <= 4 * (partitions / count + 1));
+    }
+  }
+  CHECK(targets(view_of({}, 2)) == std::vector<std::string>(2));
+  BalancerView draining = view_of({"a", "b"}, 4);
+  draining.members[0].draining = true;
+  CHECK(targets(draining) == std::vector<std::string>(4, "b"));
+}
+
+// No later version may decide otherwise beside this one. Made by another implementation (in Python).
+TEST_CASE("targets stay as they are from version to version") {
+  std::string all;
+  for (const std::string& id : targets(view_of({"a", "b", "c"}, 16))) all += id;
+  CHECK(all == "cccbacabbabbcaaa");
+  BalancerView view = view_of({"a", "b", "c", "d"}, 24);
+  view.members[0].weight = 9;
+  view.members[1].weight = 2;
+  view.members[2].weight = 4;
+  all.clear();
+  for (const std::string& id : targets(view)) all += id;
+  CHECK(all == "aacbacaababacaaadaaaccca");
+}
+
+TEST_CASE("shares follow the weights, and a weight of 0 counts as 1") {
+  BalancerView view = view_of({"a", "b", "c"}, 64);
+  view.members[0].weight = 2;
+  view.members[2].weight = 5;
+  auto shares = counts(targets(view));
+  CHECK(shares["a"] == 16);
+  CHECK(shares["b"] == 8);
+  CHECK(shares["c"] == 40);
+  view.members[1].weight = 0;
+  CHECK(counts(targets(view)) == shares);
+}
+
+TEST_CASE("the target takes a free partition at once, the others step by step") {
+  const auto ids = names(4);
+  BalancerView view = view_of(ids, 8);
+  const auto homes = targets(view);
+  std::map<std::string, Balancer> fleet;
+  for (const std::string& id : ids) {
+    Balancer& balancer = fleet.emplace(id, id).first->second;
+    balancer.on_view(Instant{1h}, view);
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      const auto taken = balancer.to_take(Instant{1h});
+      CHECK((std::count(taken.begin(), taken.end(), i) == 1) == (homes[i] == id));
+    }
+    const Instant next = balancer.next_deadline(Instant{1h});
+    CHECK((next > Instant{1h} && next <= Instant{1h + 3s}));
+    balancer.on_view(Instant{1h + 500ms}, view);  // this delays nothing
+    CHECK(balancer.to_take(Instant{1h + 3s}).size() == 8);
+  }
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    for (int step = 0; step < 4; ++step) {
+      std::size_t ask = 0;
+      for (auto& [id, balancer] : fleet) {
+        const auto taken = balancer.to_take(Instant{1h + step * 1s});
+        ask += std::count(taken.begin(), taken.end(), i) == 1 ? 1U : 0U;
+      }
+      CHECK(ask == static_cast<std::size_t>(step) + 1);
+    }
+  }
+  // A host without an entry of its own takes nothing, nor does one that drains.
+  Balancer stranger{"stranger"};
+  stranger.on_view(Instant{1h}, view);
+  CHECK(stranger.to_take(Instant{2h}).empty());
+  view.members[0].draining = true;
+  fleet.at(ids[0]).on_view(Instant{2h}, view);
+  CHECK(fleet.at(ids[0]).to_take(Instant{3h}).empty());
+}
+
+// The balancer of host a, which owns all of eight partitions; b and c join after an hour.
+struct Giver {
+  Balancer balancer{"a"};
+  BalancerView view = view_of({"a"}, 8);
+  Instant now{1h};
+  std::vector<std::string> homes = targets(view_of({"a", "b", "c"}, 8));
+
+  Giver() {
+    view.owners.assign(8, "a");
+    show(0s);
+    view.members.push_back({"b"});
+    view.members.push_back({"c"});
+    show(1h);
+  }
+  void show(Duration later) {
+    now += later;
+    balancer.on_view(now, view);
+  }
+  std::optional<std::uint32_t> given(Duration later = {}) {
+    return balancer.to_hand_over(now + later);
+  }
+  // Where it goes.
+  std::string receiver() {
+    const auto partition = given();
+    return partition ? homes[*partition] : "";
+  }
+};
+
+TEST_CASE("what is above the share is handed over one at a time, when the fleet is settled") {
+  Giver a;
+  CHECK_FALSE(a.given(9s));
+  CHECK(a.balancer.next_deadline(a.now) == a.now + 10s);
+  const auto first = a.given(10s);
+  REQUIRE(first);
+  CHECK(a.homes[*first] != "a");
+  CHECK(a.given(1min) == first);  // still at work on it
+  a.view.owners[*first] = "";
+  a.show(1min);
+  CHECK_FALSE(a.given(2s));
+  a.view.owners[*first] = a.homes[*first];
+  a.show(900ms);
+  const auto second = a.given();
+  REQUIRE(second);
+  CHECK(a.homes[*second] != a.homes[*first]);  // to the one that misses most
+  // Nobody takes it.
+  a.view.owners[*second] = "";
+  a.show(1s);
+  CHECK_FALSE(a.given(9s));
+  CHECK(a.balancer.next_deadline(a.now + 9s) == a.now + 10s);
+  const auto third = a.given(10s);
+  REQUIRE(third);
+  CHECK(third != second);
+  // A change of the fleet does not stop what was begun, but what comes next.
+  a.view.members.push_back({"d"});
+  a.show(10s);
+  if (targets(a.view)[*third] != "a") CHECK(a.given() == third);
+  a.view.owners[*third] = "b";
+  a.show(1s);
+  CHECK_FALSE(a.given(8s));
+  // A host that has its share gives nothing.
+  Giver even;
+  even.view.owners = even.homes;
+  even.show(1min);
+  CHECK_FALSE(even.given());
+}
+
+TEST_CASE("a member that leaves another to take what is its own gets nothing for a while") {
+  for (const Duration waited : {Duration{900ms}, Duration{1100ms}}) {
+    Giver a;
+    a.now += 1min;
+    const std::string slow = a.receiver();
+    const std::string other = slow == "b" ? "c" : "b";
+    a.view.owners[*a.given()] = "";
+    a.show(1s);
+    *std::find(a.view.owners.begin(), a.view.owners.end(), "") = other;
+    a.show(waited);
+    CHECK(a.receiver() == (waited < 1s ? slow : other));
+  }
+}
+
+TEST_CASE("what a stand-in should have stays where it is, unless the shares are uneven") {
+  const auto homes = targets(view_of({"a", "b", "c"}, 9));
+  // Which of the three of c that a took; b has the others. Returns those that a gives away.
+  const auto given = [&](unsigned taken) {
+    Balancer a{"a"};
+    BalancerView view = view_of({"a", "b", "c"}, 9);
+    view.owners = homes;
+    a.on_view(Instant{1h}, view);
+    view.members.pop_back();
+    unsigned bit = 1;
+    for (std::string& owner : view.owners) {
+      if (owner != "c") continue;
+      owner = (taken & bit) != 0 ? "a" : "b";
+      bit <<= 1U;
+    }
+    a.on_view(Instant{2h}, view);
+    std::size_t count = 0;
+    for (Instant now{2h + 1min}; const auto partition = a.to_hand_over(now); now += 1s) {
+      CHECK(homes[*partition] == "c");
+      view.owners[*partition] = "b";
+      a.on_view(now, view);
+      ++count;
+    }
+    return count;
+  };
+  const std::size_t excess = given(7);  // a is to have one or two of the three
+  CHECK((excess == 1 || excess == 2));
+  for (unsigned taken = 0; taken < 8; ++taken) {
+    const auto count = static_cast<std::size_t>(std::popcount(taken));
+    CHECK(given(taken) == (count + excess > 3 ? count + excess - 3 : 0));
+  }
+}
+
+TEST_CASE("hosts that start one after the other share, and nothing moves after that") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 16};
+    const auto ids = names(8);
+    for (const std::string& id : ids) {
+      fleet.start(id);
+      fleet.run(fleet.between(0s, 3s));
+    }
+    fleet.run(2min);
+    CHECK(spread(fleet, ids) <= 1);
+    CHECK(fleet.owners() == targets(fleet.view()));
+    const auto moves = fleet.moves;
+    fleet.run(1h);
+    CHECK(fleet.moves == moves);
+  }
+}
+
+TEST_CASE("a rolling restart moves each partition at most twice, and all end where they were") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    const std::size_t count = 2 + seed % 6;
+    Fleet fleet{seed, seed % 3 == 0 ? 64U : 16U};
+    const auto ids = names(count);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(10min);
+    const auto before = fleet.owners();
+    REQUIRE(before == targets(fleet.view()));
+    std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
+    const bool drained = seed % 4 == 1;
+    const Duration most_down = seed % 2 == 0 ? 60s : 5s;
+    for (const std::string& id : ids) {
+      if (drained) {
+        fleet.drain(id, true);
+        fleet.run(1min);
+        CHECK(fleet.owned_by(id) == 0);
+      }
+      fleet.stop(id);
+      fleet.run(fleet.between(500ms, most_down));
+      fleet.start(id);
+      fleet.run(fleet.between(1s, seed % 5 == 0 ? Duration{4s} : Duration{90s}));
+    }
+    fleet.run(15min);
+    CHECK(fleet.owners() == before);
+    CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 2);
+  }
+}
+
+TEST_CASE("a short absence moves the partitions of that host alone") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 32};
+    const auto ids = names(5);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(10min);
+    const auto before = fleet.owners();
+    std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
+    fleet.stop(ids[2]);
+    fleet.run(1s);
+    CHECK(fleet.owned_by("") == 0);  // all are taken
+    CHECK(spread(fleet, {ids[0], ids[1], ids[3], ids[4]}) <= 1);
+    fleet.run(4min);
+    fleet.start(ids[2]);
+    fleet.run(10min);
+    CHECK(fleet.owners() == before);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      CHECK(fleet.moves[i] == (before[i] == ids[2] ? 2 : 0));
+    }
+  }
+}
+
+TEST_CASE("a daemon that does not know who is absent passes nothing to and fro") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 64};
+    const auto ids = names(4);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(10min);
+    std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
+    fleet.stop(ids[0]);
+    fleet.run(5s);
+    fleet.stop(ids[1]);
+    fleet.run(5s);
+    fleet.start(ids[1]);
+    fleet.run(4min);
+    CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 3);
+  }
+}
+
+TEST_CASE("a member that stays away is made up for") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 32};
+    auto ids = names(5);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(10min);
+    fleet.lose(ids[1]);
+    // Those of a lost host are free when its TTL and the lock-delay are over. Then all ask at once.
+    fleet.run(2 * kTtl + kLockDelay + 1s);
+    CHECK(fleet.owned_by("") == 0);
+    ids.erase(ids.begin() + 1);
+    fleet.run(2min);
+    CHECK(spread(fleet, ids) <= 1);
+    fleet.run(10min);
+    CHECK(spread(fleet, ids) <= 1);
+  }
+}
+
+TEST_CASE("a draining host ends with none, and gets them back") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 32};
+    const auto ids = names(4);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(10min);
+    fleet.drain(ids[3], true);
+    fleet.run(1min);
+    CHECK(fleet.owned_by(ids[3]) == 0);
+    CHECK(fleet.owned_by("") == 0);
+    fleet.run(1h);
+    CHECK(fleet.owned_by(ids[3]) == 0);
+    fleet.drain(ids[3], false);
+    fleet.run(10min);
+    CHECK(spread(fleet, ids) <= 1);
+  }
+  Fleet alone{1, 4};
+  alone.start("a");
+  alone.run(1min);
+  CHECK(alone.owned_by("a") == 4);
+  alone.drain("a", true);
+  alone.run(10s);  // it waits for nobody
+  CHECK(alone.owned_by("a") == 0);
+}
+
+TEST_CASE("what a member that hangs does not take goes to others, and not to it again and again") {
+  Fleet fleet{1, 16};
+  const auto ids = names(3);
+  fleet.start(ids[0]);
+  fleet.start(ids[1]);
+  fleet.run(10min);
+  fleet.start(ids[2]);
+  fleet.run(1s);
+  fleet.freeze(ids[2], 65s);
+  fleet.run(60s);
+  CHECK(fleet.owned_by(ids[2]) == 0);
+  CHECK(fleet.owned_by("") == 0);
+  CHECK(std::accumulate(fleet.moves.begin(), fleet.moves.end(), 0) <= 16 + 4);
+  fleet.run(5min);
+  CHECK(spread(fleet, ids) <= 1);
+}
+
+TEST_CASE("after any faults every partition has an owner and the shares are within one") {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    CAPTURE(seed);
+    constexpr std::size_t kPartitions[] = {1, 5, 16, 32};
+    Fleet fleet{seed, kPartitions[seed % 4]};
+    const auto ids = names(2 + seed % 5);
+    fleet.weight = seed % 7 == 0 ? 3 : 1;
+    for (int fault = 0; fault < 30; ++fault) {
+      const std::string& id = ids[fleet.any(ids.size())];
+      switch (fleet.any(7)) {
+        case 0:
+          fleet.stop(id);
+          break;
+        case 1:
+          fleet.lose(id);
+          break;
+        case 2:
+          fleet.freeze(id, fleet.between(0s, 30s));
+          break;
+        case 3:
+          fleet.drain(id, fleet.any(2) == 0);
+          break;
+        default:
+          fleet.start(id);
+      }
+      fleet.run(fleet.between(0s, fleet.any(2) == 0 ? Duration{2s} : Duration{60s}));
+    }
+    fleet.run(2min);  // those that are lost have ended
+    for (const std::string& id : ids) {
+      fleet.start(id);
+      fleet.drain(id, false);
+    }
+    fleet.run(20min);
+    CHECK(fleet.owned_by("") == 0);
+    CHECK(spread(fleet, ids) <= 1);
+    CHECK(fleet.owners() == targets(fleet.view()));
+  }
+}
+
+TEST_CASE("another number of partitions starts anew") {
+  Balancer balancer{"a"};
+  BalancerView view = view_of({"a"}, 2);
+  balancer.on_view(Instant{1h}, view);
+  CHECK(balancer.to_take(Instant{1h}).size() == 2);
+  view.owners = {"a", "a", "", ""};
+  balancer.on_view(Instant{2h}, view);
+  CHECK(balancer.to_take(Instant{2h}) == std::vector<std::uint32_t>{2, 3});
+  view.owners.clear();
+  balancer.on_view(Instant{3h}, view);
+  CHECK(balancer.to_take(Instant{3h}).empty());
+  CHECK_FALSE(balancer.to_hand_over(Instant{4h}));
+}
+
+TEST_SUITE_END();
