@@ -1,4 +1,4 @@
-// What changes anything, by POST. The guard has checked origin and token before.
+// What changes anything, by POST or DELETE. The guard has checked origin and token before.
 
 #include <string>
 #include <utility>
@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "client/schedules.h"
 #include "client/task_json.h"
 #include "runtime/log.h"
 #include "wire/json_text.h"
@@ -80,8 +82,13 @@ class Changes {
   Changes(Router& router, const StoredQueues& queues) : router_(router), queues_(queues) {}
 
   void add(const char* pattern, const char* name, Change change, int status = 200) {
-    router_.add("POST", pattern,
-                [this_queues = &queues_, name, status,
+    add("POST", pattern, "task", name, std::move(change), status);
+  }
+  // `subject`: what the id is of.
+  void add(const char* method, const char* pattern, const char* subject, const char* name,
+           Change change, int status = 200) {
+    router_.add(method, pattern,
+                [this_queues = &queues_, subject, name, status,
                  change = std::move(change)](const Call& call) -> std::optional<Response> {
                   std::optional<Response> refused;
                   const StoredQueue* queue = find_queue(*this_queues, call.request, refused);
@@ -95,7 +102,7 @@ class Changes {
                                done ? "changed by the admin face" : "change refused",
                                {{"change", name},
                                 {"queue", queue->queue.name},
-                                {"task", excerpt(id, 200)},
+                                {subject, excerpt(id, 200)},
                                 {"by", call.request.client},
                                 {"error", done ? std::string{} : done.error().message}});
                   return done ? json_response(status, *done) : response_of(done.error());
@@ -117,6 +124,39 @@ Result<ordered_json> told(Result<Value> result, const char* name,
 Result<ordered_json> changed(const Result<bool>& result) {
   if (!result) return tl::unexpected(result.error());
   return ordered_json{{"changed", *result}};
+}
+
+client::Schedules schedules_of(const StoredQueue& queue) {
+  return {queue.queue.store, queue.queue.layout};
+}
+
+void add_schedule_changes(Changes& changes) {
+  using Queue = const StoredQueue&;
+  using Name = const std::string&;
+  const auto add = [&](const char* method, const char* pattern, const char* name,
+                       Changes::Change change, int status = 200) {
+    changes.add(method, pattern, "schedule", name, std::move(change), status);
+  };
+  add("POST", "/v1/schedules/*/pause", "pause schedule", [](Queue queue, Name name, auto&&...) {
+    return changed(schedules_of(queue).set_paused(name, true));
+  });
+  add("POST", "/v1/schedules/*/resume", "resume schedule", [](Queue queue, Name name, auto&&...) {
+    return changed(schedules_of(queue).set_paused(name, false));
+  });
+  add(
+      "POST", "/v1/schedules/*/run", "run schedule",
+      [](Queue queue, Name name, auto&&...) -> Result<ordered_json> {
+        const auto id = schedules_of(queue).run(name, wall_now());
+        if (!id) return tl::unexpected(id.error());
+        return ordered_json{{"id", *id}};
+      },
+      201);
+  add("DELETE", "/v1/schedules/*", "remove schedule",
+      [](Queue queue, Name name, auto&&...) -> Result<ordered_json> {
+        const auto removed = schedules_of(queue).remove(name);
+        if (!removed) return tl::unexpected(removed.error());
+        return ordered_json{{"removed", true}};
+      });
 }
 
 }  // namespace
@@ -207,6 +247,7 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
   changes.add("/v1/dead/*/purge", "purge", [](Queue queue, Id id, Body, Id) {
     return told(queue.client.purge(id), "task", client::task_json);
   });
+  add_schedule_changes(changes);
   changes.add("/v1/pause", "pause", [](Queue queue, Id, Body body, Id by) -> Result<ordered_json> {
     const auto reason = text_of(body, "reason");
     if (!reason) return tl::unexpected(reason.error());

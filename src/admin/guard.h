@@ -20,8 +20,8 @@ using httpd::Response;
 
 /// What a GET of a route reveals.
 enum class Access {
-  kOpen,      ///< states and counts
-  kContents,  ///< tasks and output: takes the token once one is set, except over a unix socket
+  kOpen,  ///< states and counts
+  kContents,  ///< tasks, schedules and output: takes the token once one is set, except over a unix socket
 };
 
 /// Decides who may ask what. Any page that a browser on this host shows can make it send requests

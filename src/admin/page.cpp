@@ -21,8 +21,10 @@ LICTOR_FILE(api, "api.js")
 LICTOR_FILE(dom, "dom.js")
 LICTOR_FILE(charts, "charts.js")
 LICTOR_FILE(overview, "overview.js")
+LICTOR_FILE(list, "list.js")
 LICTOR_FILE(tasks, "tasks.js")
 LICTOR_FILE(task, "task.js")
+LICTOR_FILE(schedules, "schedules.js")
 LICTOR_FILE(submit, "submit.js")
 LICTOR_FILE(openapi, "openapi.json")
 
@@ -38,7 +40,7 @@ struct File {
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kScript = "text/javascript; charset=utf-8";
 
-std::array<File, 13> files() {
+std::array<File, 15> files() {
 #define LICTOR_BYTES(symbol) LICTOR_EMBEDDED(page_##symbol)
   return {{{"/", kHtml, LICTOR_BYTES(index)},
            {"/style.css", "text/css; charset=utf-8", LICTOR_BYTES(style)},
@@ -49,8 +51,10 @@ std::array<File, 13> files() {
            {"/dom.js", kScript, LICTOR_BYTES(dom)},
            {"/charts.js", kScript, LICTOR_BYTES(charts)},
            {"/overview.js", kScript, LICTOR_BYTES(overview)},
+           {"/list.js", kScript, LICTOR_BYTES(list)},
            {"/tasks.js", kScript, LICTOR_BYTES(tasks)},
            {"/task.js", kScript, LICTOR_BYTES(task)},
+           {"/schedules.js", kScript, LICTOR_BYTES(schedules)},
            {"/submit.js", kScript, LICTOR_BYTES(submit)},
            {"/v1/openapi.json", "application/json", LICTOR_BYTES(openapi)}}};
 #undef LICTOR_BYTES

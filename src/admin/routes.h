@@ -108,6 +108,8 @@ using StoredQueues = std::vector<StoredQueue>;
 /// The queue that ?queue= names, "default" without one. Nothing: `refused` is the answer.
 [[nodiscard]] const StoredQueue* find_queue(const StoredQueues& queues, const Request& request,
                                             std::optional<Response>& refused);
+/// How many entries ?limit= wants on a page, 50 without one. Errors: kInvalid.
+[[nodiscard]] Result<std::size_t> page_limit(const Request& request);
 /// An error of lictor's client as an answer.
 [[nodiscard]] Response response_of(const Error& error);
 
@@ -137,6 +139,8 @@ void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queu
                       const Activity& activity);
 /// GET /v1/tasks, /v1/tasks/<id>, /v1/dead, /v1/done
 void add_task_routes(Router& router, const StoredQueues& queues);
+/// GET /v1/schedules, /v1/schedules/<name>
+void add_schedule_routes(Router& router, const StoredQueues& queues);
 /// What changes anything: POST /v1/tasks, /v1/dead/<id>/retry, ...
 void add_change_routes(Router& router, const StoredQueues& queues);
 /// / and what it loads, /v1/openapi.json

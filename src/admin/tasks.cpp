@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
-#include "admin/task_index.h"
+#include "admin/shared_listing.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "client/task_info.h"
@@ -31,6 +31,30 @@ constexpr std::size_t kMostGroups = 200;
 constexpr std::size_t kMostPages = 16;  // kept; each up to a few hundred kilobytes
 
 enum class Kind { kLive, kDead, kDone };
+
+// Without the records.
+struct TaskListing : ListingStamp {
+  std::vector<TaskInfo> tasks;      // in the order of list_tasks()
+  std::vector<std::string> hidden;  // prefixes below which the token may not read everything
+};
+using TaskIndex = SharedListing<TaskListing>;
+
+// `done`: the history, else what waits, runs or is dead.
+Result<TaskListing> read_tasks(const client::Queue& queue, bool done) {
+  TaskFilter filter;
+  if (done) filter.state = TaskState::kDone;
+  auto listed = client::list_tasks(queue, filter);
+  if (!listed) return tl::unexpected(std::move(listed.error()));
+  for (TaskInfo& task : listed->tasks) {
+    std::string{}.swap(task.record);
+    std::string{}.swap(task.output_tail);
+    std::string{}.swap(task.result);
+  }
+  TaskListing listing;
+  listing.tasks = std::move(listed->tasks);
+  listing.hidden = std::move(listed->hidden);
+  return listing;
+}
 
 // The place of a task in the order of its list.
 struct Place {
@@ -75,7 +99,7 @@ struct Question {
   Kind kind = Kind::kLive;
   std::string state, type, reason, error, text;  // empty: all
   std::optional<Place> after;
-  std::size_t limit = kPage;
+  std::size_t limit = 0;
 };
 
 bool fits(const TaskInfo& task, const Question& question) {
@@ -200,14 +224,9 @@ Result<Question> read_question(const Request& request, Kind kind) {
   question.reason = request.parameter("reason").value_or("");
   question.error = request.parameter("error").value_or("");
   question.text = lowered(request.parameter("text").value_or(""));
-  if (const auto limit = request.parameter("limit")) {
-    const auto number = to_number<std::size_t>(*limit);
-    question.limit = number.value_or(0);
-    if (question.limit == 0 || question.limit > kMostPage) {
-      return bad("limit: expected 1 to " + std::to_string(kMostPage) + ", got \"" +
-                 excerpt(*limit) + '"');
-    }
-  }
+  const auto limit = page_limit(request);
+  if (!limit) return tl::unexpected(limit.error());
+  question.limit = *limit;
   if (const auto cursor = request.parameter("cursor"); cursor && !cursor->empty()) {
     question.after = read_cursor(*cursor);
     if (!question.after) return bad("cursor: expected the \"next\" of an earlier answer");
@@ -220,8 +239,11 @@ class Lists {
  public:
   explicit Lists(const StoredQueues& queues) : queues_(queues) {
     for (const StoredQueue& queue : queues) {
-      indexes_.push_back({std::make_unique<TaskIndex>(queue.queue, false),
-                          std::make_unique<TaskIndex>(queue.queue, true)});
+      const auto index = [&](bool done) {
+        return std::make_unique<TaskIndex>(
+            [&stored = queue.queue, done] { return read_tasks(stored, done); });
+      };
+      indexes_.push_back({index(false), index(true)});
     }
   }
 
@@ -286,6 +308,15 @@ Response show(const StoredQueues& queues, const Call& call) {
 }
 
 }  // namespace
+
+Result<std::size_t> page_limit(const Request& request) {
+  const auto text = request.parameter("limit");
+  if (!text) return kPage;
+  const auto limit = to_number<std::size_t>(*text);
+  if (limit && *limit != 0 && *limit <= kMostPage) return *limit;
+  return fail(ErrorCode::kInvalid, "limit: expected 1 to " + std::to_string(kMostPage) +
+                                       ", got \"" + excerpt(*text) + '"');
+}
 
 void add_task_routes(Router& router, const StoredQueues& queues) {
   const auto lists = std::make_shared<Lists>(queues);

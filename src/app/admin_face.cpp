@@ -55,6 +55,7 @@ Result<void> AdminFace::serve(const Sources& from) {
   admin::add_event_route(*router_, from.observers.events);
   admin::add_queue_routes(*router_, from.backend, from.queues, from.observers.activity);
   admin::add_task_routes(*router_, from.queues);
+  admin::add_schedule_routes(*router_, from.queues);
   admin::add_change_routes(*router_, from.queues);
   admin::add_page_routes(*router_);
   httpd::Options options;

@@ -196,6 +196,17 @@ nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime no
           {"modify_index", schedule.modify_index}};
 }
 
+nlohmann::ordered_json ticks_json(const std::vector<Tick>& ticks, const Definition& schedule) {
+  const auto& zone = schedule.schedule.plan().zone;
+  auto told = nlohmann::ordered_json::array();
+  for (const Tick tick : ticks) {
+    told.push_back(
+        {{"tick", schedule::tick_text(tick)},
+         {"local", zone ? schedule::local_text(tick, *zone) : schedule::tick_text(tick)}});
+  }
+  return told;
+}
+
 StoredSchedule Schedules::view(wire::KvEntry entry) {
   StoredSchedule stored{entry.key.substr(layout_.schedules_prefix.size()),
                         std::move(entry.key),

@@ -64,6 +64,10 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
                                                                    const std::string& name,
                                                                    const std::string& record);
 
+/// Each tick in UTC ("tick") and on the clock of the schedule's zone ("local").
+[[nodiscard]] nlohmann::ordered_json ticks_json(const std::vector<schedule::Tick>& ticks,
+                                                const schedule::Definition& schedule);
+
 /// The schedules of a queue. Each call that asks Consul blocks; the errors are those of the Store.
 /// Not thread-safe.
 class Schedules {

@@ -137,14 +137,53 @@ describe("one daemon", () => {
     await page.context().close();
   });
 
+  it("lists schedules, shows one with its next ticks, pauses, resumes, runs and removes it", async () => {
+    const page = await open(daemon, "#/default/schedules");
+    await shows(page, "No recurring tasks");
+    await world.put("schedules/db/nightly", { cron: "30 2 * * *", timezone: "Europe/Rome", start: "2998-01-01T00:00:00Z", task: { taskType: "Quick" } });
+    await world.put("schedules/odd", { cron: "61 * * * *", task: { taskType: "Quick" } });
+    await shows(page, "30 2 * * * Europe/Rome");
+    await shows(page, "minute: expected"); // why the other one is bad
+    await page.locator(".tabs").getByRole("link", { name: /bad/ }).click();
+    await lacks(page, "nightly", "tbody");
+    await page.locator(".tabs").getByRole("link", { name: /all/ }).click();
+    await page.getByRole("link", { name: "db/nightly", exact: true }).click();
+    await shows(page, "Mon 2998-01-01 02:30:00 +01:00");
+    assert.equal(await page.locator(".ticks tbody tr").count(), 10);
+    await button(page, "Pause").click();
+    await shows(page, "which make no tasks while it is paused");
+    await button(page, "Undo").click();
+    await lacks(page, "which make no tasks while it is paused");
+    await button(page, "Pause").click();
+    await button(page, "Run now").click();
+    await button(page, "Make a task").click();
+    await shows(page, "is made", "#toasts");
+    await shows(page, "db/nightly@", ".facts"); // its last task
+    await button(page, "Resume").click();
+    await shows(page, "Resumed", "#toasts");
+    await shows(page, "active");
+    await button(page, "Remove").click();
+    await button(page, "Remove it").click();
+    await page.waitForURL(/#\/default\/schedules/);
+    await lacks(page, "nightly");
+    assert.ok(!(await world.exists("schedules/db/nightly")));
+    assert.match(daemon.text(), /changed by the admin face change="remove schedule" queue=default schedule=db\/nightly/);
+    await page.getByRole("link", { name: "odd", exact: true }).click();
+    await shows(page, "It makes no tasks: cron");
+    assert.equal(await button(page, "Run now").count(), 0);
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
   it("shows hostile contents as text and runs none of them", async () => {
     const evil = '"><img src=x onerror="document.title=1"><script>window.pwned=1</script>\u202e\u001b[2J';
     const id = "evil<b>id</b>";
     await world.put(`tasks/${encodeURIComponent(id)}`, { taskType: evil, taskPara: { [evil]: evil }, serialKey: evil, executeAt: "2999-01-01T00:00:00Z" });
     await world.put("dead/evil", { record: { taskType: evil }, reason: evil, error: evil, output_tail: evil, node: evil, at: "2026-01-01T00:00:00Z" });
     await world.put("control", { paused: { by: evil, reason: evil } });
+    await world.put("schedules/evil", { cron: evil, timezone: evil, task: { taskType: evil } });
     const page = await open(daemon);
-    for (const view of ["overview", "tasks", "dead", `task/${encodeURIComponent(id)}`, "task/evil"]) {
+    for (const view of ["overview", "tasks", "dead", `task/${encodeURIComponent(id)}`, "task/evil", "schedules", "schedule/evil"]) {
       await page.goto(`${daemon.url}/#/default/${view}`);
       await page.waitForSelector(`main[data-ready=${view.split("/")[0]}]`);
       await shows(page, "<script>window.pwned=1</script>");
@@ -154,6 +193,7 @@ describe("one daemon", () => {
     assert.deepEqual(page.errors, []);
     await world.put("control", "{}");
     await world.put("dead/evil", { record: { taskType: "Quick" } });
+    await world.put("schedules/evil", { cron: "30 2 * * *", timezone: "Europe/Rome", task: { taskType: "Quick" } });
     const headers = (await page.request.get(`${daemon.url}/`)).headers();
     assert.match(headers["content-security-policy"], /default-src 'none'; script-src 'self'/);
     await page.context().close();
@@ -187,7 +227,7 @@ describe("one daemon", () => {
     await world.put("tasks/" + "a-very-long-id-without-a-break-".repeat(6), { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
     for (const [width, colorScheme] of [[380, "light"], [380, "dark"], [1600, "light"], [1600, "dark"]]) {
       const page = await open(daemon, "", { viewport: { width, height: 800 }, colorScheme });
-      for (const view of ["overview", "tasks", "dead", "task/later", "submit"]) {
+      for (const view of ["overview", "tasks", "dead", "schedules", "task/later", "schedule/evil", "submit"]) {
         await page.goto(`${daemon.url}/#/default/${view}`);
         await page.waitForSelector(`main[data-ready=${view.split("/")[0]}]`);
         assert.deepEqual(await seriousFindings(page), [], `${view} at ${width}, ${colorScheme}`);

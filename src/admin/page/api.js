@@ -94,6 +94,10 @@ export async function post(path, parameters = {}, body = undefined) {
   return (await send("POST", path + query(parameters), { body: text })).json();
 }
 
+export async function del(path, parameters = {}) {
+  return (await send("DELETE", path + query(parameters))).json();
+}
+
 /** An id in a path; it may hold slashes. */
 export function idPath(id) {
   return encodeURIComponent(id);

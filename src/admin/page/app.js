@@ -6,12 +6,13 @@
 import { follow, get } from "./api.js";
 import { clock, fill, h, relative } from "./dom.js";
 import * as overview from "./overview.js";
+import { schedule as scheduleView, schedules } from "./schedules.js";
 import { submit } from "./submit.js";
 import { task } from "./task.js";
 import { dead, tasks } from "./tasks.js";
 
-const kViews = { overview, tasks, dead, task, submit };
-const kInNav = ["overview", "tasks", "dead"];
+const kViews = { overview, tasks, dead, schedules, task, schedule: scheduleView, submit }; // `list`: one of its list
+const kInNav = ["overview", "tasks", "dead", "schedules"];
 const kPollEvery = 5000;
 const kLeastPause = 1000;
 const kOld = 15000;
@@ -63,7 +64,7 @@ function header() {
     picker.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
   }
   picker.value = where.queue;
-  document.title = `${where.view === "task" ? where.id : kViews[where.view].title} · ${where.queue} · lictor`;
+  document.title = `${kViews[where.view].list ? where.id : kViews[where.view].title} · ${where.queue} · lictor`;
 }
 
 async function draw() {
@@ -178,7 +179,7 @@ function go() {
   draw();
 }
 
-picker.addEventListener("change", () => (location.hash = `#/${encodeURIComponent(picker.value)}/${where.view === "task" ? "tasks" : where.view}`));
+picker.addEventListener("change", () => (location.hash = `#/${encodeURIComponent(picker.value)}/${kViews[where.view].list ?? where.view}`));
 addEventListener("hashchange", go);
 document.addEventListener("visibilitychange", () => !document.hidden && soon());
 setInterval(age, 1000);
@@ -197,10 +198,11 @@ const kKeys = [
   ["g o", "Overview", () => (location.hash = `${where.base}/overview`)],
   ["g t", "Tasks", () => (location.hash = `${where.base}/tasks`)],
   ["g d", "Dead letters", () => (location.hash = `${where.base}/dead`)],
+  ["g s", "Schedules", () => (location.hash = `${where.base}/schedules`)],
   ["n", "Submit a task", () => (location.hash = `${where.base}/submit`)],
   ["/", "Search", () => document.querySelector('[type="search"]')?.focus()],
-  ["j", "Next task", () => step(1)],
-  ["k", "Previous task", () => step(-1)],
+  ["j", "Next of a list", () => step(1)],
+  ["k", "Previous of a list", () => step(-1)],
   ["?", "This list", () => shortcuts()],
 ];
 

@@ -66,6 +66,13 @@ function tile(label, value, { href, note, kind } = {}) {
   return href ? h("a", { class: "tile", href, "data-kind": kind, "data-key": label }, content) : h("div", { class: "tile", "data-kind": kind }, content);
 }
 
+function schedules(counts, base) {
+  const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
+  if (all === 0) return null;
+  const note = ["paused", "bad"].filter((state) => counts[state]).map((state) => `${count(counts[state])} ${state}`);
+  return tile("Schedules", count(all), { href: `${base}/schedules`, note: note.join(", "), kind: counts.bad ? "bad" : null });
+}
+
 function tiles(queue, tasks, base) {
   const counts = tasks?.counts ?? {};
   const known = (value) => (tasks ? count(value) : "unknown");
@@ -85,6 +92,7 @@ function tiles(queue, tasks, base) {
     }),
     tile("Scheduled", known(counts.scheduled), { href: `${base}/tasks?state=scheduled` }),
     tile("Dead letters", known(dead), { href: `${base}/dead`, kind: dead ? "bad" : null }),
+    schedules(status.schedules ?? {}, base),
     odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
     last ? tile("Done, last minute", count(last.done), { note: last.failed || last.dead ? `${count(last.failed + last.dead)} failed` : null }) : null,
     status.lease_left_ms !== undefined ? tile("Lease left", duration(status.lease_left_ms)) : null,

@@ -27,7 +27,7 @@ function facts(task) {
 }
 
 /** JSON of an ended task holds the record of its producer as "record". */
-function recordText(task) {
+export function recordText(task) {
   if (task.value !== undefined) {
     const inner = kEnded.includes(task.state) && task.value?.record !== undefined ? task.value.record : task.value;
     return JSON.stringify(inner, null, 2);
@@ -186,6 +186,7 @@ function actions(task, { queue, base, refresh }) {
 
 export const task = {
   title: "Task",
+  list: "tasks",
   async render(view, context) {
     const { queue, id, signal } = context;
     if (output?.id !== id || output.queue !== queue || output.signal.aborted) {

@@ -8,20 +8,13 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "../cli/model_consul.h"
-#include "admin/activity.h"
-#include "admin/events.h"
-#include "admin/metrics.h"
-#include "admin/routes.h"
+#include "base/clock.h"
 #include "base/time_text.h"
-#include "client/client.h"
-#include "fake_backend.h"
-#include "fake_exchange.h"
+#include "scene.h"
 
 namespace lictor::admin {
 namespace {
 
-using cli::test::ModelConsul;
 using nlohmann::json;
 
 // Why `value` does not fit the schema; empty: it does. Knows what openapi.json uses of JSON Schema.
@@ -84,81 +77,12 @@ std::string misfit(const json& document, const json& schema, const json& value, 
   return {};
 }
 
-struct Scene {
-  Scene() {
-    queues.push_back({client, impl->queue});
-    known_status();
-    router.emplace(Guard{{{}, [this] { return token; }}});
-    add_status_routes(*router, backend);
-    add_metrics_route(*router, backend, metrics);
-    add_event_route(*router, events);
-    add_log_routes(*router, backend, logs);
-    add_queue_routes(*router, backend, queues, activity);
-    add_task_routes(*router, queues);
-    add_change_routes(*router, queues);
-    add_page_routes(*router);
-    consul.put("lictor/q/leader", R"({"node":"a","instance":"i"})", session);
-  }
-
-  void known_status() {
-    backend.known->node = "a";
-    backend.known->version = "1";
-    QueueStatus queue;
-    queue.name = "q";
-    queue.role = QueueStatus::Role::kLeading;
-    queue.states = {{"ready", 3}, {"no executor", 1}};
-    queue.lease_left = std::chrono::seconds{20};
-    queue.types = {"Mail", "*"};
-    backend.known->queues = {queue};
-    Peer peer;
-    peer.node = "a";
-    peer.leads = true;
-    peer.answers = true;
-    backend.members.leader = "a";
-    backend.members.leads_since = "2026-01-01T00:00:00Z";
-    backend.members.members = {peer};
-  }
-
-  Response get(const std::string& target) { return ask(*router, make_request("GET", target)); }
-  json read(const std::string& target) {
-    const Response response = get(target);
-    CAPTURE(target);
-    REQUIRE_MESSAGE(response.status == 200, response.body);
-    return json::parse(response.body);
-  }
-  Response post(const std::string& target, const std::string& body = {}) {
-    Request request = make_request("POST", target);
-    request.body = body;
-    return ask(*router, request);
-  }
-  void task(const std::string& id, const std::string& record) {
-    consul.put("lictor/q/tasks/" + id, record);
-  }
-  void letter(const std::string& id, const std::string& type, const std::string& error,
-              const std::string& at = "2026-01-01T00:00:00Z") {
-    consul.put("lictor/q/dead/" + id, json{{"record", {{"taskType", type}}},
-                                           {"reason", "failed"},
-                                           {"error", error},
-                                           {"attempts", 3},
-                                           {"at", at},
-                                           {"node", "a"}}
-                                          .dump());
-  }
-
-  ModelConsul consul;
-  std::string session = consul.session();
-  std::unique_ptr<Client::Impl> impl =
-      std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"));
-  Client client{std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
-  StoredQueues queues;
-  FakeBackend backend;
-  Metrics metrics;
-  Events events;
-  Activity activity;
-  LogStore logs{"/nonexistent", std::make_shared<exec::ActiveLogs>(), "a"};
-  std::string token;
-  std::optional<Router> router;
-};
+// "/v1/tasks/{id}/why" as the router writes it: "/v1/tasks/*/why".
+std::string pattern_of(std::string path) {
+  const std::size_t begin = path.find('{');
+  if (begin != std::string::npos) path.replace(begin, path.find('}') + 1 - begin, "*");
+  return path;
+}
 
 std::vector<std::string> ids_of(const json& page) {
   std::vector<std::string> ids;
@@ -466,7 +390,7 @@ TEST_CASE("once a token is set, tasks and output take it; counts do not") {
     return scene.router->refuse(request).value_or(Response{}).status;
   };
   for (const char* path : {"/v1/tasks", "/v1/tasks/x", "/v1/tasks/x/why", "/v1/dead", "/v1/done",
-                           "/v1/logs", "/v1/events"}) {
+                           "/v1/logs", "/v1/events", "/v1/schedules", "/v1/schedules/x"}) {
     CAPTURE(std::string{path});
     CHECK(status(path, "", "127.0.0.1") == 401);
     CHECK(status(path, "Bearer wrong", "127.0.0.1") == 401);
@@ -493,9 +417,9 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
 
   std::set<std::string> described;
   for (const auto& [path, methods] : document["paths"].items()) {
-    std::string pattern = path;
-    if (const auto at = pattern.find("{id}"); at != std::string::npos) pattern.replace(at, 4, "*");
-    for (const auto& [method, ignored] : methods.items()) described.insert(method + ' ' + pattern);
+    for (const auto& [method, ignored] : methods.items()) {
+      described.insert(method + ' ' + pattern_of(path));
+    }
   }
   const json unknown = json::parse(scene.get("/nope").body);
   for (const json& path : unknown["paths"]) {
@@ -508,7 +432,12 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   const auto fits = [&](const std::string& method, const std::string& path,
                         const std::string& target, const std::string& body = {}) {
     CAPTURE(method + ' ' + target);
-    const Response response = method == "get" ? scene.get(target) : scene.post(target, body);
+    Request request = make_request(method == "get"    ? "GET"
+                                   : method == "post" ? "POST"
+                                                      : "DELETE",
+                                   target);
+    request.body = body;
+    const Response response = ask(*scene.router, std::move(request));
     const json& responses = document.at("paths").at(path).at(method).at("responses");
     const std::string status = std::to_string(response.status);
     const json& content =
@@ -517,11 +446,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
     const std::string why =
         misfit(document, content["application/json"]["schema"], json::parse(response.body));
     CHECK_MESSAGE(why.empty(), why);
-    described.erase(
-        method + ' ' +
-        (path.find("{id}") == std::string::npos
-             ? path
-             : path.substr(0, path.find("{id}")) + '*' + path.substr(path.find("{id}") + 4)));
+    described.erase(method + ' ' + pattern_of(path));
     return response.status;
   };
   CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
@@ -548,6 +473,17 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   CHECK(fits("post", "/v1/dead/{id}/purge", "/v1/dead/gone2/purge?queue=q") == 200);
   CHECK(fits("post", "/v1/dead/retry", "/v1/dead/retry?queue=q", R"({"all":true})") == 200);
   CHECK(fits("post", "/v1/dead/purge", "/v1/dead/purge?queue=q", R"({"all":true})") == 200);
+  scene.schedule("db/nightly", R"({"cron":"30 2 * * *","task":{"taskType":"Mail"}})");
+  scene.schedule("odd", "no json");
+  CHECK(fits("get", "/v1/schedules", "/v1/schedules?queue=q") == 200);
+  const std::string schedule = "/v1/schedules/{name}";
+  CHECK(fits("get", schedule, "/v1/schedules/db%2Fnightly?queue=q") == 200);
+  CHECK(fits("get", schedule, "/v1/schedules/odd?queue=q") == 200);
+  CHECK(fits("post", schedule + "/pause", "/v1/schedules/db/nightly/pause?queue=q") == 200);
+  CHECK(fits("post", schedule + "/resume", "/v1/schedules/db/nightly/resume?queue=q") == 200);
+  CHECK(fits("post", schedule + "/run", "/v1/schedules/db/nightly/run?queue=q") == 201);
+  CHECK(fits("delete", schedule, "/v1/schedules/db/nightly?queue=q") == 200);
+  CHECK(fits("get", schedule, "/v1/schedules/db/nightly?queue=q") == 404);
   CHECK(fits("post", "/v1/pause", "/v1/pause?queue=q") == 200);
   CHECK(fits("post", "/v1/resume", "/v1/resume?queue=q") == 200);
   CHECK(fits("post", "/v1/step-down", "/v1/step-down?queue=q") == 202);

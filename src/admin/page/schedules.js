@@ -1,0 +1,161 @@
+// Recurring tasks: a list, and one with its record and its next ticks.
+
+import { del, get, idPath, post } from "./api.js";
+import { ago, ask, chip, count, fill, h, toast } from "./dom.js";
+import { draw, filters, hidden, kPage, lastCursor, pager, tabs } from "./list.js";
+import { recordText } from "./task.js";
+
+const kColumns = ["Schedule", "When", "Next", "Last", "State"];
+const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+const taskLink = (id, base, text = id) => h("a", { href: `${base}/task/${idPath(id)}` }, text);
+
+function table(schedules, base) {
+  const rows = schedules.map((each) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("a", { href: `${base}/schedule/${idPath(each.name)}`, "data-key": each.key }, each.name)),
+      h("td", { "data-label": "When" }, h("span", {}, each.rule ? h("code", {}, each.rule) : null, each.timezone ? ` ${each.timezone}` : null)),
+      h("td", { "data-label": "Next" }, ago(each.next)),
+      h("td", { "data-label": "Last" }, ago(each.last_tick)),
+      h("td", { "data-label": "State" }, h("span", {}, chip(each.state), each.error ? h("span", { class: "error reason" }, each.error) : null)),
+    ),
+  );
+  return h(
+    "table",
+    { class: "stack tasks schedules" },
+    h("thead", {}, h("tr", {}, kColumns.map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, rows),
+  );
+}
+
+export const schedules = {
+  title: "Schedules",
+  async render(view, { queue, base, parameters, signal, newerThan }) {
+    const path = `${base}/schedules`;
+    const state = parameters.get("state") ?? "";
+    const text = parameters.get("text") ?? "";
+    const answer = await get("/v1/schedules", { queue, state, text, limit: kPage, cursor: lastCursor(parameters), newer_than: newerThan }, { signal });
+    const states = ["active", "paused", ...["ended", "bad"].filter((each) => answer.counts[each] || each === state)];
+    const empty = state || text ? "No such schedules." : ["No recurring tasks. ", h("code", {}, "lictor schedule add"), " makes one; see the ", h("a", { href: "manual/schedules" }, "manual"), "."];
+    draw(
+      view,
+      [h("div", { class: "head" }, h("h1", {}, "Schedules")), tabs(states, answer.counts, parameters, path)],
+      filters("Search in name, type and rule", parameters, path),
+      [hidden(answer), answer.schedules.length ? table(answer.schedules, base) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.schedules.length, parameters, path)],
+    );
+    return answer.as_of;
+  },
+};
+
+function facts(told, base) {
+  const rows = [
+    ["Key", h("code", {}, told.key)],
+    ["When", told.rule && h("code", {}, told.rule)],
+    ["Time zone", told.timezone ?? (told.rule && "UTC")],
+    ["Type", told.type],
+    ["Next tick", told.next && ago(told.next)],
+    ["Last tick", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
+    ["Last task", told.last_task && taskLink(told.last_task, base)],
+    ["Written by", told.value?.fromConfig === true && "the leader, as its configuration says"],
+    ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
+  ];
+  return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+/** "2026-11-24T10:30:00+01:00" is "Tue 2026-11-24 10:30:00 +01:00". */
+function localText(text) {
+  const [date, time] = [text.slice(0, 10), text.slice(11, 19)];
+  const zone = text.slice(19);
+  return `${kDays[new Date(`${date}T00:00:00Z`).getUTCDay()]} ${date} ${time}${zone === "Z" ? "" : ` ${zone}`}`;
+}
+
+function ticks(list, told) {
+  if (told.state === "bad") return null;
+  const zone = told.timezone ?? "UTC";
+  const isUtc = list.every(({ tick, local }) => tick === local);
+  const columns = [`Tick, ${isUtc ? "UTC" : zone}`, ...(isUtc ? [] : ["UTC"]), "Due"];
+  return h(
+    "section",
+    { class: "card", "aria-label": "Next ticks" },
+    h("h2", {}, told.state === "paused" ? "Next ticks, which make no tasks while it is paused" : "Next ticks"),
+    list.length
+      ? h(
+          "table",
+          { class: "ticks" },
+          h("thead", {}, h("tr", {}, columns.map((each) => h("th", { scope: "col" }, each)))),
+          h("tbody", {}, list.map(({ tick, local }) => h("tr", {}, h("td", {}, localText(local)), isUtc ? null : h("td", {}, tick), h("td", {}, ago(tick))))),
+        )
+      : h("p", { class: "quiet" }, "None: all its ticks have passed."),
+  );
+}
+
+function actions(told, { queue, base, refresh }) {
+  const { name } = told;
+  const path = `/v1/schedules/${idPath(name)}`;
+  const act = async (send, done) => {
+    try {
+      const answer = await send();
+      const { leave, ...shown } = done(answer);
+      toast(answer.changed === false ? "It was so already." : shown.text, shown);
+      if (leave) location.hash = leave;
+    } catch (error) {
+      toast(error.message, { kind: "error" });
+    }
+    refresh();
+  };
+  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: "Resumed. Its \"missed\" decides about the ticks since it was paused." }));
+  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: "Paused: no tick makes a task.", action: "Undo", run: resume }));
+  const run = async () => {
+    const sure = await ask({
+      title: `Run ${name} now?`,
+      text: "This makes a task of it at once, also while it is paused or its last task runs.",
+      confirm: "Make a task",
+    });
+    if (sure) {
+      act(
+        () => post(`${path}/run`, { queue }),
+        ({ id }) => ({ text: `Task ${id} is made.`, action: "Show", run: () => (location.hash = `${base}/task/${idPath(id)}`) }),
+      );
+    }
+  };
+  const remove = async () => {
+    const sure = await ask({
+      title: `Remove schedule ${name}?`,
+      text: told.value?.fromConfig === true ? "The leader writes it again, as its configuration says." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
+      confirm: "Remove it",
+      danger: true,
+    });
+    if (sure) act(() => del(path, { queue }), () => ({ text: `Schedule ${name} is removed.`, leave: `${base}/schedules` }));
+  };
+  const key = (text, onclick, more = {}) => h("button", { type: "button", "data-key": text, onclick, ...more }, text);
+  return h(
+    "div",
+    { class: "row" },
+    told.state === "bad" ? null : key("Run now", run),
+    told.state === "active" ? key("Pause", pause) : null,
+    told.state === "paused" ? key("Resume", resume, { class: "primary" }) : null,
+    key("Remove", remove, { class: "danger" }),
+  );
+}
+
+export const schedule = {
+  title: "Schedule",
+  list: "schedules",
+  async render(view, context) {
+    const { queue, base, id, signal } = context;
+    const answer = await get(`/v1/schedules/${idPath(id)}`, { queue }, { signal });
+    const told = answer.schedule;
+    fill(
+      view,
+      h("div", { class: "head" }, h("h1", {}, told.name), chip(told.state), actions(told, context)),
+      told.error ? h("p", { class: "notice fault" }, `It makes no tasks: ${told.error}`) : null,
+      told.note ? h("p", { class: "notice" }, told.note) : null,
+      h("section", { class: "card" }, facts(told, base)),
+      ticks(answer.ticks, told),
+      h("section", { class: "card" }, h("h2", {}, "Record"), h("pre", { tabindex: "0" }, recordText(told))),
+    );
+    return undefined;
+  },
+};

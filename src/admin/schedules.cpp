@@ -1,0 +1,189 @@
+// The schedules of a queue: a list by page, and single ones.
+
+#include "client/schedules.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+#include "admin/shared_listing.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "client/task_json.h"
+
+namespace lictor::admin {
+namespace {
+
+using client::Schedules;
+using client::ScheduleState;
+using client::StoredSchedule;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kNextTicks = 10;
+constexpr std::array kStates{ScheduleState::kActive, ScheduleState::kPaused, ScheduleState::kEnded,
+                             ScheduleState::kBad};
+
+// Without the records.
+struct ScheduleListing : ListingStamp {
+  struct Row {
+    StoredSchedule schedule;
+    ScheduleState state;
+  };
+  std::vector<Row> rows;  // by name
+  ordered_json counts = ordered_json::object();
+  bool hidden = false;
+};
+using ScheduleIndex = SharedListing<ScheduleListing>;
+
+Result<ScheduleListing> read_schedules(const client::Queue& queue) {
+  auto listed = Schedules(queue.store, queue.layout).list();
+  if (!listed) return tl::unexpected(std::move(listed.error()));
+  ScheduleListing listing;
+  listing.hidden = listed->hidden;
+  listing.rows.reserve(listed->schedules.size());
+  const WallTime now = wall_now();
+  for (StoredSchedule& schedule : listed->schedules) {
+    std::string{}.swap(schedule.record);
+    if (schedule.definition) std::string{}.swap(schedule.definition->task);
+    const ScheduleState state = state_of(schedule, now);
+    const std::string name{client::state_name(state)};
+    listing.counts[name] = listing.counts.value(name, std::size_t{0}) + 1;
+    listing.rows.push_back({std::move(schedule), state});
+  }
+  return listing;
+}
+
+struct Question {
+  std::string state, text;  // empty: all
+  std::string after;        // a name
+  std::size_t limit = 0;
+};
+
+Result<Question> read_question(const Request& request) {
+  Question question;
+  question.state = request.parameter("state").value_or("");
+  const bool known = std::any_of(kStates.begin(), kStates.end(), [&](ScheduleState state) {
+    return client::state_name(state) == question.state;
+  });
+  if (!question.state.empty() && !known) {
+    return fail(ErrorCode::kInvalid, "state: expected active, paused, ended or bad, got \"" +
+                                         excerpt(question.state) + '"');
+  }
+  question.text = lowered(request.parameter("text").value_or(""));
+  question.after = request.parameter("cursor").value_or("");
+  const auto limit = page_limit(request);
+  if (!limit) return tl::unexpected(limit.error());
+  question.limit = *limit;
+  return question;
+}
+
+bool fits(const ScheduleListing::Row& row, const Question& question) {
+  if (!question.state.empty() && client::state_name(row.state) != question.state) return false;
+  if (question.text.empty()) return true;
+  return lowered(row.schedule.name).find(question.text) != std::string::npos ||
+         lowered(row.schedule.type).find(question.text) != std::string::npos ||
+         lowered(row.schedule.rule).find(question.text) != std::string::npos;
+}
+
+Response page_of(const ScheduleListing& listing, const Question& question,
+                 const client::Queue& queue) {
+  const WallTime now = wall_now();  // a listing can be older than the last tick
+  std::size_t found = 0;
+  ordered_json schedules = ordered_json::array();
+  ordered_json next;
+  for (const ScheduleListing::Row& row : listing.rows) {
+    if (!fits(row, question)) continue;
+    ++found;
+    if (row.schedule.name <= question.after) continue;
+    if (schedules.size() < question.limit) {
+      schedules.push_back(client::schedule_json(row.schedule, now));
+    } else if (next.is_null()) {
+      next = schedules.back()["name"];
+    }
+  }
+  ordered_json hidden = ordered_json::array();
+  if (listing.hidden) hidden.push_back(queue.layout.schedules_prefix);
+  return json_response(200, {{"queue", queue.name},
+                             {"as_of", format_rfc3339(listing.at)},
+                             {"counts", listing.counts},
+                             {"found", found},
+                             {"schedules", std::move(schedules)},
+                             {"next", std::move(next)},
+                             {"hidden", std::move(hidden)}});
+}
+
+// The listings of all queues.
+class Lists {
+ public:
+  explicit Lists(const StoredQueues& queues) : queues_(queues) {
+    for (const StoredQueue& queue : queues) {
+      indexes_.push_back(std::make_unique<ScheduleIndex>(
+          [&stored = queue.queue] { return read_schedules(stored); }));
+    }
+  }
+
+  Response answer(const std::shared_ptr<Lists>& self, const Call& call) {
+    std::optional<Response> refused;
+    const StoredQueue* queue = find_queue(queues_, call.request, refused);
+    if (queue == nullptr) return *refused;
+    const auto question = read_question(call.request);
+    if (!question) return response_of(question.error());
+    ScheduleIndex& index = *indexes_[static_cast<std::size_t>(queue - queues_.data())];
+    const auto newer = parse_rfc3339(call.request.parameter("newer_than").value_or(""));
+    const auto listing = index.get(newer.value_or(WallTime::min()));
+    if (!listing) return response_of(listing.error());
+    if (index.wants_check()) {
+      call.exchange->later(ScheduleIndex::kCheckAfter, [self, &index] { index.drop_unused(); });
+    }
+    return page_of(**listing, *question, queue->queue);
+  }
+
+ private:
+  const StoredQueues& queues_;
+  std::vector<std::unique_ptr<ScheduleIndex>> indexes_;
+};
+
+Response show(const StoredQueues& queues, const Call& call) {
+  std::optional<Response> refused;
+  const StoredQueue* queue = find_queue(queues, call.request, refused);
+  if (queue == nullptr) return *refused;
+  const auto found =
+      Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard});
+  if (!found) return response_of(found.error());
+  const WallTime now = wall_now();
+  ordered_json told = client::schedule_json(*found, now);
+  told["note"] = client::text_or_null(found->odd);
+  client::add_value_json(found->record, told);
+  // Parsed and printed again, a long number would change.
+  if (is_utf8(found->record)) told["text"] = found->record;
+  ordered_json ticks = ordered_json::array();
+  if (found->definition) {
+    const auto& read = *found->definition;
+    ticks = client::ticks_json(client::ticks_after(read, now, kNextTicks), read);
+  }
+  return json_response(200, {{"queue", queue->queue.name},
+                             {"name", found->name},
+                             {"schedule", std::move(told)},
+                             {"ticks", std::move(ticks)}});
+}
+
+}  // namespace
+
+void add_schedule_routes(Router& router, const StoredQueues& queues) {
+  const auto lists = std::make_shared<Lists>(queues);
+  router.add(
+      "GET", "/v1/schedules", [lists](const Call& call) { return lists->answer(lists, call); },
+      Access::kContents);
+  router.add(
+      "GET", "/v1/schedules/*", [&queues](const Call& call) { return show(queues, call); },
+      Access::kContents);
+}
+
+}  // namespace lictor::admin

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "../cli/model_consul.h"
+#include "admin/activity.h"
+#include "admin/events.h"
+#include "admin/metrics.h"
+#include "admin/routes.h"
+#include "client/client.h"
+#include "fake_backend.h"
+#include "fake_exchange.h"
+
+namespace lictor::admin {
+
+/// All routes of a daemon that leads queue "q", over the model of Consul.
+struct Scene {
+  Scene() {
+    queues.push_back({client, impl->queue});
+    known_status();
+    router.emplace(Guard{{{}, [this] { return token; }}});
+    add_status_routes(*router, backend);
+    add_metrics_route(*router, backend, metrics);
+    add_event_route(*router, events);
+    add_log_routes(*router, backend, logs);
+    add_queue_routes(*router, backend, queues, activity);
+    add_task_routes(*router, queues);
+    add_schedule_routes(*router, queues);
+    add_change_routes(*router, queues);
+    add_page_routes(*router);
+    consul.put("lictor/q/leader", R"({"node":"a","instance":"i"})", session);
+  }
+
+  void known_status() {
+    backend.known->node = "a";
+    backend.known->version = "1";
+    QueueStatus queue;
+    queue.name = "q";
+    queue.role = QueueStatus::Role::kLeading;
+    queue.states = {{"ready", 3}, {"no executor", 1}};
+    queue.lease_left = std::chrono::seconds{20};
+    queue.types = {"Mail", "*"};
+    backend.known->queues = {queue};
+    Peer peer;
+    peer.node = "a";
+    peer.leads = true;
+    peer.answers = true;
+    backend.members.leader = "a";
+    backend.members.leads_since = "2026-01-01T00:00:00Z";
+    backend.members.members = {peer};
+  }
+
+  Response get(const std::string& target) { return ask(*router, make_request("GET", target)); }
+  nlohmann::json read(const std::string& target) {
+    const Response response = get(target);
+    CAPTURE(target);
+    REQUIRE_MESSAGE(response.status == 200, response.body);
+    return nlohmann::json::parse(response.body);
+  }
+  Response post(const std::string& target, const std::string& body = {}) {
+    Request request = make_request("POST", target);
+    request.body = body;
+    return ask(*router, request);
+  }
+  void task(const std::string& id, const std::string& record) {
+    consul.put("lictor/q/tasks/" + id, record);
+  }
+  void schedule(const std::string& name, const std::string& record) {
+    consul.put("lictor/q/schedules/" + name, record);
+  }
+  void letter(const std::string& id, const std::string& type, const std::string& error,
+              const std::string& at = "2026-01-01T00:00:00Z") {
+    consul.put("lictor/q/dead/" + id, nlohmann::json{{"record", {{"taskType", type}}},
+                                                     {"reason", "failed"},
+                                                     {"error", error},
+                                                     {"attempts", 3},
+                                                     {"at", at},
+                                                     {"node", "a"}}
+                                          .dump());
+  }
+
+  cli::test::ModelConsul consul;
+  std::string session = consul.session();
+  std::unique_ptr<Client::Impl> impl =
+      std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"));
+  Client client{std::make_unique<Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  StoredQueues queues;
+  FakeBackend backend;
+  Metrics metrics;
+  Events events;
+  Activity activity;
+  LogStore logs{"/nonexistent", std::make_shared<exec::ActiveLogs>(), "a"};
+  std::string token;
+  std::optional<Router> router;
+};
+
+}  // namespace lictor::admin
