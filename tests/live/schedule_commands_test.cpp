@@ -20,11 +20,13 @@ using nlohmann::json;
 TEST_SUITE_BEGIN("live");
 
 struct Scene {
-  World world;
+  Scene() { write_text(config, "{}"); }
 
-  Output schedule(std::vector<std::string> arguments) {
-    const std::string config = world.folder.file("client.json");
-    write_text(config, "{}");
+  World world;
+  const std::string config = world.folder.file("client.json");
+
+  // Any thread may call it.
+  [[nodiscard]] Output schedule(std::vector<std::string> arguments) const {
     std::vector<std::string> line{
         LICTOR_COMMAND,        "--config", config, "--root", world.root, "--consul",
         world.consul.address()};
