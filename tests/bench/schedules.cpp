@@ -14,6 +14,7 @@ namespace lictor::bench {
 namespace {
 
 constexpr const char* kSchedulesPrefix = "lictor/default/schedules/";
+constexpr const char* kWide = R"({"concurrency":64})";
 
 struct Idle {
   double daemon = 0, consul = 0;  // percent of a core
@@ -47,7 +48,7 @@ void write_schedules(const live::ConsulAgent& consul, std::size_t count, const s
 
 // Tasks a second, from the tick until none is left.
 double tick_rate(const live::ConsulAgent& consul, std::size_t count) {
-  Worker worker{consul};
+  Worker worker{consul, kWide};
   live::Kv kv{consul.address()};
   const std::int64_t tick = wall_ms() / 1000 + 5;
   write_schedules(consul, count, fmt::format(R"("at":[{}])", tick));
@@ -83,7 +84,7 @@ void measure_schedules(Bench& bench) {
   const double ticked =
       bench.on_consul([&](const live::ConsulAgent& consul) { return tick_rate(consul, ticks); });
   const double plain = bench.on_consul(
-      [&](const live::ConsulAgent& consul) { return drain(consul, ticks, "{}").rate; });
+      [&](const live::ConsulAgent& consul) { return drain(consul, ticks, kWide).rate; });
   bench.add({std::to_string(ticks) + " ticks at one instant", "tasks/s", ticked, plain,
              "plain tasks that wait"});
 }
