@@ -1,14 +1,15 @@
 // Recurring tasks: a list, and one with its record and its next ticks.
 
 import { del, get, idPath, post } from "./api.js";
-import { ago, ask, chip, count, fill, h, toast } from "./dom.js";
+import { ago, ask, chip, fill, h, toast } from "./dom.js";
 import { draw, filters, hidden, kPage, lastCursor, pager, tabs } from "./list.js";
 import { recordText } from "./task.js";
 
 const kColumns = ["Schedule", "When", "Next", "Last", "State"];
 const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-const taskLink = (id, base, text = id) => h("a", { href: `${base}/task/${idPath(id)}` }, text);
+/** "Europe/Rome"; the line may break after the slash. */
+const zoneName = (zone) => zone.split("/").flatMap((part, i) => (i === 0 ? [part] : ["/", h("wbr"), part]));
 
 function table(schedules, base) {
   const rows = schedules.map((each) =>
@@ -16,7 +17,7 @@ function table(schedules, base) {
       "tr",
       {},
       h("th", { scope: "row" }, h("a", { href: `${base}/schedule/${idPath(each.name)}`, "data-key": each.key }, each.name)),
-      h("td", { "data-label": "When" }, h("span", {}, each.rule ? h("code", {}, each.rule) : null, each.timezone ? ` ${each.timezone}` : null)),
+      h("td", { "data-label": "When" }, h("span", {}, each.rule ? h("code", {}, each.rule) : null, each.timezone ? [" ", h("span", { class: "zone" }, zoneName(each.timezone))] : null)),
       h("td", { "data-label": "Next" }, ago(each.next)),
       h("td", { "data-label": "Last" }, ago(each.last_tick)),
       h("td", { "data-label": "State" }, h("span", {}, chip(each.state), each.error ? h("span", { class: "error reason" }, each.error) : null)),
@@ -53,11 +54,11 @@ function facts(told, base) {
   const rows = [
     ["Key", h("code", {}, told.key)],
     ["When", told.rule && h("code", {}, told.rule)],
-    ["Time zone", told.timezone ?? (told.rule && "UTC")],
+    ["Time zone", told.timezone ?? (told.value?.cron && "UTC")],
     ["Type", told.type],
     ["Next tick", told.next && ago(told.next)],
     ["Last tick", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
-    ["Last task", told.last_task && taskLink(told.last_task, base)],
+    ["Last task", told.last_task && h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task)],
     ["Written by", told.value?.fromConfig === true && "the leader, as its configuration says"],
     ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
   ];
@@ -73,9 +74,7 @@ function localText(text) {
 
 function ticks(list, told) {
   if (told.state === "bad") return null;
-  const zone = told.timezone ?? "UTC";
   const isUtc = list.every(({ tick, local }) => tick === local);
-  const columns = [`Tick, ${isUtc ? "UTC" : zone}`, ...(isUtc ? [] : ["UTC"]), "Due"];
   return h(
     "section",
     { class: "card", "aria-label": "Next ticks" },
@@ -84,8 +83,8 @@ function ticks(list, told) {
       ? h(
           "table",
           { class: "ticks" },
-          h("thead", {}, h("tr", {}, columns.map((each) => h("th", { scope: "col" }, each)))),
-          h("tbody", {}, list.map(({ tick, local }) => h("tr", {}, h("td", {}, localText(local)), isUtc ? null : h("td", {}, tick), h("td", {}, ago(tick))))),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Tick, ", zoneName(isUtc ? "UTC" : told.timezone)), isUtc ? null : h("th", { scope: "col", class: "utc" }, "UTC"), h("th", { scope: "col" }, "Due"))),
+          h("tbody", {}, list.map(({ tick, local }) => h("tr", {}, h("td", {}, localText(local)), isUtc ? null : h("td", { class: "utc" }, tick), h("td", {}, ago(tick))))),
         )
       : h("p", { class: "quiet" }, "None: all its ticks have passed."),
   );
