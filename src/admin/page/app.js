@@ -230,7 +230,10 @@ let prefix = "";
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.closest("input, textarea, select")) {
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Escape") {
+      event.preventDefault(); // a browser would empty a search field
+      event.target.blur();
+    }
     return;
   }
   const typed = prefix ? `${prefix} ${event.key}` : event.key;

@@ -48,7 +48,9 @@ export function pager(answer, shown, parameters, path) {
 /** The search row, with a choice of types if there are `types`. It keeps what is being typed while
  *  the rest is drawn anew. */
 export function filters(label, parameters, path, types) {
+  const here = location.hash.split("?")[0];
   const go = (name, value) => {
+    if (location.hash.split("?")[0] !== here) return; // the list was left while the search waited
     const next = new URLSearchParams(location.hash.split("?")[1] ?? ""); // as it is now
     if (value) next.set(name, value);
     else next.delete(name);
