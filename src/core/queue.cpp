@@ -8,7 +8,7 @@ namespace lictor::core {
 Queue::Queue(QueueOptions options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(seed),
-      lease_(options_, requests_),
+      leadership_(options_, requests_),
       commits_(options_, requests_),
       table_(options_, random_.next()),
       transitions_(options_, table_, commits_, clock_, random_),
@@ -30,8 +30,8 @@ void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
 
 // Does what has become possible, after any event.
 void Queue::pump(Instant now, Effects& out) {
-  on_change(now, lease_.on_time(now, out), out);
-  if (lease_.holding()) {
+  on_changes(now, leadership_.on_time(now, out), out);
+  if (lease().holding()) {
     control_.on_time(now, out);
     commits_.on_time(now, out);
     history_.on_time(now, out);
@@ -40,7 +40,7 @@ void Queue::pump(Instant now, Effects& out) {
     if (drain_ != Drain::kNone) continue_drain(now, out);
     if (left_) return;
   }
-  if (lease_.holding()) {
+  if (lease().holding()) {
     work(now, out);
   } else if (drain_ != Drain::kNone && now >= drain_give_up_) {
     finish_drain(now, out);
@@ -49,17 +49,17 @@ void Queue::pump(Instant now, Effects& out) {
 }
 
 void Queue::work(Instant now, Effects& out) {
-  const Dispatcher::Mode mode = this->mode(lease_.trusted(now));
+  const Dispatcher::Mode mode = this->mode(lease().trusted(now));
   dispatcher_.start_next(now, mode, out);
   commits_.set_patient(dispatcher_.is_stocked(mode));
   mark_missing(now);
   if (mode.trusted && mode.ready && !mode.draining) scheduler_.make_due(now, commits_, out);
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed
-    dispatcher_.claim_next(now, mode, lease_.session(), out);
+    dispatcher_.claim_next(now, mode, leadership_.session(), out);
     prune(now);
     before = out.size();
-    commits_.send(now, lease_.session(), out);
+    commits_.send(now, leadership_.session(), out);
   } while (out.size() != before);
   source_.on_time(now, dispatcher_.busy(), out);
 }
@@ -87,18 +87,18 @@ void Queue::mark_missing(Instant now) {
 }
 
 void Queue::prune(Instant now) {
-  if (drain_ != Drain::kNone || !lease_.trusted(now) || !commits_.has_room(now)) return;
+  if (drain_ != Drain::kNone || !lease().trusted(now) || !commits_.has_room(now)) return;
   for (PruneOp& op : history_.take_old(now, clock_.at(now), options_.max_operations / 2)) {
     commits_.add(now, {Purpose::kPrune, std::move(op), {}});
   }
 }
 
 Instant Queue::next_deadline() const {
-  if (stopped_) return Instant::max();
-  Instant next = lease_.next_deadline();
+  if (left_ || leadership_.closed()) return Instant::max();
+  Instant next = leadership_.next_deadline();
   if (drain_ != Drain::kNone) next = std::min(next, drain_give_up_);
-  if (!lease_.holding()) return next;
-  const bool leading = lease_.state() == Lease::State::kLeading;
+  if (!lease().holding()) return next;
+  const bool leading = lease().state() == Lease::State::kLeading;
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
                    transitions_.next_deadline(), dispatcher_.next_deadline(mode(leading)),
                    control_.next_deadline(), scheduler_.next_reading()});
@@ -112,7 +112,7 @@ Instant Queue::next_deadline() const {
 }
 
 bool Queue::drained() const {
-  return lease_.holding() && source_.complete() && commits_.idle() &&
+  return lease().holding() && source_.complete() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
          table_.count(TaskState::kReady) + table_.count(TaskState::kBlocked) +
                  table_.count(TaskState::kSuspended) + table_.count(TaskState::kEnding) +
@@ -152,9 +152,9 @@ Queue::Stats Queue::stats() const {
 
 std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
   std::vector<Reason> reasons;
-  if (lease_.state() != Lease::State::kLeading || !lease_.trusted(now)) {
+  if (lease().state() != Lease::State::kLeading || !lease().trusted(now)) {
     reasons.push_back({Reason::Kind::kNotLeading});
-    if (!lease_.holding()) return reasons;
+    if (!lease().holding()) return reasons;
   }
   const TaskEntry* entry = table_.find(key);
   if (entry == nullptr || entry->state == TaskState::kDeleted) {
@@ -168,11 +168,11 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
 void Queue::on(Instant, const TimePassed&, Effects&) {}
 
 void Queue::on(Instant now, const Started& event, Effects& out) {
-  lease_.start(now, event.previous_session, out);
+  leadership_.start(now, event.previous_session, out);
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
-  if (clock_.set(event.at, event.wall)) lease_.clock_stepped(now, out);
+  if (clock_.set(event.at, event.wall)) leadership_.clock_stepped(now, out);
   transitions_.on_clock_set(now);
 }
 
@@ -180,9 +180,9 @@ void Queue::on(Instant now, const StopRequested&, Effects& out) {
   begin_drain(now, Drain::kStop, out);
 }
 
-template <class LeaseEvent>
-void Queue::on(Instant now, const LeaseEvent& event, Effects& out) {
-  on_change(now, lease_.on(now, event, out), out);
+template <class LockReply>
+void Queue::on(Instant now, const LockReply& event, Effects& out) {
+  on_changes(now, leadership_.on(now, event, out), out);
 }
 
 void Queue::on(Instant now, const ControlRead& event, Effects& out) {
@@ -197,9 +197,9 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
 void Queue::on(Instant now, const Committed& event, Effects& out) {
   const Commits::Result result = commits_.on(now, event, out);
   if (event.outcome == Outcome::kApplied) source_.wrote(event.modify_index);
-  if (result.proof) on_change(now, lease_.proved(now, *result.proof, out), out);
+  if (result.proof) on_changes(now, leadership_.proved(now, 0, *result.proof, out), out);
   for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
-  if (result.not_leader) on_change(now, lease_.refused(out), out);
+  if (result.not_leader) on_changes(now, leadership_.refused(now, 0, out), out);
 }
 
 void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
@@ -248,7 +248,7 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
   if (entry->state != TaskState::kLeftover) return dispatcher_.on_exit(now, *entry, event, out);
   table_.erase_leftover(*entry);
   const bool last = table_.count(TaskState::kLeftover) == 0;
-  if (last && lease_.state() == Lease::State::kLost) lease_.resume(now, out);
+  if (last && lease().state() == Lease::State::kLost) leadership_.resume(now, 0, out);
 }
 
 void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
@@ -256,8 +256,8 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   const bool followed_jobs = AdaptivePrefetch{options_}.enabled();
   const bool loses_executor = !event.options->runs_all_of(options_);
   table_.reconfigure([&] { options_.take_limits(*event.options); });
-  dispatcher_.on_reconfigured(now, lease_.holding(), followed_jobs, out);
-  if (!lease_.holding()) return;
+  dispatcher_.on_reconfigured(now, lease().holding(), followed_jobs, out);
+  if (!lease().holding()) return;
   // Distant tasks do not keep their type, so they are read again.
   if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
   scheduler_.read_anew(now, out);

@@ -26,6 +26,7 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/history.h"
+#include "core/leadership.h"
 #include "core/lease.h"
 #include "core/options.h"
 #include "core/reason.h"
@@ -52,8 +53,8 @@ class Queue {
   /// When TimePassed is wanted; Instant::max() when never.
   [[nodiscard]] Instant next_deadline() const;
 
-  [[nodiscard]] bool leading(Instant now) const { return lease_.leading(now); }
-  [[nodiscard]] bool holds_lock() const { return lease_.holding(); }
+  [[nodiscard]] bool leading(Instant now) const { return lease().leading(now); }
+  [[nodiscard]] bool holds_lock() const { return lease().holding(); }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
   /// Claimed, and not started yet.
   [[nodiscard]] std::size_t claimed_ahead() const {
@@ -75,7 +76,7 @@ class Queue {
   [[nodiscard]] Duration longest_running(Instant now) const;
   /// Until the lease runs out without another proof; zero: it is not ours.
   [[nodiscard]] Duration lease_left(Instant now) const {
-    return leading(now) ? lease_.trusted_until() - now : Duration::zero();
+    return leading(now) ? lease().trusted_until() - now : Duration::zero();
   }
   /// How many keys became known, since the beginning.
   [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
@@ -112,6 +113,15 @@ class Queue {
   void on(Instant now, const TimePassed& event, Effects& out);
   void on(Instant now, const Started& event, Effects& out);
   void on(Instant now, const WallClockRead& event, Effects& out);
+  void on(Instant now, const SessionCreated& event, Effects& out) {
+    leadership_.on(now, event, out);
+  }
+  void on(Instant now, const SessionRenewed& event, Effects& out) {
+    leadership_.on(now, event, out);
+  }
+  void on(Instant now, const SessionDestroyed& event, Effects& out) {
+    leadership_.on(now, event, out);
+  }
   void on(Instant now, const ControlRead& event, Effects& out);
   void on(Instant now, const TasksListed& event, Effects& out);
   void on(Instant now, const TasksFetched& event, Effects& out);
@@ -122,8 +132,8 @@ class Queue {
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
-  template <class LeaseEvent>
-  void on(Instant now, const LeaseEvent& event, Effects& out);
+  template <class LockReply>
+  void on(Instant now, const LockReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);
   void settle(Instant now, const Commits::Settled& settled, Effects& out);
@@ -132,7 +142,9 @@ class Queue {
   [[nodiscard]] Dispatcher::Mode mode(bool trusted) const;
 
   // queue_lead.cpp: leadership gained, lost, given up
+  void on_changes(Instant now, const Leadership::Changes& changes, Effects& out);
   void on_change(Instant now, Lease::Change change, Effects& out);
+  [[nodiscard]] const Lease& lease() const { return leadership_.lease(0); }
   void begin_term(Instant now, Effects& out);
   void end_term(Effects& out);
   void begin_drain(Instant now, Drain why, Effects& out);
@@ -144,7 +156,7 @@ class Queue {
   Random random_;
   Requests requests_;
   WallClock clock_;
-  Lease lease_;
+  Leadership leadership_;
   Commits commits_;
   TaskTable table_;
   Transitions transitions_;
@@ -158,7 +170,6 @@ class Queue {
   bool drain_stopping_ = false;
   Instant drain_until_ = Instant::max();
   Instant drain_give_up_ = Instant::max();
-  bool stopped_ = false;
   bool left_ = false;  // Stopped was said; nothing is to follow
   bool marking_folder_ = false;
   bool marking_control_ = false;

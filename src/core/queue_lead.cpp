@@ -6,9 +6,14 @@
 
 namespace lictor::core {
 
+void Queue::on_changes(Instant now, const Leadership::Changes& changes, Effects& out) {
+  for (const Leadership::Change& change : changes) on_change(now, change.what, out);
+}
+
 void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
   switch (change) {
     case Lease::Change::kNone:
+    case Lease::Change::kSessionGone:
       break;
     case Lease::Change::kWon:
       begin_term(now, out);
@@ -30,23 +35,20 @@ void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
       out.emplace_back(Fact{Fact::Kind::kLeaseLost, {}, 0, 0, {}, {}});
       end_term(out);
       if (drain_ == Drain::kStop) {
-        static_cast<void>(lease_.close(now + options_.request_timeout, out));
+        leadership_.close(now + options_.request_timeout, out);
       }
       drain_ = drain_ == Drain::kStop ? Drain::kStop : Drain::kNone;
-      if (table_.count(TaskState::kLeftover) == 0) lease_.resume(now, out);
+      if (table_.count(TaskState::kLeftover) == 0) leadership_.resume(now, 0, out);
       break;
     case Lease::Change::kResigned:
       out.emplace_back(Fact{Fact::Kind::kSteppedDown, {}, 0, 0, {}, {}});
-      break;
-    case Lease::Change::kClosed:
-      stopped_ = true;
       break;
   }
 }
 
 void Queue::begin_term(Instant now, Effects& out) {
   out.emplace_back(
-      Fact{Fact::Kind::kLeading, {}, 0, 0, lease_.predecessor(), lease_.takeover_gap()});
+      Fact{Fact::Kind::kLeading, {}, 0, 0, lease().predecessor(), lease().takeover_gap()});
   marking_folder_ = marking_control_ = marking_schedules_ = false;
   source_.start(now, out);
   history_.start(now);
@@ -65,13 +67,13 @@ void Queue::end_term(Effects& out) {
 }
 
 void Queue::begin_drain(Instant now, Drain why, Effects& out) {
-  if (drain_ == Drain::kStop || stopped_) return;
+  if (drain_ == Drain::kStop || leadership_.closed()) return;
   drain_ = why;
   drain_stopping_ = false;
   drain_until_ = now + options_.drain_timeout;
   drain_give_up_ = drain_until_ + options_.kill_grace + 2 * options_.request_timeout;
-  if (!lease_.holding() && why == Drain::kStop) finish_drain(now, out);
-  if (!lease_.holding() && why == Drain::kStepDown) drain_ = Drain::kNone;
+  if (!lease().holding() && why == Drain::kStop) finish_drain(now, out);
+  if (!lease().holding() && why == Drain::kStepDown) drain_ = Drain::kNone;
 }
 
 void Queue::continue_drain(Instant now, Effects& out) {
@@ -89,28 +91,27 @@ void Queue::continue_drain(Instant now, Effects& out) {
 void Queue::finish_drain(Instant now, Effects& out) {
   drain_until_ = Instant::max();
   drain_give_up_ = Instant::max();
-  if (lease_.holding() && running() != 0) {
+  if (lease().holding() && running() != 0) {
     // A job has not ended. Releasing the lock now would let the next leader run beside it: keep the
     // lead, or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
     if (drain_ == Drain::kStop) {
-      stopped_ = left_ = true;
+      left_ = true;
       out.emplace_back(Stopped{});
     }
     drain_ = Drain::kNone;
     return;
   }
-  if (lease_.holding()) end_term(out);
+  if (lease().holding()) end_term(out);
   if (drain_ == Drain::kStop) {
-    on_change(now, lease_.close(now + options_.request_timeout, out), out);
+    leadership_.close(now + options_.request_timeout, out);
   } else {
     drain_ = Drain::kNone;
-    lease_.resign(options_.standoff, out);
+    leadership_.resign(0, options_.standoff, out);
   }
 }
 
 void Queue::leave_if_done(Effects& out) {
-  const bool closed = lease_.state() == Lease::State::kClosed && stopped_;
-  if (!closed || table_.count(TaskState::kLeftover) != 0) return;
+  if (!leadership_.closed() || table_.count(TaskState::kLeftover) != 0) return;
   left_ = true;
   out.emplace_back(Stopped{});
 }

@@ -274,9 +274,9 @@ EDITS = [
     ),
     (
         "core/queue_lead.cpp",
-        """  if (lease_.holding() && running() != 0) {
+        """  if (lease().holding() && running() != 0) {
 """,
-        """  if (lease_.holding() && running() != 0 && !FAULT(ReleaseWithJobs)) {
+        """  if (lease().holding() && running() != 0 && !FAULT(ReleaseWithJobs)) {
 """,
     ),
     (
@@ -347,18 +347,14 @@ EDITS = [
 // The answer""",
     ),
     (
-        "core/lease.cpp",
-        """  return on_session(now, change, out);
-}
-
-Lease::Change Lease::on(Instant now, const SessionDestroyed""",
-        """  if (change == Session::Change::kRenewed && FAULT(RenewalProves)) {
-    return proved(now, now, out);
-  }
-  return on_session(now, change, out);
-}
-
-Lease::Change Lease::on(Instant now, const SessionDestroyed""",
+        "core/leadership.cpp",
+        """    case Session::Change::kRenewed:
+""",
+        """    case Session::Change::kRenewed:
+      if (change == Session::Change::kRenewed && FAULT(RenewalProves)) {
+        for (Lease& lease : leases_) static_cast<void>(lease.proved(now, now, out));
+      }
+""",
     ),
     (
         "core/lease.cpp",

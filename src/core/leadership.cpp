@@ -1,0 +1,153 @@
+#include "core/leadership.h"
+
+#include <algorithm>
+
+namespace lictor::core {
+
+Leadership::Leadership(const QueueOptions& options, Requests& requests)
+    : session_(options, requests, trouble_) {
+  leases_.emplace_back(options, requests, trouble_);
+}
+
+void Leadership::start(Instant now, const std::optional<std::string>& previous_session,
+                       Effects& out) {
+  session_.start(now, previous_session, out);
+}
+
+void Leadership::on(Instant now, const SessionCreated& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on(Instant now, const SessionRenewed& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on(Instant now, const SessionDestroyed& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
+  switch (change) {
+    case Session::Change::kNone:
+    case Session::Change::kRenewed:
+      break;
+    case Session::Change::kOpened:
+      for (Lease& lease : leases_) {
+        if (lease.state() == Lease::State::kFollowing) lease.campaign(now, session_.id(), out);
+      }
+      break;
+    case Session::Change::kGone:
+      // A lagging server can also say this of a live session; the locks decide.
+      if (any_holds()) {
+        for (Lease& lease : leases_) {
+          if (lease.holding()) lease.prove(now, out);
+        }
+        session_.renew_soon(now);
+      } else if (!closing_ && all_follow()) {
+        replace_session(out);
+      }
+      break;
+    case Session::Change::kClosed:
+      for (Lease& lease : leases_) lease.stop(out);
+      break;
+  }
+}
+
+void Leadership::replace_session(Effects& out) {
+  for (Lease& lease : leases_) lease.stop(out);
+  session_.replace(out);
+}
+
+// What a change means for the session; the rest is the caller's.
+void Leadership::note(Instant now, std::uint32_t partition, Lease::Change change, Changes& changes,
+                      Effects& out) {
+  switch (change) {
+    case Lease::Change::kNone:
+      return;
+    case Lease::Change::kSessionGone:
+      on_session(now, Session::Change::kGone, out);
+      return;
+    case Lease::Change::kResigned:
+      if (closing_) {
+        end_session_if_free(now, out);
+      } else {
+        leases_[partition].campaign(now, session_.id(), out);
+      }
+      break;
+    default:
+      break;
+  }
+  changes.push_back({partition, change});
+}
+
+Leadership::Changes Leadership::proved(Instant now, std::uint32_t partition, Instant sent_at,
+                                       Effects& out) {
+  Changes changes;
+  note(now, partition, leases_[partition].proved(now, sent_at, out), changes, out);
+  return changes;
+}
+
+Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
+  Changes changes;
+  note(now, partition, leases_[partition].refused(out), changes, out);
+  return changes;
+}
+
+void Leadership::clock_stepped(Instant now, Effects& out) {
+  for (Lease& lease : leases_) lease.clock_stepped(now, out);
+}
+
+// The lock can be lost while the session lives: the leader key was deleted or taken by force.
+void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
+  leases_[partition].resume(out);
+  if (closing_) {
+    end_session_if_free(now, out);
+  } else {
+    session_.check(now, out);
+  }
+}
+
+void Leadership::close(Instant until, Effects& out) {
+  if (closing_) return;
+  closing_ = true;
+  session_.close_until(until);
+  for (Lease& lease : leases_) {
+    if (lease.holding()) lease.resign(Duration::zero(), out);
+  }
+  end_session_if_free(until, out);
+}
+
+// Destroying the session also releases a lock that is being acquired at this moment.
+void Leadership::end_session_if_free(Instant now, Effects& out) {
+  if (!all_follow()) return;
+  for (Lease& lease : leases_) lease.stop(out);
+  on_session(now, session_.close(out), out);
+}
+
+Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
+  Changes changes;
+  on_session(now, session_.on_time(now, out), out);
+  if (closed()) return changes;
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    note(now, i, leases_[i].on_time(now, out), changes, out);
+  }
+  return changes;
+}
+
+bool Leadership::any_holds() const {
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [](const Lease& lease) { return lease.holding(); });
+}
+
+bool Leadership::all_follow() const {
+  return std::all_of(leases_.begin(), leases_.end(),
+                     [](const Lease& lease) { return lease.state() == Lease::State::kFollowing; });
+}
+
+Instant Leadership::next_deadline() const {
+  Instant next = session_.next_deadline();
+  for (const Lease& lease : leases_) next = std::min(next, lease.next_deadline());
+  return next;
+}
+
+}  // namespace lictor::core
