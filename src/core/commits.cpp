@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
@@ -47,7 +48,7 @@ void expect(Write& write, const StoredRecord& stored) {
 Commits::Commits(const QueueOptions& options, Requests& requests)
     : options_(options),
       requests_(requests),
-      fence_(options.costs->fence()),
+      fence_(fence(1)),
       most_bytes_(options.max_transaction_bytes) {}
 
 bool Commits::fits(const Op& op) const {
@@ -113,33 +114,47 @@ void Commits::send(Instant now, const std::string& session, Effects& out) {
   while (may_send(now)) {
     std::vector<Write> writes;
     writes.reserve(std::min(waiting_.size(), options_.max_operations));
-    Cost cost = fence_;
+    std::set<std::uint32_t> partitions;
+    Cost cost;
     while (!waiting_.empty()) {
-      const Cost& more = waiting_.front().cost;
-      if (!writes.empty() && (cost.operations + more.operations > options_.max_operations ||
-                              cost.bytes + more.bytes > most_bytes_)) {
+      Cost with = cost;
+      with += waiting_.front().cost;
+      const std::uint32_t partition = waiting_.front().write.partition;
+      const bool is_new = !partitions.contains(partition);
+      const Cost fences = fence(partitions.size() + (is_new ? 1 : 0));
+      if (!writes.empty() && (fences.operations + with.operations > options_.max_operations ||
+                              fences.bytes + with.bytes > most_bytes_)) {
         break;
       }
-      cost += more;
+      cost = with;
+      partitions.insert(partition);
       writes.push_back(waiting_.pop_front().write);
     }
     waiting_since_ = now;  // what is left
-    transmit(now, session, std::move(writes), cost.bytes, out);
+    transmit(now, session, std::move(writes), cost, out);
   }
   while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight) {
-    Cost cost = fence_;
+    Cost cost;
     for (const Write& write : apart_.front()) cost += options_.costs->cost(*write.op);
-    transmit(now, session, std::move(apart_.front()), cost.bytes, out);
+    transmit(now, session, std::move(apart_.front()), cost, out);
     apart_.pop_front();
   }
 }
 
-void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes,
-                       std::size_t bytes, Effects& out) {
-  Commit commit{requests_.next(), session, {}};
+// `cost`: of the writes.
+void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
+                       Effects& out) {
+  Commit commit{requests_.next(), session, {}, {}, options_.partitions, options_.partitions_index};
   commit.ops.reserve(writes.size());
-  for (const Write& write : writes) commit.ops.push_back(write.op);
-  in_flight_.emplace(commit.request, Batch{std::move(writes), bytes, now});
+  for (const Write& write : writes) {
+    commit.ops.push_back(write.op);
+    commit.partitions.push_back(write.partition);
+  }
+  std::sort(commit.partitions.begin(), commit.partitions.end());
+  const auto doubles = std::unique(commit.partitions.begin(), commit.partitions.end());
+  commit.partitions.erase(doubles, commit.partitions.end());
+  cost += fence(commit.partitions.size());
+  in_flight_.emplace(commit.request, Batch{std::move(writes), cost.bytes, now, commit.partitions});
   out.emplace_back(std::move(commit));
 }
 
@@ -153,6 +168,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
     case Outcome::kApplied:
       told_denied_ = false;
       result.proof = batch.sent_at;
+      result.proved = std::move(batch.partitions);
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
         if (write.purpose == Purpose::kBury) remember_copy(write);

@@ -49,8 +49,9 @@ class Commits {
   };
   struct Result {
     std::vector<Settled> settled;
-    std::optional<Instant> proof;  // a fenced write that was sent then was applied
-    bool not_leader = false;       // the fence refused
+    std::optional<Instant> proof;  // what was sent then, under the fences of `proved`, was applied
+    std::vector<std::uint32_t> proved{};      // partitions
+    std::vector<std::uint32_t> not_leader{};  // partitions whose fences refused
   };
 
   Commits(const QueueOptions& options, Requests& requests);
@@ -103,14 +104,19 @@ class Commits {
     std::vector<Write> writes;
     std::size_t bytes = 0;
     Instant sent_at{};
+    std::vector<std::uint32_t> partitions;
   };
 
   [[nodiscard]] std::string too_large(const std::string& key, std::size_t bytes) const;
+  /// Of a transaction that writes for so many partitions.
+  [[nodiscard]] Cost fence(std::size_t partitions) const {
+    return options_.costs->fence(options_.partitions, partitions);
+  }
   /// Whether the waiting writes fill that many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
-  void transmit(Instant now, const std::string& session, std::vector<Write> writes,
-                std::size_t bytes, Effects& out);
+  void transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
+                Effects& out);
   void split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
              Result& result);
   void settle_refused(Instant now, const Committed::Failure& failure, Write write, Effects& out,
@@ -128,7 +134,7 @@ class Commits {
 
   const QueueOptions& options_;
   Requests& requests_;
-  const Cost fence_;
+  const Cost fence_;  // of one partition
 
   WriteQueue waiting_;
   std::deque<std::vector<Write>> apart_;  // each needs a transaction of its own

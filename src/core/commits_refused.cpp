@@ -49,7 +49,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
     switch (failure.why) {
       case OpFailure::kNotLeader:
-        result.not_leader = true;
+        result.not_leader.push_back(failure.partition);
         break;
       case OpFailure::kDenied:
       case OpFailure::kTooLarge:  // of the whole alone: see split()

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "core/partition.h"
 #include "core/task.h"
 #include "lictor/time.h"
 #include "schedule/definition.h"
@@ -40,12 +41,14 @@ struct RememberSession {
 
 /// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
 /// value is restored. Else `free_at`: the ModifyIndex at which the key is free; 0: there is no key.
-/// If the key has another ModifyIndex, nothing is acquired.
+/// If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
   std::uint64_t held_at = 0;
   std::uint64_t free_at = 0;
+  Partition partition{};
+  std::uint64_t count_index = 0;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
 /// lost could land after the same session acquired anew, and free the lock without lock-delay.
@@ -53,6 +56,7 @@ struct ReleaseLock {  // UnlockReplied
   RequestId request;
   std::string session;
   std::uint64_t index = 0;
+  Partition partition{};
 };
 
 /// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once).
@@ -60,6 +64,7 @@ struct ReadLeader {  // LeaderRead
   RequestId request;
   bool consistent = false;
   std::uint64_t index = 0;
+  Partition partition{};
 };
 struct WatchControl {  // ControlRead
   RequestId request;
@@ -223,11 +228,15 @@ class Ops {
   std::vector<std::shared_ptr<const Op>> ops_;
 };
 
-/// One transaction, fenced by check-session on the leader key.
+/// One transaction. Its fence: the session holds the lock of each partition that it writes for, and
+/// the queue still has so many partitions.
 struct Commit {  // Committed
   RequestId request;
   std::string session;
   Ops ops;
+  std::vector<std::uint32_t> partitions{0};  // in ascending order
+  std::uint32_t partition_count = 1;         // that the queue has
+  std::uint64_t count_index = 0;  // the ModifyIndex of the key that says so; 0: there is none
 };
 
 /// No longer waited for; its reply, if it comes, is ignored.
@@ -240,6 +249,7 @@ struct StartJob {  // JobExited
   std::shared_ptr<const Task> task;
   std::uint64_t fencing_token = 0;
   std::optional<Instant> deadline;  // when the attempt times out
+  std::uint32_t partition = 0;      // whose lease it runs under
 };
 struct StopJob {
   AttemptId attempt;
@@ -249,9 +259,12 @@ struct StopJob {
 /// Jobs may run until `until`; then the warden kills them.
 struct ExtendLease {
   Instant until{};
+  std::uint32_t partition = 0;
 };
 /// No job runs under the lease any more.
-struct EndLease {};
+struct EndLease {
+  std::uint32_t partition = 0;
+};
 
 /// Something worth a log line, a counter or an event. The runtime words it.
 struct Fact {

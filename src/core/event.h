@@ -187,7 +187,7 @@ struct SchedulesListed {
 
 /// Why one operation of a transaction failed.
 enum class OpFailure {
-  kNotLeader,  // the fence: the leader key is not locked by our session
+  kNotLeader,  // the fence: the lock of a partition is not held by our session
   kStale,      // the task changed or is gone; of a dead letter: that name is taken; of a job's
                // write: its own condition does not hold
   kDenied,     // no right
@@ -205,6 +205,7 @@ struct Committed {
     OpFailure why = OpFailure::kOther;
     Part part = Part::kTask;
     std::string text;
+    std::uint32_t partition = 0;  // of a fence
   };
   static constexpr std::size_t kFence = static_cast<std::size_t>(-1);
 

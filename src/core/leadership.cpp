@@ -6,7 +6,9 @@ namespace lictor::core {
 
 Leadership::Leadership(const QueueOptions& options, Requests& requests)
     : session_(options, requests, trouble_) {
-  leases_.emplace_back(options, requests, trouble_);
+  for (std::uint32_t i = 0; i < options.partitions; ++i) {
+    leases_.emplace_back(options, i, requests, trouble_);
+  }
 }
 
 void Leadership::start(Instant now, const std::optional<std::string>& previous_session,

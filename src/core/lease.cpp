@@ -34,7 +34,7 @@ Lease::Change Lease::on_lock(Instant now, const Lock::Verdict& verdict, Effects&
       trust_.end();
       return Change::kLost;
     case Lock::Change::kReleased:
-      out.emplace_back(EndLease{});
+      out.emplace_back(EndLease{partition_});
       return Change::kResigned;
     case Lock::Change::kSessionGone:
       lock_.stop(out);
@@ -46,7 +46,7 @@ Lease::Change Lease::on_lock(Instant now, const Lock::Verdict& verdict, Effects&
 Lease::Change Lease::win(Instant now, Instant sent_at, Effects& out) {
   trust_.begin(sent_at);
   if (trust_.state() == Trust::State::kTrusted) {
-    out.emplace_back(ExtendLease{trust_.until()});
+    out.emplace_back(ExtendLease{trust_.until(), partition_});
   } else {
     lock_.prove_anew(now, out);
   }
@@ -58,7 +58,7 @@ Lease::Change Lease::proved(Instant now, Instant sent_at, Effects& out) {
   trouble_.over();
   const bool was_doubtful = trust_.state() == Trust::State::kExpired;
   if (!trust_.prove(now, sent_at)) return Change::kNone;
-  out.emplace_back(ExtendLease{trust_.until()});
+  out.emplace_back(ExtendLease{trust_.until(), partition_});
   return was_doubtful ? Change::kRegained : Change::kNone;
 }
 
@@ -76,7 +76,7 @@ void Lease::clock_stepped(Instant now, Effects& out) {
 
 void Lease::resume(Effects& out) {
   LICTOR_ASSERT(lock_.state() == Lock::State::kLost);
-  out.emplace_back(EndLease{});
+  out.emplace_back(EndLease{partition_});
   lock_.stop(out);
 }
 

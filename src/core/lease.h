@@ -15,6 +15,8 @@
 // Lock (core/lock.h) takes the leader key and gives it back; Trust (core/trust.h) says until when
 // that may be believed. Leadership (core/leadership.h) has the session.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "core/effect.h"
@@ -47,8 +49,12 @@ class Lease {
     kSessionGone,  // nothing can be acquired with the session any more
   };
 
-  Lease(const QueueOptions& options, Requests& requests, StoreTrouble& trouble)
-      : trouble_(trouble), lock_(options, requests, trouble), trust_(options) {}
+  Lease(const QueueOptions& options, std::uint32_t partition, Requests& requests,
+        StoreTrouble& trouble)
+      : partition_(partition),
+        trouble_(trouble),
+        lock_(options, partition, requests, trouble),
+        trust_(options) {}
 
   /// Acquires the lock with `session` when it may.
   void campaign(Instant now, const std::string& session, Effects& out) {
@@ -99,6 +105,7 @@ class Lease {
   Change on_lock(Instant now, const Lock::Verdict& verdict, Effects& out);
   Change win(Instant now, Instant sent_at, Effects& out);
 
+  const std::uint32_t partition_;
   StoreTrouble& trouble_;
   Lock lock_;
   Trust trust_;

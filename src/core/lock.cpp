@@ -44,7 +44,7 @@ void Lock::watch(std::uint64_t index, Effects& out) {
   if (index < watch_index_) index = 0;
   watch_index_ = index;
   watch_ = requests_.next();
-  out.emplace_back(ReadLeader{watch_, false, index});
+  out.emplace_back(ReadLeader{watch_, false, index, partition_});
 }
 
 void Lock::watch_after(Instant when) {
@@ -66,7 +66,8 @@ void Lock::acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Ef
 void Lock::request_lock(Instant now, Effects& out) {
   lock_ = requests_.next();
   lock_sent_ = now;
-  out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_});
+  out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_,
+                               partition_, options_.partitions_index});
 }
 
 // A client that overwrites the leader key leaves us the lock but hides who leads. Restore the value
@@ -85,7 +86,7 @@ void Lock::restore_value(Instant now, std::uint64_t held_at, Effects& out) {
 
 void Lock::unlock(Effects& out) {
   unlock_ = requests_.next();
-  out.emplace_back(ReleaseLock{unlock_, session_, own_index_});
+  out.emplace_back(ReleaseLock{unlock_, session_, own_index_, partition_});
 }
 
 void Lock::release(Duration standoff, Effects& out) {
@@ -110,7 +111,7 @@ void Lock::prove(Instant now, Effects& out) {
   read_again_ = false;
   read_ = requests_.next();
   read_sent_ = now;
-  out.emplace_back(ReadLeader{read_, true, 0});
+  out.emplace_back(ReadLeader{read_, true, 0, partition_});
 }
 
 void Lock::prove_anew(Instant now, Effects& out) {

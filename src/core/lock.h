@@ -46,8 +46,12 @@ class Lock {
     std::optional<Instant> proof;  // the lock was ours, as an answer to what was sent then tells
   };
 
-  Lock(const QueueOptions& options, Requests& requests, StoreTrouble& trouble)
-      : options_(options), requests_(requests), trouble_(trouble) {}
+  Lock(const QueueOptions& options, std::uint32_t partition, Requests& requests,
+       StoreTrouble& trouble)
+      : options_(options),
+        partition_{options.partitions, partition},
+        requests_(requests),
+        trouble_(trouble) {}
 
   /// Acquires the lock with `session` when it may.
   void campaign(Instant now, const std::string& session, Effects& out);
@@ -95,6 +99,7 @@ class Lock {
   Verdict on_value_restored(Instant now, const LockReplied& reply, Effects& out);
 
   const QueueOptions& options_;
+  const Partition partition_;
   Requests& requests_;
   StoreTrouble& trouble_;
 

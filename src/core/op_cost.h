@@ -5,6 +5,7 @@
 // (wire/transaction_plan).
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -33,8 +34,9 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  /// Of what each transaction begins with, its frame included.
-  [[nodiscard]] virtual Cost fence() const = 0;
+  /// Of what a transaction begins with that writes for so many of `count` partitions, its frame
+  /// included.
+  [[nodiscard]] virtual Cost fence(std::uint32_t count, std::size_t partitions) const = 0;
   [[nodiscard]] virtual Cost cost(const Op& op) const = 0;
   /// The longest record of the task at `key`, in bytes, for which a transaction of
   /// `transaction_bytes` holds each write of its life: claim, retry, dead letter without output.

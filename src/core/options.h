@@ -85,6 +85,9 @@ struct QueueOptions {
   std::string identity;  // unique to this start of the daemon; part of every claim's nonce
   std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share what runs their jobs
 
+  std::uint32_t partitions = 1;        // of the queue
+  std::uint64_t partitions_index = 0;  // the ModifyIndex of the key that says so; 0: there is none
+
   std::uint32_t concurrency = 1;
   std::uint32_t prefetch = 0;   // claims held ahead of a free slot
   Duration prefetch_horizon{};  // or as many as are started within this; see AdaptivePrefetch

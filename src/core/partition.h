@@ -1,7 +1,7 @@
 #pragma once
 
 // Which partition of a queue a task belongs to (DESIGN section 11). Every host and every version
-// must agree, so nothing here may change; the unit test has test vectors.
+// must agree, so the mapping may not change; the unit test has test vectors.
 
 #include <cstdint>
 #include <string_view>
@@ -13,6 +13,17 @@ namespace lictor::core {
 /// The bytes 00, 01, ... 0f. Not secret: who chooses ids could put all tasks into one partition,
 /// and could write them all with one serialKey just as well.
 inline constexpr SipKey kPartitionKey{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+
+/// That a queue may have.
+inline constexpr std::uint32_t kMostPartitions = 256;
+
+/// Partition `number` of a queue that has `count` of them.
+struct Partition {
+  std::uint32_t count = 1;
+  std::uint32_t number = 0;
+
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
 
 /// From 0 to below `partitions`: SipHash-2-4 of the text's UTF-8 bytes, modulo `partitions`.
 [[nodiscard]] constexpr std::uint32_t partition_of(std::string_view text,

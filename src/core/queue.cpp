@@ -197,9 +197,13 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
 void Queue::on(Instant now, const Committed& event, Effects& out) {
   const Commits::Result result = commits_.on(now, event, out);
   if (event.outcome == Outcome::kApplied) source_.wrote(event.modify_index);
-  if (result.proof) on_changes(now, leadership_.proved(now, 0, *result.proof, out), out);
+  for (const std::uint32_t partition : result.proved) {
+    on_changes(now, leadership_.proved(now, partition, *result.proof, out), out);
+  }
   for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
-  if (result.not_leader) on_changes(now, leadership_.refused(now, 0, out), out);
+  for (const std::uint32_t partition : result.not_leader) {
+    on_changes(now, leadership_.refused(now, partition, out), out);
+  }
 }
 
 void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {

@@ -23,6 +23,7 @@ struct Write {
   Purpose purpose = Purpose::kMark;
   std::shared_ptr<const Op> op;
   SharedOptional<Claim> claim;  // that the task carries by then
+  std::uint32_t partition = 0;  // under whose fence
 };
 
 /// No task's state depends on these: one that is refused as stale is void, and one with an unknown

@@ -23,7 +23,10 @@ tl::unexpected<Error> refuse(std::size_t entry, const std::string& what) {
 }
 
 std::string owner_in(std::string_view key, const Layout& layout) {
-  if (key == layout.leader_key) return "a leader's lock";
+  if (key == layout.leader_key || key.starts_with(layout.leader_key + "/")) {
+    return "a leader's lock";
+  }
+  if (key == layout.partitions_key) return "the number of partitions";
   if (key == layout.control_key) return "the operator's switches";
   if (key.starts_with(layout.dead_prefix)) return "a dead letter";
   if (key.starts_with(layout.done_prefix)) return "the history";

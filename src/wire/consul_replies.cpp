@@ -52,19 +52,19 @@ core::OpFailure why_refused(int status) {
   }
 }
 
-core::Committed::Failure failure_of(const core::Commit& commit, const TxnReply::OpError& error) {
-  const Place place = place_of(commit, error.index);
+core::Committed::Failure failure_of(const Place& place, const TxnReply::OpError& error) {
   core::Committed::Failure failure;
   failure.op = place.op;
   failure.part = place.part;
   failure.text = error.what;
+  failure.partition = place.partition.value_or(0);
   // A key may contain any words: look only before and after it.
   const std::string_view what = error.what;
   if (what.starts_with(kDenied)) {
     failure.why = core::OpFailure::kDenied;
     failure.text = "writing " + std::string{place.what} + ": " + error.what;
-  } else if (error.index == 0 && (what.starts_with("failed to check session") ||
-                                  what.starts_with("failed session check"))) {
+  } else if (place.partition && (what.starts_with("failed to check session") ||
+                                 what.starts_with("failed session check"))) {
     failure.why = core::OpFailure::kNotLeader;
   } else if (what.ends_with("index is stale") || what.starts_with("failed index check") ||
              what.starts_with("failed to check index")) {
@@ -440,7 +440,20 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   }
   event.outcome = Outcome::kRejected;
   for (const TxnReply::OpError& error : reply->errors) {
-    event.failures.push_back(failure_of(commit, error));
+    const Place place = place_of(commit, error.index);
+    core::Committed::Failure failure = failure_of(place, error);
+    const bool another_count = place.op == core::Committed::kFence && !place.partition &&
+                               failure.why == core::OpFailure::kStale;
+    if (!another_count) {
+      event.failures.push_back(std::move(failure));
+      continue;
+    }
+    // The queue has another number of partitions: none of these is ours any more.
+    failure.why = core::OpFailure::kNotLeader;
+    for (const std::uint32_t partition : commit.partitions) {
+      failure.partition = partition;
+      event.failures.push_back(failure);
+    }
   }
   // When the task is gone, all parts of its operation fail: report the task alone.
   std::set<std::size_t> gone;

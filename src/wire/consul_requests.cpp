@@ -81,7 +81,10 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   // A transaction, because ?acquire= answers false both for a held lock and for the lock-delay, and
   // returns no ModifyIndex (2.2).
   Txn txn;
-  const std::string& key = binding.layout.leader_key;
+  const std::string key = binding.layout.lock_key(effect.partition);
+  if (effect.count_index != 0) {
+    txn.verb("check-index", binding.layout.partitions_key).index(effect.count_index);
+  }
   if (effect.held_at != 0) {
     txn.verb("check-index", key).index(effect.held_at);
     txn.verb("check-session", key).session(effect.session);
@@ -96,15 +99,15 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
 
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
   Txn txn;
-  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
-  txn.verb("unlock", binding.layout.leader_key)
-      .session(effect.session)
-      .value(released_value(binding, at));
+  const std::string key = binding.layout.lock_key(effect.partition);
+  txn.verb("check-index", key).index(effect.index);
+  txn.verb("unlock", key).session(effect.session).value(released_value(binding, at));
   return put(binding, "/v1/txn", std::move(txn).body());
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
-  return read(binding, kv_path(binding.layout.leader_key), effect.consistent, effect.index);
+  return read(binding, kv_path(binding.layout.lock_key(effect.partition)), effect.consistent,
+              effect.index);
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {

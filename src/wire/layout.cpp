@@ -6,8 +6,14 @@ namespace lictor::wire {
 
 Layout Layout::under(std::string_view root, std::string_view queue) {
   const std::string base = std::string{root} + std::string{queue} + "/";
-  return {base + "tasks/",  base + "leader",   base + "dead/",     base + "done/",
-          base + "control", base + "members/", base + "schedules/"};
+  return {base + "tasks/",    base + "leader",     base + "dead/", base + "done/",   base + "control",
+          base + "members/", base + "schedules/", {},             base + "partitions"};
+}
+
+std::string Layout::lock_key(const core::Partition& partition) const {
+  if (partition.count == 1) return leader_key;
+  return leader_key + "/" + std::to_string(partition.count) + "/" +
+         std::to_string(partition.number);
 }
 
 std::optional<std::string> Layout::task_id(std::string_view key) const {

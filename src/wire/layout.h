@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/partition.h"
+
 namespace lictor::wire {
 
 /// A queue's keys (DESIGN section 2). Prefixes end in '/'.
@@ -21,8 +23,14 @@ struct Layout {
   /// none; empty: such tasks have no serialKey.
   std::string serialize_by{};
 
+  /// How many partitions the queue has; without it, one.
+  std::string partitions_key{};
+
   /// The default: everything under `<root><queue>/`.
   [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);
+
+  /// The lock of a partition: the leader key, or, of several, "leader/<count>/<number>" below it.
+  [[nodiscard]] std::string lock_key(const core::Partition& partition) const;
 
   /// Whether `key` lies under the tasks' prefix and does not end in '/'.
   [[nodiscard]] bool is_task(std::string_view key) const {

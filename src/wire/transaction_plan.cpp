@@ -228,9 +228,15 @@ core::Cost cost_of(const Layout& layout, std::string_view node, const core::Op& 
   return cost;
 }
 
-core::Cost fence_cost(const Layout& layout) {
-  return {1, length(R"([{"KV":{"Verb":"check-session","Key":,"Session":}}])") +
-                 quoted_size(layout.leader_key) + kSession};
+// Of so many of a queue's `count` partitions.
+core::Cost fence_cost(const Layout& layout, std::uint32_t count, std::size_t partitions) {
+  const std::size_t lock = length(R"({"KV":{"Verb":"check-session","Key":,"Session":}},)") +
+                           quoted_size(layout.lock_key({count, count - 1})) + kSession;
+  core::Cost cost{partitions, length("[]") + partitions * lock};
+  if (count == 1) return cost;
+  cost += {1, length(R"({"KV":{"Verb":"check-index","Key":,"Index":}},)") +
+                  quoted_size(layout.partitions_key) + kNumber};
+  return cost;
 }
 
 // An upper bound of what a claim, a retry or a dead letter adds to a record: the error with every
@@ -251,7 +257,7 @@ std::size_t record_limit(const Layout& layout, std::string_view key,
     return bury;
   }();
   std::get<core::BuryOp>(op).key = key;
-  const std::size_t frame = fence_cost(layout).bytes + cost_of(layout, {}, op).bytes;
+  const std::size_t frame = fence_cost(layout, core::kMostPartitions, 1).bytes + cost_of(layout, {}, op).bytes;
   if (frame >= transaction_bytes) return 0;
   const std::size_t value = (transaction_bytes - frame) / 4 * 3;
   return value > kMostAdded ? value - kMostAdded : 0;
@@ -264,7 +270,9 @@ std::size_t record_size(const core::StoredRecord& record) {
       record);
 }
 
-core::Cost TransactionPlan::fence() const { return fence_cost(layout_); }
+core::Cost TransactionPlan::fence(std::uint32_t count, std::size_t partitions) const {
+  return fence_cost(layout_, count, partitions);
+}
 
 core::Cost TransactionPlan::cost(const core::Op& op) const { return cost_of(layout_, node_, op); }
 
@@ -274,10 +282,16 @@ std::size_t TransactionPlan::unreadable_size(std::string_view record) const {
 
 std::string transaction_body(const Layout& layout, std::string_view node,
                              const core::Commit& commit) {
-  core::Cost cost = fence_cost(layout);
+  core::Cost cost = fence_cost(layout, commit.partition_count, commit.partitions.size());
   for (const core::Op& op : commit.ops) cost += cost_of(layout, node, op);
   Txn txn{cost.bytes};
-  txn.verb("check-session", layout.leader_key).session(commit.session);
+  for (const std::uint32_t partition : commit.partitions) {
+    txn.verb("check-session", layout.lock_key({commit.partition_count, partition}))
+        .session(commit.session);
+  }
+  if (commit.count_index != 0) {
+    txn.verb("check-index", layout.partitions_key).index(commit.count_index);
+  }
   for (const core::Op& op : commit.ops) {
     each_step_of(layout, op, [&](const Step& step) {
       const std::string made = step.key.prefix.empty() ? std::string{} : text_of(step.key);
@@ -292,8 +306,17 @@ std::string transaction_body(const Layout& layout, std::string_view node,
 Place place_of(const core::Commit& commit, std::size_t index) {
   static const Layout kAny;  // which operations there are is the same under each
   Place place;
-  if (index == 0) return place;
-  std::size_t at = 1;
+  const std::size_t locks = commit.partitions.size();
+  if (index < locks) {
+    place.partition = commit.partitions[index];
+    return place;
+  }
+  const std::size_t fences = locks + (commit.count_index != 0 ? 1 : 0);
+  if (index < fences) {
+    place.what = "the number of partitions";
+    return place;
+  }
+  std::size_t at = fences;
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {
     each_step_of(kAny, commit.ops[i], [&](const Step& step) {
       if (at++ == index) place = {i, step.part, step.what};

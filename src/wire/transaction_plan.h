@@ -34,7 +34,7 @@ class TransactionPlan final : public core::CostModel {
   TransactionPlan(Layout layout, std::string node)
       : layout_(std::move(layout)), node_(std::move(node)) {}
 
-  [[nodiscard]] core::Cost fence() const override;
+  [[nodiscard]] core::Cost fence(std::uint32_t count, std::size_t partitions) const override;
   [[nodiscard]] core::Cost cost(const core::Op& op) const override;
   [[nodiscard]] std::size_t record_limit(std::string_view key,
                                          std::size_t transaction_bytes) const override {
@@ -56,6 +56,7 @@ struct Place {
   std::size_t op = core::Committed::kFence;  ///< position in the commit
   core::Committed::Part part = core::Committed::Part::kTask;
   std::string_view what = "the leader key";  ///< for people
+  std::optional<std::uint32_t> partition{};  ///< whose fence it is
 };
 [[nodiscard]] Place place_of(const core::Commit& commit, std::size_t index);
 

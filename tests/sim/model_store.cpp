@@ -226,7 +226,8 @@ SchedulesListed FakeStore::list(const ListSchedules& effect) const {
 
 // With the JSON in place of the names of records.
 Commit FakeStore::worded(const Commit& commit) const {
-  Commit copy{commit.request, commit.session, {}};
+  Commit copy = commit;
+  copy.ops = {};
   const auto word = [this](std::shared_ptr<const std::string>& record) {
     const auto known = json_of_.find(*record);
     if (known != json_of_.end()) record = std::make_shared<const std::string>(known->second);

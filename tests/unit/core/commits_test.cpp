@@ -246,7 +246,64 @@ TEST_CASE("the fence alone says that we do not lead") {
   const auto sent = f.send();
   CHECK(f.reply(rejected(sent[0],
                          {{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, ""}}))
-            .not_leader);
+            .not_leader == std::vector<std::uint32_t>{0});
+}
+
+namespace {
+
+Write of(std::uint32_t partition, Write write) {
+  write.partition = partition;
+  return write;
+}
+
+QueueOptions sixteen() {
+  QueueOptions options;
+  options.partitions = 16;
+  options.partitions_index = 77;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("writes of several partitions share a transaction, under the fence of each") {
+  Fixture f{sixteen()};
+  f.commits.add(kNow, of(5, finish("a")));
+  f.commits.add(kNow, of(3, finish("b")));
+  f.commits.add(kNow, of(5, finish("c")));
+  const auto sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].partitions == std::vector<std::uint32_t>{3, 5});
+  CHECK(sent[0].partition_count == 16);
+  CHECK(sent[0].count_index == 77);
+  const auto result = f.reply({sent[0].request, Outcome::kApplied, 90, {}, {}});
+  CHECK(result.settled.size() == 3);
+  CHECK(result.proof == kNow);
+  CHECK(result.proved == std::vector<std::uint32_t>{3, 5});
+}
+
+TEST_CASE("the fence of one partition that is lost names it, and all writes wait for what follows") {
+  Fixture f{sixteen()};
+  f.commits.add(kNow, of(5, finish("a")));
+  f.commits.add(kNow, of(3, finish("b")));
+  const auto sent = f.send();
+  Committed::Failure lost{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "", 5};
+  const auto result = f.reply(rejected(sent[0], {lost}));
+  CHECK(result.not_leader == std::vector<std::uint32_t>{5});
+  CHECK(result.proved.empty());
+  CHECK(f.commits.writes() == 2);
+}
+
+TEST_CASE("each fence takes its place in a transaction") {
+  Fixture f{sixteen()};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    f.commits.add(kNow, of(i % 16, finish("task " + std::to_string(i))));
+  }
+  std::size_t written = 0;
+  for (const Commit& commit : f.send()) {
+    CHECK(commit.ops.size() + commit.partitions.size() + 1 <= f.options.max_operations);
+    written += commit.ops.size();
+  }
+  CHECK(written == 256);
 }
 
 TEST_CASE("a write whose reply was lost is judged by what is stored") {

@@ -12,7 +12,10 @@ namespace lictor::core::test {
 
 class SimpleCosts final : public CostModel {
  public:
-  [[nodiscard]] Cost fence() const override { return {1, kFrame}; }
+  [[nodiscard]] Cost fence(std::uint32_t count, std::size_t partitions) const override {
+    const std::size_t operations = partitions + (count == 1 ? 0 : 1);
+    return {operations, operations * kFrame};
+  }
   [[nodiscard]] Cost cost(const Op& op) const override {
     const std::size_t key = kFrame + key_of(op).size();
     return std::visit(
@@ -60,7 +63,7 @@ inline std::shared_ptr<const CostModel> simple_costs() { return std::make_shared
 
 inline std::size_t size_of(const Commit& commit) {
   const SimpleCosts costs;
-  Cost cost = costs.fence();
+  Cost cost = costs.fence(commit.partition_count, commit.partitions.size());
   for (const Op& op : commit.ops) cost += costs.cost(op);
   return cost.bytes;
 }

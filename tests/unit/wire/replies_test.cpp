@@ -431,6 +431,32 @@ TEST_CASE("a rejected commit names what failed, and why") {
   }
 }
 
+TEST_CASE("a fence that refuses names its partition; another number of partitions, all of them") {
+  Commit commit = some_commit();
+  commit.partitions = {3, 12};
+  commit.partition_count = 16;
+  commit.count_index = 9;
+  const auto lost = decode(
+      commit, reply(409, errors(what(R"(failed session check for key \"l\", current)", 1))));
+  REQUIRE(lost.failures.size() == 1);
+  CHECK(lost.failures[0].op == Committed::kFence);
+  CHECK(lost.failures[0].why == OpFailure::kNotLeader);
+  CHECK(lost.failures[0].partition == 12);
+  for (const char* text : {R"(failed index check for key \"p\", current modify index 10 != 9)",
+                           R"(failed to check index, key \"p\" doesn't exist)"}) {
+    const auto changed = decode(commit, reply(409, errors(what(text, 2))));
+    REQUIRE(changed.failures.size() == 2);
+    CHECK(changed.failures[0].why == OpFailure::kNotLeader);
+    CHECK(changed.failures[0].partition == 3);
+    CHECK(changed.failures[1].why == OpFailure::kNotLeader);
+    CHECK(changed.failures[1].partition == 12);
+  }
+  const auto stale = decode(
+      commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 3))));
+  REQUIRE(stale.failures.size() == 1);
+  CHECK(stale.failures[0].op == 0);
+}
+
 TEST_CASE("a dead letter whose task is gone failed for that, not for its name") {
   const auto event =
       decode(some_commit(),

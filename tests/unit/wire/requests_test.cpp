@@ -71,6 +71,29 @@ TEST_CASE("the lock is taken and released in a transaction, each at one index on
             R"("}}])");
 }
 
+TEST_CASE("a partition has a lock of its own, and what depends on their number checks it") {
+  const Binding b = binding();
+  const Partition third{16, 3};
+  CHECK(b.layout.lock_key({1, 0}) == "l/q/leader");
+  CHECK(b.layout.lock_key(third) == "l/q/leader/16/3");
+  const auto acquire = text(encode(b, AcquireLock{{}, "5e55", 0, 76, third, 9}, {}));
+  CHECK(acquire.starts_with(
+      R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/partitions","Index":9}},)"
+      R"({"KV":{"Verb":"check-index","Key":"l/q/leader/16/3","Index":76}},)"
+      R"({"KV":{"Verb":"lock","Key":"l/q/leader/16/3","Session":"5e55",)"));
+  const auto release = text(encode(b, ReleaseLock{{}, "5e55", 77, third}, {}));
+  CHECK(release.starts_with(
+      R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader/16/3","Index":77}},)"
+      R"({"KV":{"Verb":"unlock","Key":"l/q/leader/16/3",)"));
+  CHECK(text(encode(b, ReadLeader{{}, true, 0, third})) == "GET /v1/kv/l/q/leader/16/3?consistent");
+  const Commit commit{{}, "5e55", {FinishOp{"l/q/tasks/a", 8}}, {3, 12}, 16, 9};
+  CHECK(text(encode(b, commit)) ==
+        R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader/16/3","Session":"5e55"}},)"
+        R"({"KV":{"Verb":"check-session","Key":"l/q/leader/16/12","Session":"5e55"}},)"
+        R"({"KV":{"Verb":"check-index","Key":"l/q/partitions","Index":9}},)"
+        R"({"KV":{"Verb":"delete-cas","Key":"l/q/tasks/a","Index":8}}])");
+}
+
 TEST_CASE("reads say how consistent they are, and how long they wait") {
   const Binding b = binding();
   CHECK(text(encode(b, ReadLeader{{}, true, 0})) == "GET /v1/kv/l/q/leader?consistent");

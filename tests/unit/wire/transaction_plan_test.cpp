@@ -177,7 +177,7 @@ std::string body_of(Ops ops) {
 }
 
 Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
-  Cost cost = plan.fence();
+  Cost cost = plan.fence(1, 1);
   for (const Op& op : ops) cost += plan.cost(op);
   return cost;
 }
@@ -198,6 +198,13 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
     REQUIRE(cost.operations == nlohmann::json::parse(body).size());
     REQUIRE(cost.bytes >= body.size());
   }
+  for (const std::size_t partitions : {1U, 2U, 16U}) {
+    Commit commit{{}, kSession, {}, {}, 256, 18'446'744'073'709'551'615U};
+    for (std::uint32_t i = 0; i < partitions; ++i) commit.partitions.push_back(255 - i);
+    const std::string body = encode(binding(), commit).body;
+    CHECK(plan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
+    CHECK(plan.fence(256, partitions).bytes >= body.size());
+  }
   // What most transactions are made of is not overestimated.
   Stamp claimed;
   claimed.taken = true;
@@ -214,7 +221,7 @@ TEST_CASE("a full batch is never larger than what Consul takes") {
     CAPTURE(seed);
     Draw draw{seed};
     Ops ops;
-    Cost cost = plan.fence();
+    Cost cost = plan.fence(1, 1);
     for (;;) {
       Op op = draw.op();
       Cost more = cost;
