@@ -142,8 +142,8 @@ void Commits::send(Instant now, const std::string& session, Effects& out) {
 }
 
 // `cost`: of the writes.
-void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
-                       Effects& out) {
+void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes,
+                       Cost cost, Effects& out) {
   Commit commit{requests_.next(), session, {}, {}, options_.partitions, options_.partitions_index};
   commit.ops.reserve(writes.size());
   for (const Write& write : writes) {
@@ -171,6 +171,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       result.proved = std::move(batch.partitions);
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
+        if (write.dropped) continue;
         if (write.purpose == Purpose::kBury) remember_copy(write);
         result.settled.push_back(
             {std::move(write), Verdict::kApplied, reply.modify_index, nullptr});
@@ -189,6 +190,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
           Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
       retry_after_ = now + kRetryPause;
       for (Write& write : batch.writes) {
+        if (write.dropped) continue;
         if (is_minor(write.purpose)) {  // done twice is done once
           requeue(now, {std::move(write)});
           continue;
@@ -328,6 +330,42 @@ void Commits::clear(Effects& out) {
   refused_.clear();
   retry_after_ = deferred_until_ = Instant::min();
   patient_ = false;
+}
+
+void Commits::drop(std::uint32_t partition) {
+  const auto is_over = [&](const Write& write) { return write.partition == partition; };
+  const auto entry_is_over = [&](const auto& entry) { return is_over(entry.second); };
+  waiting_.erase_if(is_over);
+  for (auto& writes : apart_) std::erase_if(writes, is_over);
+  std::erase_if(apart_, [](const auto& writes) { return writes.empty(); });
+  std::erase_if(unnumbered_, is_over);
+  std::erase_if(numbering_, entry_is_over);
+  std::erase_if(doubtful_, entry_is_over);
+  std::erase_if(unanswered_, entry_is_over);
+  std::erase_if(refused_, is_over);
+  // What shares a transaction with them is still to be settled.
+  for (auto& [request, batch] : in_flight_) {
+    for (Write& write : batch.writes) write.dropped = write.dropped || is_over(write);
+    std::erase(batch.partitions, partition);
+  }
+}
+
+bool Commits::idle(std::uint32_t partition) const {
+  const auto is_its = [&](const Write& write) {
+    return write.partition == partition && !write.dropped;
+  };
+  const auto any = [&](const auto& writes) {
+    return std::any_of(writes.begin(), writes.end(), is_its);
+  };
+  const auto any_entry = [&](const auto& writes) {
+    return std::any_of(writes.begin(), writes.end(),
+                       [&](const auto& entry) { return is_its(entry.second); });
+  };
+  return !waiting_.any(is_its) && std::none_of(apart_.begin(), apart_.end(), any) &&
+         !any(unnumbered_) && !any_entry(numbering_) && !any_entry(doubtful_) &&
+         !any_entry(unanswered_) && !any(refused_) &&
+         std::none_of(in_flight_.begin(), in_flight_.end(),
+                      [&](const auto& entry) { return any(entry.second.writes); });
 }
 
 std::size_t Commits::writes() const {

@@ -89,6 +89,10 @@ class Commits {
 
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
+  /// The same for one partition.
+  void drop(std::uint32_t partition);
+  /// Nothing of the partition's is left to be settled.
+  [[nodiscard]] bool idle(std::uint32_t partition) const;
 
   [[nodiscard]] bool idle() const {
     return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&

@@ -49,7 +49,11 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
     switch (failure.why) {
       case OpFailure::kNotLeader:
-        result.not_leader.push_back(failure.partition);
+        // Not of one that was lost since: it may be held again.
+        if (std::find(batch.partitions.begin(), batch.partitions.end(), failure.partition) !=
+            batch.partitions.end()) {
+          result.not_leader.push_back(failure.partition);
+        }
         break;
       case OpFailure::kDenied:
       case OpFailure::kTooLarge:  // of the whole alone: see split()
@@ -108,6 +112,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
   std::vector<Write> renamed;
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
     Write& write = batch.writes[i];
+    if (write.dropped) continue;
     if (fates[i] == Fate::kAgain) {
       again.push_back(std::move(write));
     } else if (fates[i] == Fate::kApart) {
@@ -139,6 +144,8 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 // The answer does not name the operation at fault: halving isolates it, and the others pass.
 void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
                     Result& result) {
+  std::erase_if(batch.writes, [](const Write& write) { return write.dropped; });
+  if (batch.writes.empty()) return;
   if (batch.writes.size() == 1) {
     return settle_refused(now, failure, std::move(batch.writes.front()), out, result);
   }

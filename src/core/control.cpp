@@ -10,6 +10,7 @@ constexpr Duration kReadPause = 1s;
 }  // namespace
 
 void Control::start(Effects& out) {
+  ++reading_;
   known_ = false;
   missing_ = false;
   step_down_.reset();
@@ -21,6 +22,12 @@ void Control::stop(Effects& out) {
   if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
   read_at_ = Instant::max();
   paused_ = false;
+}
+
+void Control::read_anew(Effects& out) {
+  ++reading_;
+  if (request_) out.emplace_back(CancelRequest{request_});
+  watch(0, out);
 }
 
 void Control::watch(std::uint64_t index, Effects& out) {
@@ -46,7 +53,10 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
   request_ = {};
   if (!reply.ok) {
     // What may not be read pauses nothing; what was not answered may.
-    if (reply.denied) known_ = true;
+    if (reply.denied) {
+      known_ = true;
+      read_ = reading_;
+    }
     if (reply.denied && !std::exchange(told_denied_, true)) {
       out.emplace_back(
           Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + reply.error, {}});
@@ -61,6 +71,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     return std::nullopt;
   }
   known_ = true;
+  read_ = reading_;
   index_ = reply.consul_index;
   missing_ = !reply.found;
   if (missing_) {

@@ -25,6 +25,8 @@ class Control {
   /// A term begins.
   void start(Effects& out);
   void stop(Effects& out);
+  /// Reads the switches by a quorum: a partition was won beside others.
+  void read_anew(Effects& out);
   void on_time(Instant now, Effects& out);
   /// Returns who asked for a step-down, if that is new; empty: somebody who gave no name.
   std::optional<std::string> on(Instant now, const ControlRead& reply, Effects& out);
@@ -34,8 +36,10 @@ class Control {
     read_at_ = now;
   }
 
-  /// Whether the pause state was read in this term.
-  [[nodiscard]] bool known() const { return known_; }
+  /// The number of the last reading that start() or read_anew() asked for.
+  [[nodiscard]] std::uint64_t reading() const { return reading_; }
+  /// Whether the pause state is known as of that reading, or a later one.
+  [[nodiscard]] bool has_read(std::uint64_t reading) const { return known_ && read_ >= reading; }
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] const std::string& paused_by() const { return paused_by_; }
   /// The key is missing; a watch on a missing key wakes on every write near it.
@@ -51,6 +55,8 @@ class Control {
   std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
   std::uint64_t index_ = 0;  // of the last answer that was acted on
   Instant read_at_ = Instant::max();
+  std::uint64_t reading_ = 0;
+  std::uint64_t read_ = 0;  // the last reading that was answered
   bool known_ = false;
   bool missing_ = false;
   bool paused_ = false;

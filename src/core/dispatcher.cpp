@@ -25,6 +25,7 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
 
 void Dispatcher::clear() {
   breaker_.clear();
+  may_claim_.clear();
   rate_at_ = ahead_at_ = Instant::max();
 }
 
@@ -60,7 +61,7 @@ const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
 // Early claims take no slot. Due tasks are claimed beside them, and share the prefetch with them.
 bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
   const std::size_t early = table_.claimed_order().early_count();
-  const std::size_t busy = table_.busy();
+  const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
   if (is_last_chance(*entry.task)) return busy == 0;
   if (table_.any_last_chance()) return false;
   if (table_.count(S::kEnding) >= options_.max_unacked) return false;
@@ -92,12 +93,12 @@ Instant Dispatcher::held_too_long_at() const {
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
-// The first of the ready tasks that is not blocked and whose executor is not paused.
-TaskEntry* Dispatcher::next_ready() {
+// The first of the ready tasks that is not blocked, and whose partition and executor may start it.
+TaskEntry* Dispatcher::next_ready(const Modes& modes) {
   while (TaskEntry* entry = table_.waiting_order().first_ready()) {
     if (table_.waiting_order().lane_holder(*entry) != nullptr) {
       table_.move(*entry, S::kBlocked);
-    } else if (pause_of(*entry->task) != nullptr) {
+    } else if (pause_of(*entry->task) != nullptr || !modes[entry->partition].may_claim()) {
       table_.move(*entry, S::kSuspended);
     } else {
       return entry;
@@ -157,22 +158,35 @@ void Dispatcher::give_back_claimed(Instant now, Effects& out) {
   });
 }
 
-void Dispatcher::start_next(Instant now, const Mode& mode, Effects& out) {
+void Dispatcher::give_back_claimed(Instant now, std::uint32_t partition, Effects& out) {
+  table_.for_each_ours([&](TaskEntry& entry) {
+    const bool is_its = entry.partition == partition && entry.state == S::kClaimed;
+    if (is_its) transitions_.give_back(now, entry, out);
+  });
+}
+
+void Dispatcher::release_suspended() {
+  while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
+    table_.move(*entry, S::kReady);
+  }
+}
+
+void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   const bool was_burst = table_.claimed_order().many_due_count() > 0;
   transitions_.advance(now);
   defer_writes(now, was_burst);
-  if (mode.trusted && !mode.draining) transitions_.bury_some(now, out);
-  if (breaker_.release(now)) {
-    while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
-      table_.move(*entry, S::kReady);
-    }
-  }
-  if (!mode.trusted) return;
+  transitions_.bury_some(
+      now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
+  if (breaker_.release(now)) release_suspended();
+  const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
+  if (!any([](const Mode& mode) { return mode.trusted; })) return;
   // A pause may come while a claim is under way: that task is given back as well.
-  if (mode.paused || blocks_all()) give_back_claimed(now, out);
+  if (any([](const Mode& mode) { return mode.paused; }) || blocks_all()) {
+    give_back_claimed(now, out);
+  }
   give_back_too_early(now, out);
-  if (mode.draining || mode.paused) return;
-  start_claimed(now, out);
+  if (!any([](const Mode& mode) { return mode.may_start(); })) return;
+  start_claimed(now, modes, out);
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
     give_back_claimed(now, out);
@@ -190,13 +204,14 @@ void Dispatcher::defer_writes(Instant now, bool was_burst) {
   }
 }
 
-void Dispatcher::start_claimed(Instant now, Effects& out) {
-  while (table_.running() < options_.concurrency &&
+// A task whose partition may not start it holds up those after it: that ends within the lease.
+void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
+  while (table_.running() + table_.count(S::kLeftover) < options_.concurrency &&
          table_.count(S::kEnding) < options_.max_unacked) {
     // With concurrency above 1, only tasks of one serialKey have an order, and only one of them is
     // claimed.
     TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
-    if (entry == nullptr) return;
+    if (entry == nullptr || !modes[entry->partition].may_start()) return;
     if (transitions_.is_expired(now, *entry->task)) {
       transitions_.expire_claimed(now, *entry, out);
       continue;
@@ -205,15 +220,22 @@ void Dispatcher::start_claimed(Instant now, Effects& out) {
   }
 }
 
-void Dispatcher::claim_next(Instant now, const Mode& mode, const std::string& session,
+void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& session,
                             Effects& out) {
   rate_at_ = ahead_at_ = Instant::max();
-  if (!mode.may_start() || !mode.ready || blocks_all()) return;
+  const auto claims = [](const Mode& mode) { return mode.may_claim(); };
+  if (std::none_of(modes.begin(), modes.end(), claims) || blocks_all()) return;
+  if (modes.size() > 1) {  // tasks of a partition that may claim again wait no more
+    std::vector<bool> claimable;
+    for (const Mode& mode : modes) claimable.push_back(mode.may_claim());
+    if (may_claim_ != claimable) release_suspended();
+    may_claim_ = std::move(claimable);
+  }
   while (commits_.has_room(now)) {
-    TaskEntry* entry = next_ready();
+    TaskEntry* entry = next_ready(modes);
     const bool due = entry != nullptr;
     if (!due) entry = next_ahead(now);
-    if (entry == nullptr) return;
+    if (entry == nullptr || !modes[entry->partition].may_claim()) return;
     if (due && would_overtake(*entry)) return;
     while (!may_claim(*entry, due)) {
       if (!evict_prefetched(now, *entry, out)) return;
@@ -256,9 +278,7 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
 void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out) {
   rate_.set(options_.rate_limit);
   breaker_.clear();
-  while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
-    table_.move(*entry, S::kReady);
-  }
+  release_suspended();
   transitions_.on_reconfigured(now, out);
   if (!leading) return;
   const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;
@@ -270,10 +290,10 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
   });
 }
 
-bool Dispatcher::is_stocked(const Mode& mode) const {
+bool Dispatcher::is_stocked() const {
   constexpr std::size_t kStock = 8;
-  return !mode.draining && table_.claimed_order().ready_count() >=
-                               std::max<std::size_t>(kStock, 2 * options_.concurrency);
+  return table_.claimed_order().ready_count() >=
+         std::max<std::size_t>(kStock, 2 * options_.concurrency);
 }
 
 bool Dispatcher::busy() const {
@@ -281,14 +301,16 @@ bool Dispatcher::busy() const {
          options_.max_operations;
 }
 
-Instant Dispatcher::next_deadline(const Mode& mode) const {
+Instant Dispatcher::next_deadline(const std::function<bool(std::uint32_t)>& works) const {
   Instant next = Instant::max();
   if (breaker_.any()) next = std::min(next, breaker_.first().until);
-  if (!mode.trusted || mode.draining) return next;
+  bool any = false;
+  for (std::uint32_t i = 0; i < options_.partitions; ++i) any = any || works(i);
+  if (!any) return next;
   next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
   const TaskEntry* expiring = table_.waiting_order().first_expiring();
   // With as many burials under way as allowed, their answer wakes us.
-  if (expiring != nullptr && table_.count(S::kBurying) == 0) {
+  if (expiring != nullptr && table_.count(S::kBurying) == 0 && works(expiring->partition)) {
     next = std::min(next, clock_.when(*expiring->task->expire_at));
   }
   return next;

@@ -4,6 +4,7 @@
 // configured limits, and not while the queue is paused, drains, or cannot prove its leadership.
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ namespace lictor::core {
 
 class Dispatcher {
  public:
-  /// What the queue as a whole may do now.
+  /// What may be done for a partition now.
   struct Mode {
     bool trusted = false;  // the lease is proved
     bool draining = false;
@@ -31,26 +32,29 @@ class Dispatcher {
     bool ready = false;  // the tasks and the operator's switches were read
 
     [[nodiscard]] bool may_start() const { return trusted && !draining && !paused; }
+    [[nodiscard]] bool may_claim() const { return may_start() && ready; }
   };
+  using Modes = std::vector<Mode>;  // by partition
 
   Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
              Commits& commits, const WallClock& clock);
 
   /// Starts tasks that became due. Gives back tasks that may not stay claimed.
-  void start_next(Instant now, const Mode& mode, Effects& out);
+  void start_next(Instant now, const Modes& modes, Effects& out);
   /// Claims the next tasks, as far as transactions have room.
-  void claim_next(Instant now, const Mode& mode, const std::string& session, Effects& out);
+  void claim_next(Instant now, const Modes& modes, const std::string& session, Effects& out);
   void give_back_claimed(Instant now, Effects& out);
+  void give_back_claimed(Instant now, std::uint32_t partition, Effects& out);
   void stop_timed_out(Instant now, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
   /// The term is over.
   void clear();
 
-  /// When to call again, apart from the tasks' own times.
-  [[nodiscard]] Instant next_deadline(const Mode& mode) const;
+  /// When to call again, apart from the tasks' own times. `works(partition)`: it may start jobs.
+  [[nodiscard]] Instant next_deadline(const std::function<bool(std::uint32_t)>& works) const;
   /// So many claimed tasks are ready that writes can wait for more.
-  [[nodiscard]] bool is_stocked(const Mode& mode) const;
+  [[nodiscard]] bool is_stocked() const;
   /// More tasks are ready, or wait for their end to be written, than one transaction takes.
   [[nodiscard]] bool busy() const;
   /// Why this host cannot start the jobs of some executor now. Empty: it can, as far as we know.
@@ -63,9 +67,10 @@ class Dispatcher {
 
  private:
   void defer_writes(Instant now, bool was_burst);
-  void start_claimed(Instant now, Effects& out);
+  void start_claimed(Instant now, const Modes& modes, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
-  [[nodiscard]] TaskEntry* next_ready();
+  void release_suspended();
+  [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(const TaskEntry& entry, bool due) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
@@ -93,6 +98,7 @@ class Dispatcher {
   ExecutorBreaker breaker_;
   AdaptivePrefetch adaptive_;
   RateLimit rate_;
+  std::vector<bool> may_claim_;        // by partition, as of the last claims
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
 };

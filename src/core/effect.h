@@ -325,6 +325,7 @@ struct Fact {
   Duration waited{};               // kStarted: since it was due and known here
   std::optional<Duration> late{};  // kStarted: since executeAt or taskRetryAt
   std::uint64_t count = 0;
+  std::uint32_t partition = 0;  // of what is about the lock and the lease
 };
 
 /// The queue is done: it may be destroyed.

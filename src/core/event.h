@@ -14,6 +14,7 @@
 
 #include "base/id.h"
 #include "base/job_ending.h"
+#include "core/balancer.h"
 #include "core/effect.h"
 #include "core/key_list.h"
 #include "core/task.h"
@@ -234,13 +235,19 @@ struct Reconfigured {
   std::shared_ptr<const QueueOptions> options;
 };
 
+/// The members of the queue, this host among them, whenever they change. Of a queue with several
+/// partitions alone.
+struct MembersSeen {
+  std::vector<BalancerMember> members;
+};
+
 /// The daemon shuts down in order.
 struct StopRequested {};
 
 using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
                            SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
                            TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed,
-                           Committed, JobExited, Reconfigured, StopRequested>;
+                           Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.

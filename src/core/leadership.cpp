@@ -34,6 +34,7 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
     case Session::Change::kRenewed:
       break;
     case Session::Change::kOpened:
+      if (retired_) break;
       for (Lease& lease : leases_) {
         if (lease.state() == Lease::State::kFollowing) lease.campaign(now, session_.id(), out);
       }
@@ -45,7 +46,7 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
           if (lease.holding()) lease.prove(now, out);
         }
         session_.renew_soon(now);
-      } else if (!closing_ && all_follow()) {
+      } else if (!retired_ && all_follow()) {
         replace_session(out);
       }
       break;
@@ -72,7 +73,7 @@ void Leadership::note(Instant now, std::uint32_t partition, Lease::Change change
     case Lease::Change::kResigned:
       if (closing_) {
         end_session_if_free(now, out);
-      } else {
+      } else if (!retired_) {
         leases_[partition].campaign(now, session_.id(), out);
       }
       break;
@@ -104,14 +105,44 @@ void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
   leases_[partition].resume(out);
   if (closing_) {
     end_session_if_free(now, out);
-  } else {
+  } else if (!retired_) {
     session_.check(now, out);
+  }
+}
+
+void Leadership::want_only(Instant now, const std::vector<std::uint32_t>& partitions) {
+  auto next = partitions.begin();
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    const bool wanted = next != partitions.end() && *next == i;
+    leases_[i].want(now, wanted);
+    if (wanted) ++next;
+  }
+}
+
+std::optional<std::vector<std::string>> Leadership::new_owners(const std::string& self) {
+  if (owners_seen_) return std::nullopt;
+  std::vector<std::string> owners;
+  owners.reserve(leases_.size());
+  for (const Lease& lease : leases_) {
+    const bool is_ours =
+        lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
+    if (!is_ours && !lease.other_owner()) return std::nullopt;
+    owners.push_back(is_ours ? self : *lease.other_owner());
+  }
+  owners_seen_ = true;
+  return owners;
+}
+
+void Leadership::retire(Effects& out) {
+  retired_ = true;
+  for (Lease& lease : leases_) {
+    if (lease.state() == Lease::State::kFollowing) lease.stop(out);
   }
 }
 
 void Leadership::close(Instant until, Effects& out) {
   if (closing_) return;
-  closing_ = true;
+  retired_ = closing_ = true;
   session_.close_until(until);
   for (Lease& lease : leases_) {
     if (lease.holding()) lease.resign(Duration::zero(), out);

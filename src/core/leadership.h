@@ -46,6 +46,7 @@ class Leadership {
   template <class LockReply>
   Changes on(Instant now, const LockReply& reply, Effects& out) {
     Changes changes;
+    owners_seen_ = false;
     for (std::uint32_t i = 0; i < leases_.size(); ++i) {
       note(now, i, leases_[i].on(now, reply, out), changes, out);
     }
@@ -66,6 +67,13 @@ class Leadership {
   void resign(std::uint32_t partition, Duration standoff, Effects& out) {
     leases_[partition].resign(standoff, out);
   }
+  /// Acquires the locks of these partitions alone, in ascending order.
+  void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
+  /// Who holds each partition, `self` if it is this host; empty: nobody. Nothing: it may not have
+  /// changed since the last call, or the watch has not told of each yet.
+  [[nodiscard]] std::optional<std::vector<std::string>> new_owners(const std::string& self);
+  /// Acquires no lock any more; what is held stays held.
+  void retire(Effects& out);
   /// Gives up all locks and the session. Tries until `until`, then leaves it to its TTL.
   void close(Instant until, Effects& out);
   /// The session is gone, or was left to its TTL.
@@ -87,6 +95,8 @@ class Leadership {
   StoreTrouble trouble_;
   Session session_;
   std::deque<Lease> leases_;  // by partition
+  bool owners_seen_ = true;
+  bool retired_ = false;
   bool closing_ = false;
 };
 

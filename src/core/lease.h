@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/effect.h"
@@ -60,6 +61,8 @@ class Lease {
   void campaign(Instant now, const std::string& session, Effects& out) {
     lock_.campaign(now, session, out);
   }
+  /// Whether the lock should be acquired; it should at first.
+  void want(Instant now, bool wanted) { lock_.want(now, wanted); }
   /// Waits for nothing any more. What is held is left to the end of its session.
   void stop(Effects& out);
   /// Asks Consul whether the lock is ours.
@@ -95,6 +98,9 @@ class Lease {
   [[nodiscard]] State state() const;
   [[nodiscard]] Instant trusted_until() const { return trust_.until(); }
   [[nodiscard]] const std::string& other_holder() const { return lock_.other_holder(); }
+  [[nodiscard]] const std::optional<std::string>& other_owner() const {
+    return lock_.other_owner();
+  }
   [[nodiscard]] Duration takeover_gap() const { return lock_.takeover_gap(); }
   [[nodiscard]] const std::string& predecessor() const { return lock_.predecessor(); }
   [[nodiscard]] Instant next_deadline() const {

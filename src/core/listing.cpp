@@ -50,6 +50,7 @@ void Listing::start(Instant now, Effects& out) {
 // answers from what it held long ago until it has read its log; but not by quorums.
 void Listing::begin_anew(Instant at) {
   first_ = First::kChoosing;
+  ++reading_;
   by_quorum_ = true;
   index_ = 0;
   sweep_.stop();
@@ -74,6 +75,7 @@ void Listing::end_first(Instant now) {
   if (first_ != First::kInParts || sweep_.running() || !wanted_.empty() || fetch_) return;
   first_ = First::kDone;
   complete_ = true;
+  ended_ = reading_;
   by_quorum_ = false;
   watch_at_ = slow_watch_at_ = now;
 }
@@ -167,6 +169,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   }
   if (reply.full) {
     complete_ = true;
+    ended_ = reading_;
     by_quorum_ = false;
     sweep_.stop();
     if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});

@@ -77,6 +77,12 @@ class Listing {
            std::find(fetching_.begin(), fetching_.end(), key) != fetching_.end();
   }
   [[nodiscard]] bool complete() const { return complete_; }  // everything was read once
+  /// The number of the reading of everything that is under way, or was the last.
+  [[nodiscard]] std::uint64_t reading() const { return reading_; }
+  /// Whether that reading, or a later one, has ended.
+  [[nodiscard]] bool has_ended(std::uint64_t reading) const {
+    return complete_ && ended_ >= reading;
+  }
   /// The list is long: watched by name.
   [[nodiscard]] bool by_name() const { return by_name_; }
   /// There are tasks that were listed, or will be at once, and are not read yet.
@@ -123,6 +129,8 @@ class Listing {
   bool by_name_ = false;
   enum class First { kChoosing, kInParts, kDone };  // reading of everything
   First first_ = First::kDone;
+  std::uint64_t reading_ = 0;
+  std::uint64_t ended_ = 0;  // the last reading that has ended
   std::uint64_t index_ = 0;
   double bytes_per_task_ = 500;
 

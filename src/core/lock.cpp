@@ -24,7 +24,17 @@ void Lock::campaign(Instant now, const std::string& session, Effects& out) {
   watch(0, out);
 }
 
+void Lock::want(Instant now, bool wanted) {
+  if (std::exchange(wanted_, wanted) == wanted) return;
+  if (state_ == State::kWaiting) {
+    acquire_at_ = wanted ? std::max(free_from_, standoff_until_) : Instant::max();
+  } else if (state_ == State::kWatching && wanted && !watch_) {
+    retry_at_ = std::min(retry_at_, std::max(now, standoff_until_));
+  }
+}
+
 void Lock::stop(Effects& out) {
+  other_owner_.reset();
   cancel_requests(out);
   state_ = State::kIdle;
   retry_at_ = acquire_at_ = Instant::max();
@@ -66,8 +76,8 @@ void Lock::acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Ef
 void Lock::request_lock(Instant now, Effects& out) {
   lock_ = requests_.next();
   lock_sent_ = now;
-  out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_,
-                               partition_, options_.partitions_index});
+  out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_, partition_,
+                               options_.partitions_index});
 }
 
 // A client that overwrites the leader key leaves us the lock but hides who leads. Restore the value
@@ -143,6 +153,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
     case Answer::kLockDelay:
       tell_waiting({}, out);
       retry_at_ = now + kLockDelayPoll;
+      if (!wanted_) watch_after(retry_at_);
       break;
     case Answer::kChanged:
       // What the watch showed was stale, or the key was written since. Pause first: a watch that
@@ -177,6 +188,7 @@ Lock::Verdict Lock::on_acquired(Instant now, const LockReplied& reply, Effects& 
   free_index_ = 0;
   retry_at_ = acquire_at_ = Instant::max();
   other_holder_.clear();
+  other_owner_.reset();
   watch(0, out);
   return {Change::kAcquired, lock_sent_};
 }
@@ -245,16 +257,18 @@ void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out
 
 void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out) {
   trouble_.over();
+  other_owner_ = reply.session.empty() ? std::string{} : reply.holder.empty() ? "?" : reply.holder;
   if (!reply.session.empty() && reply.session == session_) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!reply.session.empty()) {
     on_seen_held(now, reply, out);
   } else if (reply.found) {
     on_seen_free(now, reply, out);
-  } else if (now >= standoff_until_) {
+  } else if (may_acquire(now)) {
     acquire(now, 0, 0, out);
   } else {
-    retry_at_ = std::min(now + kRetryPause, standoff_until_);
+    retry_at_ = now + kRetryPause;
+    if (wanted_) retry_at_ = std::min(retry_at_, standoff_until_);
   }
 }
 
@@ -288,14 +302,14 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   const bool in_order = reply.released && reply.modify_index > held_index_;
   const Duration lock_delay =
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
-  const Instant free_from = in_order ? now : freed_seen_ + lock_delay;
-  acquire_at_ = std::max(free_from, standoff_until_);
+  free_from_ = in_order ? now : freed_seen_ + lock_delay;
+  acquire_at_ = wanted_ ? std::max(free_from_, standoff_until_) : Instant::max();
   predecessor_ = reply.holder.empty()
                      ? std::string{}
                      : reply.holder + (in_order ? " released the lock" : " was lost");
   if (now >= acquire_at_) return acquire(now, free_index_, 0, out);
   state_ = State::kWaiting;
-  if (now < free_from) tell_waiting(free_from - now, out);
+  if (now < free_from_) tell_waiting(free_from_ - now, out);
   watch(reply.consul_index, out);
 }
 

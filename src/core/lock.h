@@ -17,6 +17,8 @@
 // the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
 // lock that was released in order, or never held, is acquired at once.
 //
+// A lock that is not wanted is watched, and never acquired.
+//
 // The watch may show an old state. So the lock is acquired only at the ModifyIndex at which it was
 // seen free: then nobody has held it since.
 
@@ -55,6 +57,8 @@ class Lock {
 
   /// Acquires the lock with `session` when it may.
   void campaign(Instant now, const std::string& session, Effects& out);
+  /// Whether it should be acquired; it should at first. What is held stays held.
+  void want(Instant now, bool wanted);
   /// Waits for nothing any more. What is held is left to the end of its session.
   void stop(Effects& out);
   /// Gives it up. The next campaign leaves it to others for `standoff`, until one has taken it.
@@ -74,6 +78,8 @@ class Lock {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool held() const { return state_ == State::kHeld; }
   [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
+  /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
+  [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While held: how long we had seen the lock free when we got it.
   [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
   /// "a released the lock", "a was lost"; empty: nobody had it before, as far as is known.
@@ -83,6 +89,7 @@ class Lock {
  private:
   void watch(std::uint64_t index, Effects& out);
   void watch_after(Instant when);
+  [[nodiscard]] bool may_acquire(Instant now) const { return wanted_ && now >= standoff_until_; }
   void acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out);
   void request_lock(Instant now, Effects& out);
   void restore_value(Instant now, std::uint64_t held_at, Effects& out);
@@ -105,7 +112,9 @@ class Lock {
 
   State state_ = State::kIdle;
   std::string session_;
+  bool wanted_ = true;
   std::string other_holder_;
+  std::optional<std::string> other_owner_;
   std::string predecessor_;
   std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
 
@@ -113,6 +122,7 @@ class Lock {
   std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder
   std::uint64_t free_index_ = 0;  // the ModifyIndex without one
   Instant freed_seen_{};          // when free_index_ was first seen
+  Instant free_from_{};           // it may be acquired
   Duration takeover_gap_{};
 
   // Requests in flight; zero when none.

@@ -11,12 +11,16 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       leadership_(options_, requests_),
       commits_(options_, requests_),
       table_(options_, random_.next()),
-      transitions_(options_, table_, commits_, clock_, random_),
+      transitions_(options_, leadership_, table_, commits_, clock_, random_),
       source_(options_, requests_, table_.keys(), transitions_),
       dispatcher_(options_, table_, transitions_, commits_, clock_),
       control_(requests_),
       history_(options_, requests_),
-      scheduler_(options_, requests_, table_, source_, clock_) {
+      scheduler_(options_, requests_, table_, source_, clock_),
+      terms_(options_.partitions),
+      modes_(options_.partitions),
+      balancer_(options_.node) {
+  if (options_.partitions > 1) leadership_.want_only({}, {});
   transitions_.set_source(source_);
 }
 
@@ -30,33 +34,35 @@ void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
 
 // Does what has become possible, after any event.
 void Queue::pump(Instant now, Effects& out) {
+  balance(now);
   on_changes(now, leadership_.on_time(now, out), out);
-  if (lease().holding()) {
+  if (holds_lock()) {
     control_.on_time(now, out);
     commits_.on_time(now, out);
     history_.on_time(now, out);
     scheduler_.on_time(now, out);
     dispatcher_.stop_timed_out(now, out);
-    if (drain_ != Drain::kNone) continue_drain(now, out);
+    for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+      if (terms_[i].drain != Drain::kNone && !terms_[i].drained) continue_drain(now, i, out);
+    }
     if (left_) return;
   }
-  if (lease().holding()) {
-    work(now, out);
-  } else if (drain_ != Drain::kNone && now >= drain_give_up_) {
-    finish_drain(now, out);
-  }
+  if (holds_lock()) work(now, out);
   leave_if_done(out);
 }
 
 void Queue::work(Instant now, Effects& out) {
-  const Dispatcher::Mode mode = this->mode(lease().trusted(now));
-  dispatcher_.start_next(now, mode, out);
-  commits_.set_patient(dispatcher_.is_stocked(mode));
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    modes_[i] = mode(i, leadership_.lease(i).trusted(now));
+  }
+  dispatcher_.start_next(now, modes_, out);
+  commits_.set_patient(!draining() && dispatcher_.is_stocked());
   mark_missing(now);
-  if (mode.trusted && mode.ready && !mode.draining) scheduler_.make_due(now, commits_, out);
+  const Dispatcher::Mode& first = modes_.front();
+  if (first.trusted && first.ready && !first.draining) scheduler_.make_due(now, commits_, out);
   std::size_t before = 0;
   do {  // what was sent makes room for more, while transactions in flight are allowed
-    dispatcher_.claim_next(now, mode, leadership_.session(), out);
+    dispatcher_.claim_next(now, modes_, leadership_.session(), out);
     prune(now);
     before = out.size();
     commits_.send(now, leadership_.session(), out);
@@ -64,15 +70,17 @@ void Queue::work(Instant now, Effects& out) {
   source_.on_time(now, dispatcher_.busy(), out);
 }
 
-Dispatcher::Mode Queue::mode(bool trusted) const {
+Dispatcher::Mode Queue::mode(std::uint32_t partition, bool trusted) const {
+  const Term& term = terms_[partition];
   return {.trusted = trusted,
-          .draining = drain_ != Drain::kNone,
+          .draining = term.drain != Drain::kNone,
           .paused = control_.paused(),
-          .ready = source_.complete() && control_.known()};
+          .ready = source_.has_ended(term.reading) && control_.has_read(term.control)};
 }
 
 // Creates keys that must always exist; once a term, as the token may not have the right.
 void Queue::mark_missing(Instant now) {
+  if (!holds_lock(0)) return;
   if (!source_.folder_missing()) {
     marking_folder_ = false;
   } else if (!std::exchange(marking_folder_, true)) {
@@ -87,7 +95,7 @@ void Queue::mark_missing(Instant now) {
 }
 
 void Queue::prune(Instant now) {
-  if (drain_ != Drain::kNone || !lease().trusted(now) || !commits_.has_room(now)) return;
+  if (modes_.front().draining || !modes_.front().trusted || !commits_.has_room(now)) return;
   for (PruneOp& op : history_.take_old(now, clock_.at(now), options_.max_operations / 2)) {
     commits_.add(now, {Purpose::kPrune, std::move(op), {}});
   }
@@ -95,24 +103,30 @@ void Queue::prune(Instant now) {
 
 Instant Queue::next_deadline() const {
   if (left_ || leadership_.closed()) return Instant::max();
-  Instant next = leadership_.next_deadline();
-  if (drain_ != Drain::kNone) next = std::min(next, drain_give_up_);
-  if (!lease().holding()) return next;
-  const bool leading = lease().state() == Lease::State::kLeading;
+  Instant next = std::min(leadership_.next_deadline(), balance_at_);
+  if (!holds_lock()) return next;
+  const auto leads = [&](std::uint32_t i) {
+    return leadership_.lease(i).state() == Lease::State::kLeading &&
+           terms_[i].drain == Drain::kNone;
+  };
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    if (terms_[i].drained) continue;
+    next = std::min(next, terms_[i].give_up);
+    if (!terms_[i].stops_jobs) next = std::min(next, terms_[i].drain_until);
+  }
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
-                   transitions_.next_deadline(), dispatcher_.next_deadline(mode(leading)),
+                   transitions_.next_deadline(), dispatcher_.next_deadline(leads),
                    control_.next_deadline(), scheduler_.next_reading()});
-  if (drain_ != Drain::kNone && !drain_stopping_) next = std::min(next, drain_until_);
   // While there is no room, the answer that makes room wakes us.
-  if (leading && drain_ == Drain::kNone && commits_.has_room(Instant::min())) {
+  if (leads(0) && commits_.has_room(Instant::min())) {
     next = std::min(next, history_.next_deadline());
-    if (mode(leading).ready) next = std::min(next, scheduler_.next_tick());
+    if (mode(0, true).ready) next = std::min(next, scheduler_.next_tick());
   }
   return next;
 }
 
 bool Queue::drained() const {
-  return lease().holding() && source_.complete() && commits_.idle() &&
+  return holds_lock() && source_.complete() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
          table_.count(TaskState::kReady) + table_.count(TaskState::kBlocked) +
                  table_.count(TaskState::kSuspended) + table_.count(TaskState::kEnding) +
@@ -124,6 +138,15 @@ Duration Queue::oldest_due(Instant now) const {
   const TaskEntry* first = table_.waiting_order().first_ready();
   return first == nullptr ? Duration::zero()
                           : std::max(Duration::zero(), now - first->task->ready_at);
+}
+
+Duration Queue::lease_left(Instant now) const {
+  Duration left = Duration::max();
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    const Lease& lease = leadership_.lease(i);
+    if (lease.leading(now)) left = std::min(left, lease.trusted_until() - now);
+  }
+  return left == Duration::max() ? Duration::zero() : left;
 }
 
 Duration Queue::longest_running(Instant now) const {
@@ -152,15 +175,22 @@ Queue::Stats Queue::stats() const {
 
 std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
   std::vector<Reason> reasons;
-  if (lease().state() != Lease::State::kLeading || !lease().trusted(now)) {
-    reasons.push_back({Reason::Kind::kNotLeading});
-    if (!lease().holding()) return reasons;
-  }
   const TaskEntry* entry = table_.find(key);
+  const std::uint32_t partition = entry == nullptr ? 0 : entry->partition;
+  const auto of_it = [&](auto is_so) {  // of a task that is not known any partition may be it
+    return entry == nullptr ? any_lease(is_so) : is_so(leadership_.lease(partition));
+  };
+  const bool leads = of_it([&](const Lease& lease) {
+    return lease.state() == Lease::State::kLeading && lease.trusted(now);
+  });
+  if (!leads) {
+    reasons.push_back({Reason::Kind::kNotLeading});
+    if (!of_it([](const Lease& lease) { return lease.holding(); })) return reasons;
+  }
   if (entry == nullptr || entry->state == TaskState::kDeleted) {
     reasons.push_back({source_.behind() ? Reason::Kind::kReading : Reason::Kind::kUnknownTask});
   } else {
-    dispatcher_.why(now, *entry, mode(true), control_.paused_by(), reasons);
+    dispatcher_.why(now, *entry, mode(partition, true), control_.paused_by(), reasons);
   }
   return reasons;
 }
@@ -176,6 +206,11 @@ void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
   transitions_.on_clock_set(now);
 }
 
+void Queue::on(Instant now, const MembersSeen& event, Effects&) {
+  members_ = event.members;
+  balance_at_ = now;
+}
+
 void Queue::on(Instant now, const StopRequested&, Effects& out) {
   begin_drain(now, Drain::kStop, out);
 }
@@ -188,7 +223,7 @@ void Queue::on(Instant now, const LockReply& event, Effects& out) {
 void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   const auto asked_by = control_.on(now, event, out);
   if (!asked_by) return;
-  if (drain_ == Drain::kNone) {
+  if (!draining()) {
     out.emplace_back(Fact{Fact::Kind::kSteppingDown, {}, 0, 0, *asked_by, {}});
   }
   begin_drain(now, Drain::kStepDown, out);
@@ -250,9 +285,12 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
   TaskEntry* entry = table_.find(event.attempt);
   if (entry == nullptr) return;  // of a term that is over
   if (entry->state != TaskState::kLeftover) return dispatcher_.on_exit(now, *entry, event, out);
-  table_.erase_leftover(*entry);
-  const bool last = table_.count(TaskState::kLeftover) == 0;
-  if (last && lease().state() == Lease::State::kLost) leadership_.resume(now, 0, out);
+  const std::uint32_t partition = entry->partition;
+  transitions_.forget_leftover(*entry, holds_lock());
+  const bool last = table_.busy_in(partition).leftovers == 0;
+  if (last && leadership_.lease(partition).state() == Lease::State::kLost) {
+    leadership_.resume(now, partition, out);
+  }
 }
 
 void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
@@ -260,10 +298,11 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   const bool followed_jobs = AdaptivePrefetch{options_}.enabled();
   const bool loses_executor = !event.options->runs_all_of(options_);
   table_.reconfigure([&] { options_.take_limits(*event.options); });
-  dispatcher_.on_reconfigured(now, lease().holding(), followed_jobs, out);
-  if (!lease().holding()) return;
+  dispatcher_.on_reconfigured(now, holds_lock(), followed_jobs, out);
+  if (!holds_lock()) return;
   // Distant tasks do not keep their type, so they are read again.
   if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
+  if (!holds_lock(0)) return;
   scheduler_.read_anew(now, out);
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);

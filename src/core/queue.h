@@ -1,9 +1,13 @@
 #pragma once
 
-// One queue (later: one partition of one): who leads it, and what becomes of its tasks.
+// One queue: which of its partitions this host leads, and what becomes of their tasks. Partition 0
+// stands for the queue: who leads it also makes the ticks, keeps the history short, and makes the
+// keys that must be there.
 //
 // A pure state machine: step() is told what happened and when, and says what to do. The same
 // options, seed and events give the same effects, to the byte. Not thread safe; one loop owns it.
+//
+// Each partition:
 //
 //              won                      drained
 //   kFollowing ----> kLeading --drain--> kDraining --> kFollowing (step-down), kStopped (stop)
@@ -14,12 +18,14 @@
 // over TaskTable (what it becomes), Dispatcher (when it is claimed and started) and Commits (how
 // that is written).
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "core/balancer.h"
 #include "core/commits.h"
 #include "core/control.h"
 #include "core/dispatcher.h"
@@ -53,8 +59,19 @@ class Queue {
   /// When TimePassed is wanted; Instant::max() when never.
   [[nodiscard]] Instant next_deadline() const;
 
-  [[nodiscard]] bool leading(Instant now) const { return lease().leading(now); }
-  [[nodiscard]] bool holds_lock() const { return lease().holding(); }
+  /// Some partition is led, its lease proved; its lock is held.
+  [[nodiscard]] bool leading(Instant now) const {
+    return any_lease([&](const Lease& lease) { return lease.leading(now); });
+  }
+  [[nodiscard]] bool leading(Instant now, std::uint32_t partition) const {
+    return leadership_.lease(partition).leading(now);
+  }
+  [[nodiscard]] bool holds_lock() const {
+    return any_lease([](const Lease& lease) { return lease.holding(); });
+  }
+  [[nodiscard]] bool holds_lock(std::uint32_t partition) const {
+    return leadership_.lease(partition).holding();
+  }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
   /// Claimed, and not started yet.
   [[nodiscard]] std::size_t claimed_ahead() const {
@@ -64,7 +81,10 @@ class Queue {
   /// Nothing that is due is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool paused() const { return control_.paused(); }
-  [[nodiscard]] bool draining() const { return drain_ != Drain::kNone; }
+  [[nodiscard]] bool draining() const {
+    return std::any_of(terms_.begin(), terms_.end(),
+                       [](const Term& term) { return term.drain != Drain::kNone; });
+  }
   /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
   [[nodiscard]] std::string cannot_start() const { return dispatcher_.cannot_start(); }
 
@@ -74,10 +94,8 @@ class Queue {
   [[nodiscard]] Duration oldest_due(Instant now) const;
   /// For how long the job that was started first has been running; zero: none runs.
   [[nodiscard]] Duration longest_running(Instant now) const;
-  /// Until the lease runs out without another proof; zero: it is not ours.
-  [[nodiscard]] Duration lease_left(Instant now) const {
-    return leading(now) ? lease().trusted_until() - now : Duration::zero();
-  }
+  /// Until the first lease runs out without another proof; zero: none is ours.
+  [[nodiscard]] Duration lease_left(Instant now) const;
   /// How many keys became known, since the beginning.
   [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
 
@@ -107,7 +125,19 @@ class Queue {
   [[nodiscard]] std::vector<Reason> why(Instant now, std::string_view key) const;
 
  private:
-  enum class Drain { kNone, kStepDown, kStop };
+  enum class Drain { kNone, kHandOver, kStepDown, kStop };
+  /// What this host does about a partition that it holds.
+  struct Term {
+    bool runs = false;
+    std::uint64_t reading = 0;  // of all tasks: nothing is claimed before it has ended
+    std::uint64_t control = 0;  // the same: of the operator's switches
+    Drain drain = Drain::kNone;
+    bool stops_jobs = false;  // they were told
+    bool drained = false;     // or given up: jobs go on
+    Instant drain_until = Instant::max();
+    Instant give_up = Instant::max();
+    Instant hand_over_after = Instant::min();  // since jobs ran for too long
+  };
 
   // queue.cpp: events in, deadlines out
   void on(Instant now, const TimePassed& event, Effects& out);
@@ -131,6 +161,7 @@ class Queue {
   void on(Instant now, const SchedulesListed& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
+  void on(Instant now, const MembersSeen& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
   template <class LockReply>
   void on(Instant now, const LockReply& event, Effects& out);
@@ -139,17 +170,31 @@ class Queue {
   void settle(Instant now, const Commits::Settled& settled, Effects& out);
   void mark_missing(Instant now);
   void prune(Instant now);
-  [[nodiscard]] Dispatcher::Mode mode(bool trusted) const;
+  [[nodiscard]] Dispatcher::Mode mode(std::uint32_t partition, bool trusted) const;
+  template <class IsSo>
+  [[nodiscard]] bool any_lease(IsSo is_so) const {
+    for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+      if (is_so(leadership_.lease(i))) return true;
+    }
+    return false;
+  }
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_changes(Instant now, const Leadership::Changes& changes, Effects& out);
-  void on_change(Instant now, Lease::Change change, Effects& out);
-  [[nodiscard]] const Lease& lease() const { return leadership_.lease(0); }
-  void begin_term(Instant now, Effects& out);
-  void end_term(Effects& out);
+  void on_change(Instant now, std::uint32_t partition, Lease::Change change, Effects& out);
+  static void tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text = {},
+                   Duration took = {});
+  void begin_term(Instant now, std::uint32_t partition, Effects& out);
+  void end_term(std::uint32_t partition, Effects& out);
+  void balance(Instant now);
   void begin_drain(Instant now, Drain why, Effects& out);
-  void continue_drain(Instant now, Effects& out);
-  void finish_drain(Instant now, Effects& out);
+  void begin_drain(Instant now, std::uint32_t partition, Drain why);
+  void continue_drain(Instant now, std::uint32_t partition, Effects& out);
+  void finish_drain(Instant now, std::uint32_t partition, Effects& out);
+  void stop_if_drained(Instant now, Effects& out);
+  [[nodiscard]] bool leaves() const;
+  void stop_jobs(Instant now, std::uint32_t partition, StopReason why, Effects& out);
+  [[nodiscard]] bool holds_another(std::uint32_t partition) const;
   void leave_if_done(Effects& out);
 
   QueueOptions options_;  // the parts refer to it
@@ -166,10 +211,14 @@ class Queue {
   History history_;
   Scheduler scheduler_;
 
-  Drain drain_ = Drain::kNone;
-  bool drain_stopping_ = false;
-  Instant drain_until_ = Instant::max();
-  Instant drain_give_up_ = Instant::max();
+  std::vector<Term> terms_;  // by partition
+  Dispatcher::Modes modes_;
+  bool stopping_ = false;
+  // Of several partitions:
+  Balancer balancer_;
+  std::vector<BalancerMember> members_;
+  std::vector<std::string> owners_;
+  Instant balance_at_ = Instant::max();
   bool left_ = false;  // Stopped was said; nothing is to follow
   bool marking_folder_ = false;
   bool marking_control_ = false;

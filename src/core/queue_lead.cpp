@@ -1,5 +1,6 @@
 // Leadership gained, lost and given up.
 
+#include <algorithm>
 #include <utility>
 
 #include "core/queue.h"
@@ -7,107 +8,213 @@
 namespace lictor::core {
 
 void Queue::on_changes(Instant now, const Leadership::Changes& changes, Effects& out) {
-  for (const Leadership::Change& change : changes) on_change(now, change.what, out);
+  for (const Leadership::Change& change : changes) {
+    on_change(now, change.partition, change.what, out);
+  }
 }
 
-void Queue::on_change(Instant now, Lease::Change change, Effects& out) {
+void Queue::on_change(Instant now, std::uint32_t partition, Lease::Change change, Effects& out) {
   switch (change) {
     case Lease::Change::kNone:
     case Lease::Change::kSessionGone:
       break;
     case Lease::Change::kWon:
-      begin_term(now, out);
+      begin_term(now, partition, out);
       break;
     case Lease::Change::kExpired:
       // Somebody else may lead from lock_delay after the last proof on; by then no job may run.
-      out.emplace_back(Fact{Fact::Kind::kLeaseExpired, {}, 0, 0, {}, {}});
-      table_.for_each_ours([&](TaskEntry& entry) {
-        const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
-        if (runs && entry.attempt->policy.on_lease_lost == OnLeaseLost::kStop) {
-          transitions_.stop(now, entry, StopReason::kLease, out);
-        }
-      });
+      tell(Fact::Kind::kLeaseExpired, partition, out);
+      stop_jobs(now, partition, StopReason::kLease, out);
       break;
     case Lease::Change::kRegained:
-      out.emplace_back(Fact{Fact::Kind::kLeaseRegained, {}, 0, 0, {}, {}});
+      tell(Fact::Kind::kLeaseRegained, partition, out);
       break;
     case Lease::Change::kLost:
-      out.emplace_back(Fact{Fact::Kind::kLeaseLost, {}, 0, 0, {}, {}});
-      end_term(out);
-      if (drain_ == Drain::kStop) {
-        leadership_.close(now + options_.request_timeout, out);
-      }
-      drain_ = drain_ == Drain::kStop ? Drain::kStop : Drain::kNone;
-      if (table_.count(TaskState::kLeftover) == 0) leadership_.resume(now, 0, out);
+      tell(Fact::Kind::kLeaseLost, partition, out);
+      end_term(partition, out);
+      if (stopping_) stop_if_drained(now, out);
+      if (table_.busy_in(partition).leftovers == 0) leadership_.resume(now, partition, out);
       break;
     case Lease::Change::kResigned:
-      out.emplace_back(Fact{Fact::Kind::kSteppedDown, {}, 0, 0, {}, {}});
+      tell(Fact::Kind::kSteppedDown, partition, out);
       break;
   }
 }
 
-void Queue::begin_term(Instant now, Effects& out) {
-  out.emplace_back(
-      Fact{Fact::Kind::kLeading, {}, 0, 0, lease().predecessor(), lease().takeover_gap()});
-  marking_folder_ = marking_control_ = marking_schedules_ = false;
-  source_.start(now, out);
-  history_.start(now);
-  control_.start(out);
-  scheduler_.start(now, out);
+void Queue::tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
+                 Duration took) {
+  Fact fact{kind, {}, 0, 0, std::move(text), took};
+  fact.partition = partition;
+  out.emplace_back(std::move(fact));
 }
 
-void Queue::end_term(Effects& out) {
-  commits_.clear(out);
-  source_.stop(out);
-  history_.stop(out);
-  control_.stop(out);
-  scheduler_.stop(out);
-  transitions_.end_term(out);
-  dispatcher_.clear();
+// Asks the jobs of a partition to end. At the end of a lease those go on that may overlap.
+void Queue::stop_jobs(Instant now, std::uint32_t partition, StopReason why, Effects& out) {
+  table_.for_each_ours([&](TaskEntry& entry) {
+    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    if (!runs || entry.partition != partition) return;
+    const bool goes_on =
+        why == StopReason::kLease && entry.attempt->policy.on_lease_lost == OnLeaseLost::kFinish;
+    if (!goes_on) transitions_.stop(now, entry, why, out);
+  });
+}
+
+bool Queue::holds_another(std::uint32_t partition) const {
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    if (i != partition && terms_[i].runs) return true;
+  }
+  return false;
+}
+
+void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
+  const Lease& lease = leadership_.lease(partition);
+  tell(Fact::Kind::kLeading, partition, out, lease.predecessor(), lease.takeover_gap());
+  terms_[partition] = {};
+  const bool is_first = !holds_another(partition);
+  if (is_first) {
+    source_.start(now, out);
+  } else {
+    transitions_.begin_term(partition);
+    source_.read_anew(now, out);
+  }
+  terms_[partition].runs = true;
+  terms_[partition].reading = source_.reading();
+  if (partition == 0) history_.start(now);
+  if (is_first) {
+    control_.start(out);
+  } else {
+    control_.read_anew(out);
+  }
+  terms_[partition].control = control_.reading();
+  if (partition == 0) {
+    marking_folder_ = marking_control_ = marking_schedules_ = false;
+    scheduler_.start(now, out);
+  }
+}
+
+void Queue::end_term(std::uint32_t partition, Effects& out) {
+  const bool is_last = !holds_another(partition);
+  terms_[partition] = {};
+  if (is_last) {
+    commits_.clear(out);
+    source_.stop(out);
+  } else {
+    commits_.drop(partition);
+  }
+  if (partition == 0) history_.stop(out);
+  if (is_last) control_.stop(out);
+  if (partition == 0) scheduler_.stop(out);
+  transitions_.end_term(partition, is_last, out);
+  if (is_last) dispatcher_.clear();
+}
+
+// Asks for the locks of free partitions that this host should take, and gives up one that another
+// should have.
+void Queue::balance(Instant now) {
+  if (options_.partitions == 1) return;
+  if (stopping_) {
+    balance_at_ = Instant::max();
+    return;
+  }
+  auto owners = leadership_.new_owners(options_.node);
+  if (owners) owners_ = *std::move(owners);
+  if (!owners && now < balance_at_) return;
+  balance_at_ = Instant::max();
+  if (owners_.empty()) return;  // what the watches tell brings it back
+  balancer_.on_view(now, {members_, owners_});
+  leadership_.want_only(now, balancer_.to_take(now));
+  const std::optional<std::uint32_t> partition = balancer_.to_hand_over(now);
+  balance_at_ = balancer_.next_deadline(now);
+  if (!partition || !holds_lock(*partition)) return;
+  const Term& term = terms_[*partition];
+  if (term.drain != Drain::kNone) return;
+  if (now >= term.hand_over_after) {
+    begin_drain(now, *partition, Drain::kHandOver);
+  } else {
+    balance_at_ = std::min(balance_at_, term.hand_over_after);
+  }
+}
+
+void Queue::begin_drain(Instant now, std::uint32_t partition, Drain why) {
+  Term& term = terms_[partition];
+  term.drain = why;
+  term.stops_jobs = false;
+  term.drain_until = now + options_.drain_timeout;
+  term.give_up = term.drain_until + options_.kill_grace + 2 * options_.request_timeout;
 }
 
 void Queue::begin_drain(Instant now, Drain why, Effects& out) {
-  if (drain_ == Drain::kStop || leadership_.closed()) return;
-  drain_ = why;
-  drain_stopping_ = false;
-  drain_until_ = now + options_.drain_timeout;
-  drain_give_up_ = drain_until_ + options_.kill_grace + 2 * options_.request_timeout;
-  if (!lease().holding() && why == Drain::kStop) finish_drain(now, out);
-  if (!lease().holding() && why == Drain::kStepDown) drain_ = Drain::kNone;
-}
-
-void Queue::continue_drain(Instant now, Effects& out) {
-  dispatcher_.give_back_claimed(now, out);
-  if (now >= drain_until_ && !std::exchange(drain_stopping_, true)) {
-    table_.for_each_ours([&](TaskEntry& entry) {
-      const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
-      if (runs) transitions_.stop(now, entry, StopReason::kDrain, out);
-    });
+  if (stopping_ || leadership_.closed()) return;
+  stopping_ = why == Drain::kStop;
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    if (holds_lock(i)) begin_drain(now, i, why);
   }
-  const bool done = table_.busy() + table_.count(TaskState::kEnding) == 0 && commits_.idle();
-  if (done || now >= drain_give_up_) finish_drain(now, out);
+  if (!stopping_) return;
+  leadership_.retire(out);
+  stop_if_drained(now, out);
 }
 
-void Queue::finish_drain(Instant now, Effects& out) {
-  drain_until_ = Instant::max();
-  drain_give_up_ = Instant::max();
-  if (lease().holding() && running() != 0) {
-    // A job has not ended. Releasing the lock now would let the next leader run beside it: keep the
-    // lead, or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
-    if (drain_ == Drain::kStop) {
-      left_ = true;
-      out.emplace_back(Stopped{});
-    }
-    drain_ = Drain::kNone;
+void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
+  Term& term = terms_[partition];
+  dispatcher_.give_back_claimed(now, partition, out);
+  if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
+    // A fair share is not worth an hour's work: the partition stays, and goes on.
+    constexpr int kPause = 10;
+    term.hand_over_after = now + kPause * options_.drain_timeout;
+    term.drain = Drain::kNone;
+    term.drain_until = term.give_up = Instant::max();
+    balance_at_ = std::min(balance_at_, term.hand_over_after);
     return;
   }
-  if (lease().holding()) end_term(out);
-  if (drain_ == Drain::kStop) {
-    leadership_.close(now + options_.request_timeout, out);
-  } else {
-    drain_ = Drain::kNone;
-    leadership_.resign(0, options_.standoff, out);
+  if (now >= term.drain_until && !std::exchange(term.stops_jobs, true)) {
+    stop_jobs(now, partition, StopReason::kDrain, out);
   }
+  const bool done = table_.busy_in(partition).ours == 0 && commits_.idle(partition);
+  if (done || now >= term.give_up) finish_drain(now, partition, out);
+}
+
+// If a job has not ended, releasing the lock now would let the next leader run beside it: keep the
+// lead, or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
+void Queue::finish_drain(Instant now, std::uint32_t partition, Effects& out) {
+  Term& term = terms_[partition];
+  if (term.drain == Drain::kStop) {
+    term.drained = true;
+    return stop_if_drained(now, out);
+  }
+  const Drain why = term.drain;
+  const bool keeps = table_.busy_in(partition).running != 0;
+  term.drain = Drain::kNone;
+  term.drain_until = term.give_up = Instant::max();
+  if (keeps) return;
+  const bool hands_over = why == Drain::kHandOver;
+  end_term(partition, out);
+  leadership_.resign(partition, hands_over ? Duration::zero() : options_.standoff, out);
+}
+
+// This host is to be emptied.
+bool Queue::leaves() const {
+  return std::any_of(members_.begin(), members_.end(), [&](const BalancerMember& member) {
+    return member.id == options_.node && member.draining;
+  });
+}
+
+// The daemon stops: once each partition is drained or given up.
+void Queue::stop_if_drained(Instant now, Effects& out) {
+  bool jobs_run = false;
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    if (!holds_lock(i)) continue;
+    if (!terms_[i].drained) return;
+    jobs_run = jobs_run || table_.busy_in(i).running != 0;
+  }
+  if (jobs_run) {
+    left_ = true;
+    out.emplace_back(Stopped{});
+    return;
+  }
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    if (terms_[i].runs) end_term(i, out);
+  }
+  leadership_.close(now + options_.request_timeout, out);
 }
 
 void Queue::leave_if_done(Effects& out) {

@@ -61,6 +61,8 @@ class TaskSource {
   void wrote(std::uint64_t index) { listing_.wrote(index); }
 
   [[nodiscard]] bool complete() const { return listing_.complete(); }
+  [[nodiscard]] std::uint64_t reading() const { return listing_.reading(); }
+  [[nodiscard]] bool has_ended(std::uint64_t reading) const { return listing_.has_ended(reading); }
   [[nodiscard]] bool by_name() const { return listing_.by_name(); }
   [[nodiscard]] bool behind() const { return listing_.behind(); }
   /// fetch() was asked for the key, or a listing shows it, and it is not read yet.

@@ -7,18 +7,19 @@ using S = TaskState;
 
 // What a record that was just read can make of a key.
 bool is_placed(S state) {
-  return state == S::kDistant || state == S::kScheduled || state == S::kRetrying ||
-         state == S::kReady || state == S::kNoExecutor || state == S::kTooLarge ||
-         state == S::kUnreadable;
+  return state == S::kForeign || state == S::kDistant || state == S::kScheduled ||
+         state == S::kRetrying || state == S::kReady || state == S::kNoExecutor ||
+         state == S::kTooLarge || state == S::kUnreadable;
 }
 
 }  // namespace
 
 std::string_view name_of(TaskState state) {
   static constexpr std::array<std::string_view, kTaskStates> kNames{
-      "unread",    "distant",     "scheduled", "retrying",   "refused",    "ready",    "blocked",
-      "suspended", "no executor", "too large", "unnameable", "unreadable", "claiming", "checking",
-      "claimed",   "running",     "stopping",  "ending",     "burying",    "leftover", "deleted"};
+      "unread",     "foreign",  "distant",   "scheduled",   "retrying",  "refused",
+      "ready",      "blocked",  "suspended", "no executor", "too large", "unnameable",
+      "unreadable", "claiming", "checking",  "claimed",     "running",   "stopping",
+      "ending",     "burying",  "leftover",  "deleted"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -26,6 +27,7 @@ bool may_become(TaskState from, TaskState to) {
   switch (from) {
     case S::kUnread:
       return is_placed(to) || to == S::kUnnameable || to == S::kDeleted;
+    case S::kForeign:
     case S::kDistant:
       return is_placed(to) || to == S::kUnread || to == S::kDeleted;
     case S::kScheduled:
@@ -53,15 +55,15 @@ bool may_become(TaskState from, TaskState to) {
     case S::kClaimed:
       return is_placed(to) || to == S::kRunning || to == S::kEnding || to == S::kDeleted;
     case S::kRunning:
-      return to == S::kStopping || to == S::kEnding || to == S::kLeftover;
+      return to == S::kStopping || to == S::kEnding || to == S::kLeftover || to == S::kForeign;
     case S::kStopping:
-      return to == S::kEnding || to == S::kLeftover || to == S::kDeleted;
+      return to == S::kEnding || to == S::kLeftover || to == S::kForeign || to == S::kDeleted;
     case S::kEnding:
       return is_placed(to) || to == S::kUnread || to == S::kEnding || to == S::kDeleted;
     case S::kBurying:
       return is_placed(to) || to == S::kUnnameable || to == S::kDeleted;
     case S::kLeftover:
-      return false;
+      return to == S::kUnread;
     case S::kDeleted:
       return is_placed(to) || to == S::kUnnameable;
   }

@@ -34,6 +34,10 @@
 //                        v                     v
 //                     deleted (kept until no answer that is older can come) --> forgotten
 //
+// A task of a partition that this host does not hold is `foreign`, in whatever state it is for its
+// own leader: read anew when the partition is won, and foreign again, from any state, when it is
+// lost.
+//
 // In every state but `leftover` a key that is gone from Consul becomes deleted: at once if nothing
 // of ours is under way for it, else when that has ended. A scheduled task can be claimed ahead of
 // its time. The manual, concepts.md, says the same for users.
@@ -47,6 +51,7 @@ namespace lictor::core {
 
 enum class TaskState : std::uint8_t {
   kUnread,      // its key is known, its value is being read
+  kForeign,     // of a partition that this host does not hold: only its key and version are kept
   kDistant,     // due much later: only its key, version and time are kept
   kScheduled,   // not before executeAt
   kRetrying,    // not before taskRetryAt, after a failure

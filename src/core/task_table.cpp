@@ -72,6 +72,17 @@ void TaskTable::mark_last_chance(TaskEntry& entry) {
   adjust(entry, [](TaskEntry& e) { e.attempt->last_chance = true; });
 }
 
+TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
+  Busy busy;
+  for_each_ours([&](const TaskEntry& entry) {
+    if (entry.partition != partition) return;
+    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    if (runs) ++busy.running;
+    ++(entry.state == TaskState::kLeftover ? busy.leftovers : busy.ours);
+  });
+  return busy;
+}
+
 std::size_t TaskTable::waiting() const {
   return count(TaskState::kUnread) + count(TaskState::kDistant) + count(TaskState::kScheduled) +
          count(TaskState::kRetrying) + count(TaskState::kRefused) + count(TaskState::kReady) +

@@ -91,6 +91,13 @@ class TaskTable {
   [[nodiscard]] std::size_t running() const {
     return count(TaskState::kRunning) + count(TaskState::kStopping);
   }
+  /// How many of `partition` the host has: tasks that are ours, and jobs that run under them.
+  struct Busy {
+    std::size_t ours = 0;       // those that ended, and are not written yet, included
+    std::size_t running = 0;    // of these
+    std::size_t leftovers = 0;  // of an earlier term
+  };
+  [[nodiscard]] Busy busy_in(std::uint32_t partition) const;
   /// Known tasks that are not ours, not being buried, and not ignored.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }

@@ -55,9 +55,10 @@ void remember_not_started(TaskEntry& entry, const std::string& nonce) {
 
 }  // namespace
 
-Transitions::Transitions(const QueueOptions& options, TaskTable& table, Commits& commits,
-                         const WallClock& clock, Random& random)
+Transitions::Transitions(const QueueOptions& options, const Leadership& leadership,
+                         TaskTable& table, Commits& commits, const WallClock& clock, Random& random)
     : options_(options),
+      leadership_(leadership),
       table_(table),
       commits_(commits),
       clock_(clock),
@@ -69,6 +70,11 @@ const TypePolicy* Transitions::policy_of(const Task& task) const {
     return &it->second;
   }
   return options_.any_type ? &*options_.any_type : nullptr;
+}
+
+void Transitions::add(Instant now, const TaskEntry& entry, Write write) {
+  write.partition = entry.partition;
+  commits_.add(now, std::move(write));
 }
 
 void Transitions::tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
@@ -132,6 +138,7 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
     case S::kUnnameable:
     case S::kUnreadable:
     case S::kUnread:
+    case S::kForeign:
       return table_.bury(entry, index, now);
     default:
       return withdraw(now, entry, index, {}, out);
@@ -162,7 +169,19 @@ void Transitions::visit_deleting(const std::function<void(const KnownKey&)>& vis
   table_.for_each_deleted(visit);
 }
 
+// A record that tells no serialKey and no id belongs where its key does.
+std::uint32_t Transitions::partition_of(const StoredRecord& record) const {
+  if (const auto* task = std::get_if<Task>(&record)) {
+    return core::partition_of(task->serial_key, task->id, options_.partitions);
+  }
+  return core::partition_of(std::get<BadRecord>(record).key, options_.partitions);
+}
+
 void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out) {
+  const std::uint32_t partition = partition_of(record);
+  const bool is_ours = leadership_.lease(partition).holding();
+  if (!is_ours) return make_foreign(entry, partition, index_of(record));
+  entry.partition = static_cast<std::uint8_t>(partition);
   if (const auto* task = std::get_if<Task>(&record)) {
     auto read = std::make_shared<Task>(*task);
     read->ready_at = ready_at(now, *read);
@@ -171,6 +190,15 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
   } else {
     place_bad(entry, std::get<BadRecord>(record), out);
   }
+}
+
+void Transitions::make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index) {
+  table_.update(entry, S::kForeign, [&](TaskEntry& e) {
+    e.index = index;
+    e.partition = static_cast<std::uint8_t>(partition);
+    e.task.reset();
+    e.notes.reset();
+  });
 }
 
 // A task that nothing of ours is under way for: where it waits.
@@ -297,7 +325,8 @@ Instant Transitions::next_deadline() const {
   return next;
 }
 
-void Transitions::bury_some(Instant now, Effects& out) {
+void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write,
+                            Effects& out) {
   const std::size_t most = options_.max_operations / 3;  // of which each dead letter takes three
   const auto may_bury = [&] { return table_.count(S::kBurying) < most; };
   const auto bury = [&](TaskEntry& entry, BuryOp op) {
@@ -305,17 +334,18 @@ void Transitions::bury_some(Instant now, Effects& out) {
       e.task.reset();
       e.notes.reset();
     });
-    commits_.add(now, {Purpose::kBury, std::move(op), {}});
+    add(now, entry, {Purpose::kBury, std::move(op), {}});
   };
   while (may_bury()) {
     TaskEntry* entry = table_.waiting_order().first_expiring();
     if (entry == nullptr || *entry->task->expire_at > clock_.at(now)) break;
+    if (!may_write(entry->partition)) break;
     tell(Fact::Kind::kDead, *entry, "expired", out);
     bury(*entry, dead_letter(*entry->task, "expired", kExpired, clock_.at(now)));
   }
   while (may_bury()) {
     TaskEntry* entry = table_.waiting_order().first_unreadable();
-    if (entry == nullptr) break;
+    if (entry == nullptr || !may_write(entry->partition)) break;
     bury(*entry, dead_letter(*entry->notes->bad, clock_.at(now)));
   }
 }
@@ -388,7 +418,7 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     if (!due) e.attempt->early_until = e.due;
   });
   SharedOptional<Claim> under = stamp.claim;
-  commits_.add(now, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under)));
+  add(now, entry, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under)));
 }
 
 void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
@@ -480,7 +510,8 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
   auto& started = std::get<Fact>(out.back());
   started.waited = std::max(Duration::zero(), now - entry.task->ready_at);
   if (const auto due = due_of(*entry.task)) started.late = clock_.at(now) - *due;
-  out.emplace_back(StartJob{entry.attempt->id, entry.task, entry.attempt->token, deadline});
+  out.emplace_back(
+      StartJob{entry.attempt->id, entry.task, entry.attempt->token, deadline, entry.partition});
 }
 
 void Transitions::stop(Instant now, TaskEntry& entry, StopReason why, Effects& out) {
@@ -577,7 +608,7 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
     tell(Fact::Kind::kDoneLate, entry, task.type, out, ran);
   }
   tell(Fact::Kind::kDone, entry, task.type, out, ran);
-  commits_.add(now, {Purpose::kFinish, std::move(op), task.stamp.claim});
+  add(now, entry, {Purpose::kFinish, std::move(op), task.stamp.claim});
   table_.move(entry, S::kEnding);
 }
 
@@ -652,7 +683,7 @@ void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, s
   op.output_tail = std::move(tail);
   // If not everything fits, the output goes: the record matters more.
   if (!op.output_tail.empty() && !commits_.fits(op)) op.output_tail.clear();
-  commits_.add(now, {Purpose::kBury, std::move(op), task.stamp.claim});
+  add(now, entry, {Purpose::kBury, std::move(op), task.stamp.claim});
   table_.move(entry, S::kEnding);
 }
 
@@ -660,7 +691,7 @@ void Transitions::rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp 
   stamp.taken = false;
   stamp.claim.reset();
   const Task& task = *entry.task;
-  commits_.add(now, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
+  add(now, entry, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
   table_.move(entry, S::kEnding);
 }
 
@@ -748,8 +779,16 @@ bool Transitions::doubt_distant() {
   return any;
 }
 
-void Transitions::end_term(Effects& out) {
+void Transitions::begin_term(std::uint32_t partition) {
+  table_.for_each([&](TaskEntry& entry) {
+    if (entry.state != S::kForeign || entry.partition != partition) return;
+    table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
+  });
+}
+
+void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
+    if (entry.partition != partition) return;
     const bool runs = entry.state == S::kRunning || entry.state == S::kStopping;
     if (!runs && entry.state != S::kEnding) return;
     if (entry.attempt->stop != StopReason::kWithdrawn) {  // then there is nothing to be written
@@ -759,8 +798,27 @@ void Transitions::end_term(Effects& out) {
     out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
     table_.move(entry, S::kLeftover);
   });
-  table_.clear();
-  first_seen_.clear();
+  if (is_last) {
+    table_.clear();
+    first_seen_.clear();
+    return;
+  }
+  table_.for_each([&](TaskEntry& entry) {
+    const bool stays = entry.partition != partition || entry.state == S::kUnread ||
+                       entry.state == S::kForeign || entry.state == S::kDeleted ||
+                       entry.state == S::kLeftover;
+    if (!stays) make_foreign(entry, partition, entry.index);
+  });
+}
+
+void Transitions::forget_leftover(TaskEntry& entry, bool any_held) {
+  if (!any_held) return table_.erase_leftover(entry);
+  table_.update(entry, S::kUnread, [](TaskEntry& e) {
+    e.index = 0;
+    e.task.reset();
+    e.notes.reset();
+  });
+  source_->fetch(entry.key);
 }
 
 }  // namespace lictor::core

@@ -15,6 +15,7 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/first_seen.h"
+#include "core/leadership.h"
 #include "core/options.h"
 #include "core/task_source.h"
 #include "core/task_table.h"
@@ -24,8 +25,8 @@ namespace lictor::core {
 
 class Transitions : public TaskSource::Listener {
  public:
-  Transitions(const QueueOptions& options, TaskTable& table, Commits& commits,
-              const WallClock& clock, Random& random);
+  Transitions(const QueueOptions& options, const Leadership& leadership, TaskTable& table,
+              Commits& commits, const WallClock& clock, Random& random);
   /// The source that reads single keys and reports them here.
   void set_source(TaskSource& source) { source_ = &source; }
 
@@ -43,8 +44,8 @@ class Transitions : public TaskSource::Listener {
   void advance(Instant now);
   [[nodiscard]] Instant next_deadline() const;
   /// Tasks that expired and records that cannot be read go to the dead letters, a transaction's
-  /// worth of them at a time, so that they hold up nothing else.
-  void bury_some(Instant now, Effects& out);
+  /// worth of them at a time, so that they hold up nothing else; of partitions that `may_write`.
+  void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write, Effects& out);
   /// The wall clock was set.
   void on_clock_set(Instant now);
 
@@ -65,8 +66,13 @@ class Transitions : public TaskSource::Listener {
   void on_reconfigured(Instant now, Effects& out);
   /// Marks every distant task for reading again. Returns whether there are any.
   bool doubt_distant();
-  /// Leadership was lost: forgets everything but the running jobs.
-  void end_term(Effects& out);
+  /// A partition was won beside others: its tasks are to be read.
+  void begin_term(std::uint32_t partition);
+  /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions are
+  /// kept. `is_last`: none is held now, and everything but the running jobs is forgotten.
+  void end_term(std::uint32_t partition, bool is_last, Effects& out);
+  /// A job of an earlier term has ended. `any_held`: its key is read again.
+  void forget_leftover(TaskEntry& entry, bool any_held);
 
   [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
   /// `expireAt` passed before the task, which is claimed, was ever started.
@@ -74,6 +80,9 @@ class Transitions : public TaskSource::Listener {
   void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
 
  private:
+  void add(Instant now, const TaskEntry& entry, Write write);
+  [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
+  void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);
   void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out);
   void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
@@ -108,6 +117,7 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] Instant backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures);
 
   const QueueOptions& options_;
+  const Leadership& leadership_;
   TaskTable& table_;
   Commits& commits_;
   const WallClock& clock_;

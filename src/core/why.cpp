@@ -16,6 +16,8 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
   switch (entry.state) {
     case S::kUnread:
       return reasons.push_back({Kind::kReading});
+    case S::kForeign:
+      return reasons.push_back({Kind::kNotLeading});
     case S::kDistant:
       why_queue(mode, paused_by, reasons);
       return reasons.push_back({.kind = Kind::kNotDue, .until = entry.due});

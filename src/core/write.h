@@ -24,6 +24,7 @@ struct Write {
   std::shared_ptr<const Op> op;
   SharedOptional<Claim> claim;  // that the task carries by then
   std::uint32_t partition = 0;  // under whose fence
+  bool dropped = false;         // the partition was lost while this was on its way
 };
 
 /// No task's state depends on these: one that is refused as stale is void, and one with an unknown

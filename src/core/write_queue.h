@@ -4,6 +4,7 @@
 // what ends tasks and what claims the next ones is spread over the transactions under way, and the
 // one is worked on here while Consul works on the other.
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -43,6 +44,27 @@ class WriteQueue {
     return item;
   }
   void clear() { *this = {}; }
+  /// Removes the items for which `is_over(const Write&)`.
+  template <class IsOver>
+  void erase_if(IsOver is_over) {
+    for (Fifo* queue : {&ends_, &claims_}) {
+      Fifo kept;
+      for (; !queue->empty(); queue->pop_front()) {
+        Item& item = queue->front();
+        if (is_over(item.write)) {
+          cost_ -= item.cost;
+        } else {
+          kept.push_back(std::move(item));
+        }
+      }
+      *queue = std::move(kept);
+    }
+  }
+  /// Whether any of them fulfils `is_so(const Write&)`.
+  template <class IsSo>
+  [[nodiscard]] bool any(IsSo is_so) const {
+    return ends_.any(is_so) || claims_.any(is_so);
+  }
 
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] std::size_t size() const { return claims_.size() + ends_.size(); }
@@ -72,6 +94,11 @@ class WriteQueue {
     [[nodiscard]] const Item& front() const { return items_[first_]; }
     [[nodiscard]] std::size_t size() const { return items_.size() - first_; }
     [[nodiscard]] bool empty() const { return size() == 0; }
+    template <class IsSo>
+    [[nodiscard]] bool any(IsSo is_so) const {
+      const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(first_);
+      return std::any_of(begin, items_.end(), [&](const Item& each) { return is_so(each.write); });
+    }
 
    private:
     std::vector<Item> items_;

@@ -57,6 +57,10 @@ CORE = {
     "ForgetDeletion": "a deletion is not remembered until every older answer has come",
     "ForgetAnew": "a key that was written anew is forgotten with its old deletion",
     "NobodyFollows": "when a serialKey is free, nobody takes it",
+    "FenceOfOne": "a transaction carries the fence of one of its partitions alone",
+    "TrustOfAny": "a partition is worked on while the lease of another one is trusted",
+    "ForgetForeign": "the tasks of a partition that was won are not read again",
+    "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
     "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
 }
@@ -267,16 +271,25 @@ EDITS = [
     ),
     (
         "core/queue_lead.cpp",
-        """  if (done || now >= drain_give_up_) finish_drain(now, out);
+        """  if (done || now >= term.give_up) finish_drain(now, partition, out);
 """,
-        """  if (done || now >= drain_give_up_ || FAULT(ReleaseWithJobs)) finish_drain(now, out);
+        """  if (done || now >= term.give_up || FAULT(ReleaseWithJobs)) {
+    finish_drain(now, partition, out);
+  }
 """,
     ),
     (
         "core/queue_lead.cpp",
-        """  if (lease().holding() && running() != 0) {
+        """  const bool keeps = table_.busy_in(partition).running != 0;
 """,
-        """  if (lease().holding() && running() != 0 && !FAULT(ReleaseWithJobs)) {
+        """  const bool keeps = table_.busy_in(partition).running != 0 && !FAULT(ReleaseWithJobs);
+""",
+    ),
+    (
+        "core/queue_lead.cpp",
+        """  if (jobs_run) {
+""",
+        """  if (jobs_run && !FAULT(ReleaseWithJobs)) {
 """,
     ),
     (
@@ -313,6 +326,7 @@ EDITS = [
         """  known_ = false;
   missing_ = false;""",
         """  known_ = FAULT(ClaimUnread);
+  if (known_) read_ = reading_;
   missing_ = false;""",
     ),
     (
@@ -329,10 +343,14 @@ EDITS = [
 """,
     ),
     (
-        "core/dispatcher.cpp",
-        """  if (!mode.trusted) return;
+        "core/queue.cpp",
+        """leadership_.lease(i).trusted(now));
 """,
-        """  if (!mode.trusted && !FAULT(StartUntrusted)) return;
+        """leadership_.lease(i).trusted(now) ||
+                              (FAULT(StartUntrusted) && holds_lock(i)) ||
+                              (FAULT(TrustOfAny) && holds_lock(i) && any_lease([&](const Lease& each) {
+                                return each.trusted(now);
+                              })));
 """,
     ),
     (
@@ -420,17 +438,17 @@ EDITS = [
     ),
     (
         "wire/consul_requests.cpp",
-        """  txn.verb("check-index", binding.layout.leader_key).index(effect.index);
+        """  txn.verb("check-index", key).index(effect.index);
 """,
         """  const bool unchecked = FAULT(UnlockUnchecked);
-  txn.verb(unchecked ? "get" : "check-index", binding.layout.leader_key).index(effect.index);
+  txn.verb(unchecked ? "get" : "check-index", key).index(effect.index);
 """,
     ),
     (
         "wire/consul_requests.cpp",
-        """leader_key), effect.consistent, effect.index);
+        """lock_key(effect.partition)), effect.consistent,
 """,
-        """leader_key), effect.consistent && !FAULT(ProofUnread), effect.index);
+        """lock_key(effect.partition)), effect.consistent && !FAULT(ProofUnread),
 """,
     ),
     (
@@ -480,17 +498,19 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "wire/transaction_plan.cpp",
-        """  txn.verb("check-session", layout.leader_key).session(commit.session);
+        """    txn.verb("check-session", layout.lock_key({commit.partition_count, partition}))
+        .session(commit.session);
 """,
-        """  txn.verb(FAULT(DropFence) ? "get" : "check-session", layout.leader_key)
-      .session(commit.session);
+        """    txn.verb(FAULT(DropFence) ? "get" : "check-session",
+             layout.lock_key({commit.partition_count, partition}))
+        .session(commit.session);
 """,
     ),
     (
         "wire/transaction_plan.cpp",
-        """  std::size_t at = 1;
+        """  std::size_t at = fences;
 """,
-        """  std::size_t at = FAULT(WrongOperation) ? 0 : 1;
+        """  std::size_t at = FAULT(WrongOperation) ? fences - 1 : fences;
 """,
     ),
     (
@@ -575,6 +595,33 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
         """if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
         """if (FAULT(NobodyFollows)) return;
   if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
+    ),
+    (
+        "core/commits.cpp",
+        """  commit.partitions.erase(doubles, commit.partitions.end());
+""",
+        """  commit.partitions.erase(doubles, commit.partitions.end());
+  if (FAULT(FenceOfOne)) commit.partitions = {commit.partitions.back()};
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """    if (entry.state != S::kForeign || entry.partition != partition) return;
+""",
+        """    if (entry.state != S::kForeign || entry.partition != partition) return;
+    if (FAULT(ForgetForeign)) return;
+""",
+    ),
+    (
+        "core/transitions.cpp",
+        """    out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
+    table_.move(entry, S::kLeftover);
+""",
+        """    if (!FAULT(KeepLostJobs)) {
+      out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
+    }
+    table_.move(entry, S::kLeftover);
+""",
     ),
     (
         "core/transitions.cpp",

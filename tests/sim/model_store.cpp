@@ -44,6 +44,7 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev"}) {
   binding_.layout.dead_prefix = "dead/";
   binding_.layout.done_prefix = "done/";
   binding_.layout.control_key = "control";
+  binding_.layout.partitions_key = "partitions";
   binding_.layout.schedules_prefix = "schedules/";
   binding_.session_checks.clear();
   binding_.queue = "sim";
@@ -300,9 +301,9 @@ std::string FakeStore::fence_fault() const {
     const auto key = op.at("Key").get<std::string>();
     const std::uint64_t index = op.value("Index", std::uint64_t{0});
     if (std::exchange(first, false)) {
-      if (verb != "check-session" || key != binding_.layout.leader_key ||
+      if (verb != "check-session" || !key.starts_with(binding_.layout.leader_key) ||
           op.value("Session", "").empty()) {
-        return "it does not begin with check-session on the leader key";
+        return "it does not begin with check-session on a lock";
       }
       continue;
     }
@@ -325,6 +326,7 @@ std::vector<std::string> FakeStore::strays() const {
   for (const auto& [key, record] : model_.state().records()) {
     const bool known = key.starts_with(kTasks) || key.starts_with("dead/") ||
                        key.starts_with("done/") || key.starts_with("app/") || key == "leader" ||
+                       key.starts_with("leader/") || key == "partitions" ||
                        key.starts_with("schedules/") || key == "control";
     if (!known) found.push_back(key);
   }
@@ -395,8 +397,14 @@ std::vector<std::string> FakeStore::task_keys() const {
   return keys;
 }
 
-const std::string& FakeStore::leader_session() const {
-  const dev::KvRecord* leader = find(binding_.layout.leader_key);
+std::uint64_t FakeStore::make_partitions(std::uint32_t count) {
+  count_ = count;
+  write("PUT", "/v1/kv/partitions", std::to_string(count));
+  return find("partitions")->modify_index;
+}
+
+const std::string& FakeStore::leader_session(std::uint32_t partition) const {
+  const dev::KvRecord* leader = find(binding_.layout.lock_key({count_, partition}));
   session_ = leader == nullptr ? std::string{} : leader->session;
   return session_;
 }

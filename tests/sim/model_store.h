@@ -76,7 +76,10 @@ class FakeStore {
   [[nodiscard]] const Task* task(const std::string& key) const;
   [[nodiscard]] bool has(const std::string& key) const { return find(key) != nullptr; }
   [[nodiscard]] std::vector<std::string> task_keys() const;
-  [[nodiscard]] const std::string& leader_session() const;
+  /// A queue of several partitions has a key that says how many; its ModifyIndex.
+  [[nodiscard]] std::uint64_t make_partitions(std::uint32_t count);
+  /// Who holds the lock of the partition; empty: nobody.
+  [[nodiscard]] const std::string& leader_session(std::uint32_t partition = 0) const;
   [[nodiscard]] std::uint64_t index() const { return model_.index(); }
 
   void tamper(Instant now, const Tampering& tampering) {
@@ -111,6 +114,7 @@ class FakeStore {
   void note(const Op& op, const std::map<std::string, std::string>& there);
 
   mutable dev::Model model_;
+  std::uint32_t count_ = 1;  // of partitions
   wire::Binding binding_;
   Instant now_{};
   Tampering tampering_;

@@ -51,6 +51,7 @@ void Oracle::produced(const Task& task) {
   history(*task.record).task = task;
   written_.insert(*task.record);
   latest_[task.key] = *task.record;
+  tasks_[task.key] = task;
 }
 
 void Oracle::control(bool paused) {
@@ -59,13 +60,14 @@ void Oracle::control(bool paused) {
 
 void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   Term& term = terms_[&daemon];
-  if (daemon.waiting.size() > kMostRequests) {
+  if (daemon.waiting.size() > kMostRequests + 2 * (daemon.options.partitions - 1)) {
     cluster_.violation(daemon.name + " waits for " + std::to_string(daemon.waiting.size()) +
                        " replies");
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
-      term = {term.number + 1, true, cluster_.now, term.proof, {}, {}};
+      term = {term.number + 1, {}, {}};
+      leads_[{&daemon, fact->partition}].began = cluster_.now;
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
     }
@@ -75,8 +77,9 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
     on_commit(daemon, *commit);
   } else if (const auto* lease = std::get_if<ExtendLease>(&effect)) {
     // Clocks drift by up to 1%, each: 2% against each other.
-    const Instant bound = term.proof + daemon.options.lease_span() * 102 / 100;
-    if (term.proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
+    const Instant proof = leads_[{&daemon, lease->partition}].proof;
+    const Instant bound = proof + daemon.options.lease_span() * 102 / 100;
+    if (proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
       cluster_.violation(daemon.name + " trusts its lease for longer than its proof allows");
     }
   }
@@ -85,8 +88,8 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
 // The warden would end them; but not all that runs has one.
 void Oracle::on_step(const Daemon& daemon) {
   if (daemon.queue) check_bounds(daemon);
-  if (cluster_.now < daemon.trusted_until) return;
   for (const auto& [id, job] : daemon.jobs) {
+    if (cluster_.now < Daemon::end_of(daemon.trusted_until, job.partition)) continue;
     if (policy_of(daemon, *job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
       cluster_.violation(daemon.name + " does not stop " + job.task->key +
                          " at the end of its lease");
@@ -98,12 +101,15 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++starts_;
   const Task& task = *start.task;
   const std::string who = daemon.name + " starts " + task.key;
-  on_alone(daemon, task);
-  if (cluster_.now >= daemon.trusted_until) cluster_.violation(who + " after its lease ran out");
-  if (terms_[&daemon].proof < daemon.stepped_at) {
+  on_alone(daemon, start);
+  const Lead& lead = leads_[{&daemon, start.partition}];
+  if (cluster_.now >= Daemon::end_of(daemon.trusted_until, start.partition)) {
+    cluster_.violation(who + " after its lease ran out");
+  }
+  if (lead.proof < daemon.stepped_at) {
     cluster_.violation(who + " without a proof since its clock stepped");
   }
-  if (!stale_ && paused_since_ < terms_[&daemon].began) {
+  if (!stale_ && paused_since_ < lead.began) {
     cluster_.violation(who + " in a queue that was paused before it led");
   }
   // It was due when it was claimed; since, the clock may have been set back.
@@ -136,7 +142,9 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++history.starts;
 }
 
-void Oracle::on_alone(const Daemon& starting, const Task& task) {
+// Whoever leads a partition runs its jobs, and nobody else.
+void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
+  const Task& task = *start.task;
   const std::string who = starting.name + " starts " + task.key;
   for (const auto& [id, job] : starting.jobs) {
     if (!task.serial_key.empty() && job.task->serial_key == task.serial_key) {
@@ -147,8 +155,9 @@ void Oracle::on_alone(const Daemon& starting, const Task& task) {
     cluster_.violation(who + " beyond its concurrency");
   }
   for (const auto& daemon : cluster_.daemons()) {
-    const bool runs = std::any_of(daemon->jobs.begin(), daemon->jobs.end(),
-                                  [](const auto& job) { return !job.second.stood_still; });
+    const bool runs = std::any_of(daemon->jobs.begin(), daemon->jobs.end(), [&](const auto& job) {
+      return job.second.partition == start.partition && !job.second.stood_still;
+    });
     if (daemon.get() != &starting && runs && cluster_.now >= cluster_.unguarded_until) {
       cluster_.violation(who + " beside a job of " + daemon->name);
     }
@@ -184,7 +193,7 @@ void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event&
   const auto& store = cluster_.store;
   if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     if (std::get<ReadLeader>(effect).consistent && read->ok &&
-        read->session != store.leader_session()) {
+        read->session != store.leader_session(std::get<ReadLeader>(effect).partition.number)) {
       cluster_.violation(daemon.name + " is told by a consistent read who leads, and it is not so");
     }
   } else if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
@@ -208,8 +217,9 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
                        (applied ? "refused, and it was applied" : "applied, and it was not"));
   }
   if (!applied) return;
-  if (cluster_.store.leader_session() != commit->session) {
-    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead");
+  if (const std::string partition = unfenced(*commit); !partition.empty()) {
+    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead " +
+                       partition);
   }
   if (const std::string fault = cluster_.store.fence_fault(); !fault.empty()) {
     cluster_.violation("a transaction of " + daemon.name + " was accepted: " + fault);
@@ -225,6 +235,23 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
       if (restamp->stamp.attempt > failures + restamp->stamp.lost) ++failures;
     }
   }
+}
+
+// A partition that the transaction writes for, and whose lock its session does not hold.
+std::string Oracle::unfenced(const Commit& commit) const {
+  const std::uint32_t count = cluster_.daemons().front()->options.partitions;
+  std::set<std::uint32_t> written{commit.partitions.begin(), commit.partitions.end()};
+  for (const Op& op : commit.ops) {
+    const auto task = tasks_.find(version_of(op).first);
+    const bool is_bad = task == tasks_.end() || latest_.at(task->first).starts_with("nonsense");
+    if (!is_bad) written.insert(partition_of(task->second.serial_key, task->second.id, count));
+  }
+  for (const std::uint32_t partition : written) {
+    if (cluster_.store.leader_session(partition) != commit.session) {
+      return "partition " + std::to_string(partition);
+    }
+  }
+  return {};
 }
 
 // What is not lictor's is as it was.
@@ -282,19 +309,23 @@ void Oracle::on_buried(const BuryOp& op) {
 
 void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply,
                           Instant sent) {
-  Term& term = terms_[&daemon];
-  const auto proves = [&] { term.proof = std::max(term.proof, sent); };
+  const auto proves = [&](std::uint32_t partition) {
+    Instant& proof = leads_[{&daemon, partition}].proof;
+    proof = std::max(proof, sent);
+  };
   if (const auto* lock = std::get_if<LockReplied>(&reply)) {
-    if (lock->answer == LockReplied::Answer::kAcquired) proves();
+    if (lock->answer == LockReplied::Answer::kAcquired) {
+      proves(std::get<AcquireLock>(effect).partition.number);
+    }
   } else if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     const auto& asked = std::get<ReadLeader>(effect);
-    if (asked.consistent && read->ok && !read->session.empty()) proves();
+    if (asked.consistent && read->ok && !read->session.empty()) proves(asked.partition.number);
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     const auto& commit = std::get<Commit>(effect);
     if (committed->outcome != Outcome::kApplied) return;
-    proves();
+    for (const std::uint32_t partition : commit.partitions) proves(partition);
     for (const Op& op : commit.ops) {
-      if (deletes(op)) term.acknowledged.insert(version_of(op));
+      if (deletes(op)) terms_[&daemon].acknowledged.insert(version_of(op));
     }
   }
 }

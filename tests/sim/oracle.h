@@ -59,11 +59,14 @@ class Oracle {
     std::uint32_t crashed = 0;   // attempts that died with their daemon
     std::uint32_t failures = 0;  // that were written as such
   };
-  struct Term {
-    std::uint64_t number = 0;
-    bool leading = false;
+  /// Of one partition of a daemon's.
+  struct Lead {
     Instant began{};
     Instant proof = Instant::min();  // when the last proof that it heard was sent
+  };
+  /// Since the daemon won the last of its partitions.
+  struct Term {
+    std::uint64_t number = 0;
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
     std::set<std::string> done;                                    // records whose jobs ended well
   };
@@ -71,7 +74,8 @@ class Oracle {
   void on_effect(const Daemon& daemon, const Effect& effect);
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
-  void on_alone(const Daemon& daemon, const Task& task);
+  void on_alone(const Daemon& daemon, const StartJob& start);
+  [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
@@ -91,6 +95,8 @@ class Oracle {
   std::map<std::string, std::string>
       latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
+  std::map<std::pair<const Daemon*, std::uint32_t>, Lead> leads_;
+  std::map<std::string, Task> tasks_;  // by key: as last produced
   // Who claimed under a nonce, in which incarnation and term.
   using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;
   std::map<std::string, Owner> claims_;

@@ -12,6 +12,8 @@ constexpr Duration kFaults = 120s;
 // and the jobs of forty tasks.
 constexpr Duration kSettles = 400s;
 
+constexpr std::uint32_t kPartitions = 3;  // of a quarter of the runs
+
 // A record of so many bytes can't be claimed where records are large (draw_options).
 constexpr std::size_t kTooLarge = 2'500;
 
@@ -67,6 +69,10 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   cluster_.stop_at_violation = true;
   draw_mix();
   options_ = draw_options();
+  if (Random{~seed}.next() % 4 == 0) {  // of its own, so that the other seeds are as they were
+    options_.partitions = kPartitions;
+    options_.partitions_index = cluster_.store.make_partitions(kPartitions);
+  }
   cluster_.plan = [this](const Task& task) { return plan(task); };
   cluster_.stopping = [this](Duration grace) {
     return chance(0.2) ? grace : between(1ms, grace);  // some ignore TERM
@@ -336,6 +342,8 @@ void Simulation::produce() {
   if (chance(0.2)) task.execute_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
   if (chance(0.1)) task.expire_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
   if (chance(0.3)) task.serial_key = "db" + std::to_string(random_.next() % 3);
+  // With another serialKey it may move to another partition while the version before still runs.
+  if (options_.partitions > 1) task.serial_key = id.size() == 2 ? "db" + id.substr(1, 1) : "";
   if (chance(0.1)) task.timeout = between(10ms, 1s);
   if (chance(0.2) && small) {  // its write is its record, and must fit
     task.type = "effects";
@@ -423,7 +431,8 @@ void Simulation::try_order() {
   std::map<std::string, Order> last;  // by lane; all are one lane where one runs at a time
   for (std::size_t i = before; i < cluster_.started.size(); ++i) {
     const std::string& key = cluster_.started[i];
-    const std::string lane = options_.concurrency == 1 ? "all" : lanes[key];
+    const bool one_by_one = options_.concurrency == 1 && options_.partitions == 1;
+    const std::string lane = one_by_one ? "all" : lanes[key];
     if (lane.empty()) continue;
     const auto it = last.find(lane);
     if (it != last.end() && orders[key] < it->second) {
@@ -446,10 +455,13 @@ void Simulation::try_limits() {
   for (const std::string& key : cluster_.store.task_keys()) {
     if (const Task* task = cluster_.store.task(key); task != nullptr && task->stamp.taken) ++taken;
   }
-  if (taken > most_claimed(options_)) {
+  const std::size_t hosts = options_.partitions == 1 ? 1 : cluster_.daemons().size();
+  if (taken > hosts * most_claimed(options_)) {
     cluster_.violation(std::to_string(taken) + " tasks are claimed, beyond the limit");
   }
-  if (cluster_.running() != options_.concurrency && !failed()) {
+  const bool all_slots = cluster_.running() >= options_.concurrency &&
+                         cluster_.running() <= hosts * options_.concurrency;
+  if (!all_slots && !failed()) {
     cluster_.violation("there are tasks to run, and " + std::to_string(cluster_.running()) +
                        " of " + std::to_string(options_.concurrency) + " slots are taken");
   }
@@ -484,8 +496,9 @@ void Simulation::check_leftovers() {
     cluster_.violation(std::to_string(cluster_.store.sessions()) + " sessions, of " +
                        std::to_string(cluster_.daemons().size()) + " daemons");
   }
-  const Daemon* leader = cluster_.leader();
-  const std::string holder = cluster_.store.read_leader({{}, true, 0}).holder;
+  const Daemon* leader = cluster_.leader(0);
+  const std::string holder =
+      cluster_.store.read_leader({{}, true, 0, {options_.partitions, 0}}).holder;
   if (leader != nullptr && holder != leader->name) {
     cluster_.violation(leader->name + " leads, and the leader key names " + holder);
   }

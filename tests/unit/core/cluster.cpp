@@ -135,10 +135,27 @@ void Cluster::start(Daemon& daemon) {
   options.costs = simple_costs();
   end_queue(daemon);
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
-  daemon.lease_until = daemon.trusted_until = Instant::max();
+  daemon.lease_until.clear();
+  daemon.trusted_until.clear();
   daemon.kept_session.clear();
   tell(daemon, clock_of(daemon));
   tell(daemon, Started{daemon.remembered});
+  if (options.partitions == 1) return;
+  members_[daemon.name].id = daemon.name;
+  tell_members();
+}
+
+void Cluster::drain(Daemon& daemon, bool draining) {
+  members_[daemon.name].draining = draining;
+  tell_members();
+}
+
+void Cluster::tell_members() {
+  MembersSeen seen;
+  for (const auto& [name, member] : members_) seen.members.push_back(member);
+  for (const auto& daemon : daemons_) {
+    if (daemon->queue) tell(*daemon, seen);
+  }
 }
 
 namespace {
@@ -176,6 +193,14 @@ Daemon* Cluster::leader() {
   for (const auto& daemon : daemons_) {
     if (!daemon->queue || daemon->is_standing) continue;
     if (daemon->queue->leading(local_time(*daemon, now))) return daemon.get();
+  }
+  return nullptr;
+}
+
+Daemon* Cluster::leader(std::uint32_t partition) {
+  for (const auto& daemon : daemons_) {
+    if (!daemon->queue || daemon->is_standing) continue;
+    if (daemon->queue->leading(local_time(*daemon, now), partition)) return daemon.get();
   }
   return nullptr;
 }
@@ -243,7 +268,8 @@ Instant Cluster::next_time() const {
       next = std::min(next, std::max(next_step, daemon->paused_until));
     }
     for (const auto& [id, job] : daemon->jobs) {
-      next = std::min({next, job.ends, job.dies, std::max(now, daemon->lease_until)});
+      const Instant lease = Daemon::end_of(daemon->lease_until, job.partition);
+      next = std::min({next, job.ends, job.dies, std::max(now, lease)});
     }
   }
   return next;
@@ -267,15 +293,17 @@ void Cluster::work() {
 
 void Cluster::work_jobs() {
   for (const auto& daemon : daemons_) {
-    if (now >= daemon->lease_until) {  // the warden, also when its daemon hangs
-      for (auto& [id, job] : daemon->jobs) {
+    for (auto& [partition, lease_until] : daemon->lease_until) {
+      if (now < lease_until) continue;
+      for (auto& [id, job] : daemon->jobs) {  // the warden, also when its daemon hangs
+        if (job.partition != partition) continue;
         const auto& types = daemon->options.types;
         const auto it = types.find(job.task->type);
         const TypePolicy& policy = it == types.end() ? *daemon->options.any_type : it->second;
         if (policy.on_lease_lost == OnLeaseLost::kFinish) continue;
         job.dies = std::min(job.dies, now + stopping(daemon->options.kill_grace));
       }
-      daemon->lease_until = Instant::max();
+      lease_until = Instant::max();
     }
     for (auto it = daemon->jobs.begin(); it != daemon->jobs.end();) {
       const Job& job = it->second;
@@ -340,7 +368,7 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
       [&](const auto& e) {
         using E = std::decay_t<decltype(e)>;
         if constexpr (std::is_same_v<E, AcquireLock>) {
-          daemon.lock_asked = e;
+          if (e.partition.number == 0) daemon.lock_asked = e;
           if (std::exchange(daemon.kept_session, e.session) != e.session) daemon.kept_index = 0;
         }
         if constexpr (requires { serve(daemon, e); }) {
@@ -355,10 +383,11 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
           it->second.told_to_stop = true;
           it->second.dies = std::min(it->second.dies, now + stopping(e.grace));
         } else if constexpr (std::is_same_v<E, ExtendLease>) {
-          daemon.lease_until = daemon.trusted_until = true_time(daemon, e.until);
+          daemon.lease_until[e.partition] = daemon.trusted_until[e.partition] =
+              true_time(daemon, e.until);
         } else if constexpr (std::is_same_v<E, EndLease>) {
-          daemon.lease_until = daemon.trusted_until = Instant::max();
-          daemon.kept_index = 0;
+          daemon.lease_until[e.partition] = daemon.trusted_until[e.partition] = Instant::max();
+          if (e.partition == 0) daemon.kept_index = 0;
         } else if constexpr (std::is_same_v<E, RememberSession>) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
@@ -385,7 +414,8 @@ void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
   }
   token = std::max(token, effect.fencing_token);
 
-  Job job{effect.attempt, effect.task, effect.fencing_token, now, {}, {}, plan(*effect.task)};
+  Job job{effect.attempt,    effect.task, effect.fencing_token, effect.partition, now, {}, {},
+          plan(*effect.task)};
   job.ends = job.plan.after ? now + *job.plan.after : Instant::max();
   job.dies = Instant::max();
   daemon.jobs.emplace(effect.attempt, std::move(job));

@@ -56,6 +56,7 @@ struct Job {
   AttemptId id;
   std::shared_ptr<const Task> task;
   std::uint64_t token = 0;
+  std::uint32_t partition = 0;
   Instant started{};
   Instant ends = Instant::max();  // by itself
   Instant dies = Instant::max();  // because it was stopped
@@ -86,8 +87,9 @@ struct Daemon {
   std::uint64_t incarnation = 0;
   std::optional<Instant> restart_at;
   std::optional<std::string> remembered;
-  Instant lease_until = Instant::max();     // what the warden goes by
-  Instant trusted_until = Instant::max();   // what was promised last; none under no lease
+  using ByPartition = std::map<std::uint32_t, Instant>;
+  ByPartition lease_until;                  // what the warden goes by
+  ByPartition trusted_until;                // what was promised last; none under no lease
   std::int64_t drift = 0;                   // of its monotonic clock, in 1/10,000
   std::chrono::milliseconds wall_offset{};  // of its wall clock
   bool clock_stepped = false;               // ever
@@ -96,13 +98,19 @@ struct Daemon {
   bool is_standing = false;                 // its host, until paused_until
   std::chrono::milliseconds wall_missed{};  // of that, what its wall clock has made up for
 
+  /// When the lease of the partition ends, as one of the above tells it.
+  [[nodiscard]] static Instant end_of(const ByPartition& leases, std::uint32_t partition) {
+    const auto found = leases.find(partition);
+    return found == leases.end() ? Instant::max() : found->second;
+  }
+
   std::vector<Event> inbox;
   std::set<RequestId> waiting;
   std::map<AttemptId, Job> jobs;
   std::vector<Logged> log;
 
-  AcquireLock lock_asked;    // last
-  std::string kept_session;  // what the warden knows of the lock, and the leader key's index
+  AcquireLock lock_asked;    // last, of partition 0
+  std::string kept_session;  // what the warden knows of that lock, and the leader key's index
   std::uint64_t kept_index = 0;
   std::optional<Warden> warden;  // of a dead daemon, until it has given the lock back or is dead
   bool gives_back = false;
@@ -115,6 +123,8 @@ class Cluster {
   Daemon& add(QueueOptions options);
   void start(Daemon& daemon);
   void crash(Daemon& daemon);
+  /// Whether the host is to be emptied, as all hosts learn; of a queue with several partitions.
+  void drain(Daemon& daemon, bool draining);
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
   void pause(Daemon& daemon, Duration duration);
   /// A hypervisor stops its host: daemon, warden and jobs, and the monotonic clock with them. When
@@ -147,6 +157,8 @@ class Cluster {
     return wall_at(local_time(daemon, at)) + daemon.wall_offset;
   }
   [[nodiscard]] Daemon* leader();
+  /// Who leads the partition; null: nobody.
+  [[nodiscard]] Daemon* leader(std::uint32_t partition);
   [[nodiscard]] const Job* job(const std::string& key) const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -210,6 +222,7 @@ class Cluster {
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
   void end_queue(Daemon& daemon);
+  void tell_members();
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
   void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
@@ -239,6 +252,7 @@ class Cluster {
   std::uint64_t sequence_ = 0;
   std::vector<Waiter> waiters_;
   std::uint64_t seen_index_ = 0;
+  std::map<std::string, BalancerMember> members_;  // by name
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;

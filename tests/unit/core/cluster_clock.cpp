@@ -24,12 +24,14 @@ void Cluster::stand_still(Daemon& daemon, Duration duration) {
   daemon.paused_until = now + duration;
   daemon.is_standing = true;
   const Duration missed = local_time(daemon, now + duration) - local_time(daemon, now);
-  for (Instant* deadline : {&daemon.lease_until, &daemon.trusted_until}) {
-    if (*deadline == Instant::max()) continue;
-    const Instant local = local_time(daemon, *deadline);
-    daemon.stood_still += missed;
-    *deadline = true_time(daemon, local);
-    daemon.stood_still -= missed;
+  for (auto* deadlines : {&daemon.lease_until, &daemon.trusted_until}) {
+    for (auto& [partition, deadline] : *deadlines) {
+      if (deadline == Instant::max()) continue;
+      const Instant local = local_time(daemon, deadline);
+      daemon.stood_still += missed;
+      deadline = true_time(daemon, local);
+      daemon.stood_still -= missed;
+    }
   }
   daemon.stood_still += missed;
   for (auto& [id, job] : daemon.jobs) {

@@ -30,6 +30,10 @@ void Cluster::crash(Daemon& daemon) {
   const Warden left = warden(daemon);
   if (!daemon.kept_session.empty() && left.requests != 0) daemon.warden = left;
   give_back(daemon);
+  at(now + 500ms, [this, &daemon] {
+    if (daemon.queue || members_.erase(daemon.name) == 0) return;
+    tell_members();
+  });
 }
 
 void Cluster::pause(Daemon& daemon, Duration duration) {

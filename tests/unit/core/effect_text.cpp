@@ -13,12 +13,19 @@ std::string text(const DestroySession& e) { return "destroy " + e.session; }
 std::string text(const RememberSession& e) {
   return e.session.empty() ? "forget the session" : "remember " + e.session;
 }
-std::string text(const AcquireLock& e) {
-  return (e.held_at == 0 ? "acquire the lock with " : "restore the leader key of ") + e.session;
+std::string of(const Partition& partition) {
+  return partition.count == 1 ? std::string{} : " of partition " + std::to_string(partition.number);
 }
-std::string text(const ReleaseLock& e) { return "release the lock of " + e.session; }
+std::string text(const AcquireLock& e) {
+  return (e.held_at == 0 ? "acquire the lock with " : "restore the leader key of ") + e.session +
+         of(e.partition);
+}
+std::string text(const ReleaseLock& e) {
+  return "release the lock of " + e.session + of(e.partition);
+}
 std::string text(const ReadLeader& e) {
-  return e.consistent ? "prove leadership" : "watch the leader from " + std::to_string(e.index);
+  return (e.consistent ? "prove leadership" : "watch the leader from " + std::to_string(e.index)) +
+         of(e.partition);
 }
 std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
 std::string text(const ListTasks& e) {
@@ -87,6 +94,7 @@ std::string text(const EndLease&) { return "end the lease"; }
 std::string text(const Fact& e) {
   std::string line = "fact: " + fact_name(e.kind);
   if (!e.key.empty()) line += ' ' + e.key;
+  if (e.partition != 0) line += " of partition " + std::to_string(e.partition);
   if (!e.text.empty()) line += ": " + e.text;
   return line;
 }

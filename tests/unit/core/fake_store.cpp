@@ -55,11 +55,14 @@ void FakeStore::start_timer(Instant now, Session& session) {
 
 void FakeStore::invalidate(Instant now, const std::string& session) {
   const auto node = sessions_.extract(session);
-  if (node.empty() || leader_.session != session) return;
-  leader_.session.clear();
-  leader_.modify_index = ++index_;
-  lock_delay_until_ =
-      std::max(lock_delay_until_, now + std::min(node.mapped().lock_delay, kMostLockDelay));
+  if (node.empty()) return;
+  for (auto& [partition, lock] : locks_) {
+    if (lock.session != session) continue;
+    lock.session.clear();
+    lock.modify_index = ++index_;
+    lock.barred_until =
+        std::max(lock.barred_until, now + std::min(node.mapped().lock_delay, kMostLockDelay));
+  }
 }
 
 void FakeStore::fail_over(Instant now) {
@@ -87,52 +90,56 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
     return {effect.request, Answer::kRefused, 0, "Permission denied"};
   }
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
+  Key& leader = locks_[effect.partition.number];
   if (effect.held_at != 0 &&
-      (leader_.session != effect.session || leader_.modify_index != effect.held_at)) {
+      (leader.session != effect.session || leader.modify_index != effect.held_at)) {
     return {effect.request, Answer::kChanged, 0, "current modify index does not match"};
   }
   const std::string value = node + '#' + std::to_string(incarnation);
-  if (leader_.session == effect.session) {
+  if (leader.session == effect.session) {
     if (effect.held_at == 0) {
       return {effect.request, Answer::kChanged, 0, {}};
     }
-    if (std::exchange(leader_.value, value) != value) leader_.modify_index = ++index_;
-    return {effect.request, Answer::kAcquired, leader_.modify_index, {}};
+    if (std::exchange(leader.value, value) != value) leader.modify_index = ++index_;
+    return {effect.request, Answer::kAcquired, leader.modify_index, {}};
   }
-  if (now < lock_delay_until_) return {effect.request, Answer::kLockDelay, 0, {}};
-  if (!leader_.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
-  const bool as_seen =
-      leader_.exists ? leader_.modify_index == effect.free_at : effect.free_at == 0;
+  if (now < leader.barred_until) return {effect.request, Answer::kLockDelay, 0, {}};
+  if (!leader.session.empty()) return {effect.request, Answer::kHeld, 0, {}};
+  const bool as_seen = leader.exists ? leader.modify_index == effect.free_at : effect.free_at == 0;
   if (!as_seen) {
     return {effect.request, Answer::kChanged, 0, {}};
   }
-  leader_ = {true, effect.session, value, ++index_, sessions_[effect.session].lock_delay};
+  leader = {true, effect.session, value, ++index_, sessions_[effect.session].lock_delay};
   return {effect.request, Answer::kAcquired, index_, {}};
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
+  Key& leader = locks_[effect.partition.number];
   const bool checked = !FAULT(UnlockUnchecked);
-  if (leader_.session != effect.session || (checked && leader_.modify_index != effect.index)) {
+  if (leader.session != effect.session || (checked && leader.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
   }
-  leader_.session.clear();
-  leader_.value = leader_.value.substr(0, leader_.value.find('#'));
-  leader_.modify_index = ++index_;
+  leader.session.clear();
+  leader.value = leader.value.substr(0, leader.value.find('#'));
+  leader.modify_index = ++index_;
   return {effect.request, Outcome::kApplied};
 }
 
 LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
+  const auto it = locks_.find(effect.partition.number);
+  const Key leader = it == locks_.end() ? Key{} : it->second;
   LeaderRead reply;
   reply.request = effect.request;
   reply.ok = true;
-  reply.found = leader_.exists;
-  reply.session = leader_.session;
-  reply.holder = leader_.value.substr(0, leader_.value.find('#'));
-  reply.released = leader_.exists && leader_.session.empty() && reply.holder == leader_.value;
-  reply.holder_lock_delay = leader_.lock_delay;
-  reply.modify_index = leader_.modify_index;
-  reply.consul_index = leader_index();
-  return effect.consistent ? reply : spoiled(std::move(reply), leader_reads_);
+  reply.found = leader.exists;
+  reply.session = leader.session;
+  reply.holder = leader.value.substr(0, leader.value.find('#'));
+  reply.released = leader.exists && leader.session.empty() && reply.holder == leader.value;
+  reply.holder_lock_delay = leader.lock_delay;
+  reply.modify_index = leader.modify_index;
+  reply.consul_index = leader_index(effect.partition.number);
+  return effect.consistent ? reply
+                           : spoiled(std::move(reply), leader_reads_[effect.partition.number]);
 }
 
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
@@ -203,7 +210,7 @@ Reply FakeStore::spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& ear
 }
 
 std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) const {
-  if (!over && leader_index() <= effect.index) return std::nullopt;
+  if (!over && leader_index(effect.partition.number) <= effect.index) return std::nullopt;
   return read_leader(effect);
 }
 
@@ -333,9 +340,11 @@ Committed FakeStore::commit(const Commit& commit) {
   Committed reply;
   reply.request = commit.request;
   auto& failures = reply.failures;
-  if (!FAULT(DropFence) && (commit.session.empty() || leader_.session != commit.session)) {
-    failures.push_back(
-        {Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "not the leader"});
+  for (const std::uint32_t partition : commit.partitions) {
+    if (FAULT(DropFence)) continue;
+    if (!commit.session.empty() && locks_[partition].session == commit.session) continue;
+    failures.push_back({Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask,
+                        "not the leader", partition});
   }
   if (size_of(commit) > most_bytes) {
     applied_ = false;
@@ -516,12 +525,15 @@ void FakeStore::remove(const std::string& key) {
   erase(key);
 }
 
-void FakeStore::remove_leader_key() { leader_ = {false, {}, {}, ++index_}; }
+void FakeStore::remove_leader_key() {
+  const Instant barred_until = locks_[0].barred_until;
+  locks_[0] = {false, {}, {}, ++index_, {}, barred_until};
+}
 
 void FakeStore::overwrite_leader_key() {
-  leader_.value = "a stranger#";
-  leader_.lock_delay.reset();
-  leader_.modify_index = ++index_;
+  locks_[0].value = "a stranger#";
+  locks_[0].lock_delay.reset();
+  locks_[0].modify_index = ++index_;
 }
 
 void FakeStore::control(bool paused, const std::string& step_down) {
@@ -563,8 +575,9 @@ std::uint64_t FakeStore::tasks_index(const std::string& below) const {
   }
   return index == 0 ? index_ : index;
 }
-std::uint64_t FakeStore::leader_index() const {
-  return leader_.exists ? leader_.modify_index : index_;
+std::uint64_t FakeStore::leader_index(std::uint32_t partition) const {
+  const auto lock = locks_.find(partition);
+  return lock != locks_.end() && lock->second.exists ? lock->second.modify_index : index_;
 }
 std::uint64_t FakeStore::control_index() const {
   return control_.exists ? control_.modify_index : index_;

@@ -85,7 +85,9 @@ class FakeStore {
   void overwrite_control() { control_unreadable_ = true, control_ = {true, {}, {}, ++index_}; }
 
   /// All of Consul's servers are restored from a snapshot, in which there is no lock-delay.
-  void forget_lock_delay() { lock_delay_until_ = Instant::min(); }
+  void forget_lock_delay() {
+    for (auto& [partition, lock] : locks_) lock.barred_until = Instant::min();
+  }
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
@@ -100,12 +102,18 @@ class FakeStore {
   [[nodiscard]] const Task* task(const std::string& key) const;
   [[nodiscard]] bool has(const std::string& key) const { return tasks_.contains(key); }
   [[nodiscard]] std::vector<std::string> task_keys() const;
-  [[nodiscard]] const std::string& leader_session() const { return leader_.session; }
+  /// A queue of several partitions has a key that says how many; its ModifyIndex.
+  [[nodiscard]] static std::uint64_t make_partitions(std::uint32_t) { return 7; }
+  /// Who holds the lock of the partition; empty: nobody.
+  [[nodiscard]] std::string leader_session(std::uint32_t partition = 0) const {
+    const auto lock = locks_.find(partition);
+    return lock == locks_.end() ? std::string{} : lock->second.session;
+  }
   [[nodiscard]] bool session_lives(const std::string& id) const { return sessions_.contains(id); }
   [[nodiscard]] std::uint64_t index() const { return index_; }
 
   [[nodiscard]] std::uint64_t tasks_index(const std::string& below) const;
-  [[nodiscard]] std::uint64_t leader_index() const;
+  [[nodiscard]] std::uint64_t leader_index(std::uint32_t partition = 0) const;
   [[nodiscard]] std::uint64_t control_index() const;
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
@@ -134,7 +142,8 @@ class FakeStore {
     std::string session;
     std::string value;  // of the leader key: node#incarnation; node when it was released in order
     std::uint64_t modify_index = 0;
-    std::optional<Duration> lock_delay{};  // of the leader key: its holder's
+    std::optional<Duration> lock_delay{};   // of a lock: its holder's
+    Instant barred_until = Instant::min();  // the same: Consul's lock-delay
   };
   void start_timer(Instant now, Session& session);
   void invalidate(Instant now, const std::string& session);
@@ -155,17 +164,17 @@ class FakeStore {
   std::map<std::string, Task> templates_;        // by the producer's bytes
   std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
   std::uint64_t last_erased_ = 0;
-  Key leader_, control_, marker_;
+  std::map<std::uint32_t, Key> locks_;  // by partition
+  Key control_, marker_;
   bool paused_ = false;
   bool control_unreadable_ = false;
   std::string step_down_;
-  Instant lock_delay_until_ = Instant::min();
 
   bool applied_ = false;
   Instant now_{};
   Tampering tampering_;
   mutable std::map<Tamper, std::size_t> tampered_;
-  mutable std::deque<std::pair<Instant, LeaderRead>> leader_reads_;
+  mutable std::map<std::uint32_t, std::deque<std::pair<Instant, LeaderRead>>> leader_reads_;
   mutable std::deque<std::pair<Instant, ControlRead>> control_reads_;
   using ListQuery = std::pair<std::string, bool>;  // below what, with values
   mutable std::map<ListQuery, std::deque<std::pair<Instant, TasksListed>>> lists_;

@@ -275,8 +275,8 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
         becomes.insert(next);
         continue;
       }
-      for (const char* placed : {"distant", "scheduled", "retrying", "ready", "no executor",
-                                 "too large", "unreadable"}) {
+      for (const char* placed : {"foreign", "distant", "scheduled", "retrying", "ready",
+                                 "no executor", "too large", "unreadable"}) {
         becomes.insert(placed);
       }
     }
