@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/id.h"
 #include "core/event.h"
@@ -32,6 +33,11 @@ struct Attempt {
   std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
 };
 
+/// In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key.
+[[nodiscard]] inline bool is_unnameable(std::string_view key) {
+  return key.find("\xef\xbf\xbd") != std::string_view::npos;
+}
+
 /// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
 struct TaskEntry : KnownKey {
   TaskState state = TaskState::kUnread;
@@ -56,6 +62,14 @@ struct TaskEntry : KnownKey {
     return *notes;
   }
   [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
+  /// The claim may land yet although it was given up: a write that is later than a hundred others is
+  /// not expected.
+  void remember_not_started(const std::string& nonce) {
+    constexpr std::size_t kMost = 100;
+    auto& nonces = note().not_started;
+    if (nonces.size() >= kMost) nonces.clear();
+    nonces.insert(nonce);
+  }
 };
 
 static_assert(kMostPartitions == 256);   // TaskEntry::partition

@@ -1,8 +1,9 @@
 #pragma once
 
 // Every transition of a task: an event in a state leads to another state, a write to the store, a
-// job's start or stop, a fact. core/task_state.h defines the states, core/task_table.h holds the
-// entries, core/dispatcher.h decides what is claimed and started when.
+// job's start or stop, a fact. transitions_attempt.cpp has those of a task that is ours, from its
+// claim to its end. core/task_state.h defines the states, core/task_table.h holds the entries,
+// core/dispatcher.h decides what is claimed and started when.
 
 #include <cstdint>
 #include <functional>
@@ -80,6 +81,8 @@ class Transitions : public TaskSource::Listener {
   void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
 
  private:
+  static constexpr const char* kExpired = "expireAt passed before it was started";
+
   void add(Instant now, const TaskEntry& entry, Write write);
   [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
   void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);

@@ -200,27 +200,27 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """    ++stamp.lost;
     tell""",
         """    if (!FAULT(DontCountLosses)) ++stamp.lost;
     tell""",
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """    const bool once = policy.delivery == Delivery::kAtMostOnce;
 """,
         """    const bool once = policy.delivery == Delivery::kAtMostOnce && !FAULT(OnceAgain);
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  stamp.claim = Claim{""",
         """  if (FAULT(NoNonce)) nonce = "claimed";
   stamp.claim = Claim{""",
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  SharedOptional<Claim> under""",
         """  if (FAULT(StartBeforeClaim)) {
     auto claimed = std::make_shared<Task>(*task);
@@ -230,7 +230,7 @@ EDITS = [
   SharedOptional<Claim> under""",
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  stamp.error = std::string{kNotStartedError} + error;
   --stamp.attempt;
 """,
@@ -239,7 +239,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  if (failures >= allowed) {
 """,
         """  if (FAULT(LoseRetry)) {
@@ -250,14 +250,14 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  const bool newer = entry.newer_index() > entry.index;
 """,
         """  const bool newer = entry.newer_index() > entry.index && !FAULT(NoLookAgain);
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """  const bool newer = entry.newer_index() > op.index;
 """,
         """  const bool newer = entry.newer_index() > op.index && !FAULT(NoLookAgain);
@@ -624,7 +624,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/transitions_attempt.cpp",
         """if (op.record != entry.task->record) {""",
         """if (op.record != entry.task->record && !FAULT(LoseBeside)) {""",
     ),
