@@ -81,15 +81,25 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   return binding;
 }
 
+// One for each partition of each queue.
+exec::LeaseSlot lease_slots(const Config& config) {
+  exec::LeaseSlot slots = 0;
+  for (const QueueConfig& queue : config.queues) slots += queue.options.partitions;
+  return slots;
+}
+
 // Runs in a child of the warden, which is forked from this process as it is now.
 exec::GiveBackLocks give_back(const Config& config) {
   return [&config](const std::vector<exec::HeldLock>& locks) {
     std::vector<runtime::LockOwner> owners;
     for (const QueueConfig& queue : config.queues) {
       const core::QueueOptions& options = queue.options;
-      owners.push_back({make_binding(config, queue),
-                        {config.state_dir, options.queue, config.node, options.session_ttl,
-                         options.lock_delay}});
+      for (std::uint32_t i = 0; i < options.partitions; ++i) {
+        owners.push_back({make_binding(config, queue),
+                          {config.state_dir, options.queue, config.node, options.session_ttl,
+                           options.lock_delay},
+                          {options.partitions, i}});
+      }
     }
     return runtime::give_back_locks(config.consul.options, owners, locks);
   };
@@ -154,7 +164,8 @@ class Daemon {
       parts.binding = make_binding(config_, queue);
       parts.binding.leader_value = self_.leader_value(identity);
       parts.runners = std::move(runners);
-      parts.lease_slot = slot++;
+      parts.lease_slot = slot;
+      slot += queue.options.partitions;
       parts.state_dir = config_.state_dir;
       parts.observers = observers_;
       count_types(queue);
@@ -288,8 +299,9 @@ class Daemon {
     exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config_.queues) {
       LICTOR_TRY(auto made,
-                 make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot++,
+                 make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot,
                               host_, registry_, active_logs_));
+      slot += queue.options.partitions;
       loaded.runners.push_back(std::move(made));
     }
     return loaded;
@@ -460,7 +472,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
-  auto board = exec::LeaseBoard::create(static_cast<exec::LeaseSlot>(config.queues.size()));
+  auto board = exec::LeaseBoard::create(lease_slots(config));
   if (!board) return refuse(board.error());
   exec::tells_json() = config.log.format == LogFormat::kJson;
   // Before there is any thread.

@@ -7,9 +7,9 @@ namespace lictor::core {
 Effect GiveBack::ask(RequestId id) const {
   switch (step_) {
     case Step::kUnlock:
-      return ReleaseLock{id, session_, index_};
+      return ReleaseLock{id, session_, index_, partition_};
     case Step::kRead:
-      return ReadLeader{id, true, 0};
+      return ReadLeader{id, true, 0, partition_};
     case Step::kDestroy:
       return DestroySession{id, session_};
     case Step::kDone:

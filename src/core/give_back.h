@@ -24,11 +24,12 @@ namespace lictor::core {
 
 class GiveBack {
  public:
-  /// `index`: the leader key's ModifyIndex at which the session is known to hold the lock; 0: it is
-  /// not known whether it does.
-  GiveBack(std::string session, std::uint64_t index)
+  /// `index`: the ModifyIndex of the partition's lock at which the session is known to hold it; 0: it
+  /// is not known whether it does.
+  GiveBack(std::string session, std::uint64_t index, Partition partition = {})
       : session_(std::move(session)),
         index_(index),
+        partition_(partition),
         step_(index == 0 ? Step::kRead : Step::kUnlock) {}
 
   /// What to ask now, as request `id`. Not when done().
@@ -49,6 +50,7 @@ class GiveBack {
 
   std::string session_;
   std::uint64_t index_;
+  Partition partition_;
   Step step_;
 };
 

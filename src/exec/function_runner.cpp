@@ -33,7 +33,7 @@ FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, Options 
     : function_(std::move(function)),
       board_(board),
       most_threads_(std::max<std::size_t>(1, options.threads)),
-      counted_slot_(options.ends_with_lease ? options.slot : kNoLease) {}
+      first_slot_(options.ends_with_lease ? options.slot : kNoLease) {}
 
 FunctionRunner::~FunctionRunner() {
   {
@@ -47,9 +47,10 @@ FunctionRunner::~FunctionRunner() {
 
 Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
   const AttemptId id = attempt.id;
-  auto job =
-      std::make_shared<Job>(Job{id, std::move(attempt), deadline, std::move(on_exit), {}, {}});
-  if (!board_.admit(counted_slot_)) {
+  const LeaseSlot slot = slot_of(first_slot_, attempt);
+  auto job = std::make_shared<Job>(
+      Job{id, slot, std::move(attempt), deadline, std::move(on_exit), {}, {}});
+  if (!board_.admit(slot)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
   Worker* next = nullptr;
@@ -63,7 +64,7 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     if (threads_.empty()) {
       jobs_.erase(id);
       waiting_.pop_back();
-      board_.release(counted_slot_);
+      board_.release(slot);
       return fail(ErrorCode::kFailed, "cannot start a thread: " + errno_text(EAGAIN));
     }
   }
@@ -174,7 +175,7 @@ void FunctionRunner::finish(Job& job, Exit exit) {
     jobs_.erase(job.id);
     exit.spares_thread = works_for == this && waiting_.empty();  // false in a caller of stop()
   }
-  board_.release(counted_slot_);
+  board_.release(job.slot);
   exit.attempt = job.id;
   job.on_exit(std::move(exit));
 }

@@ -56,6 +56,7 @@ class FunctionRunner : public Runner {
  private:
   struct Job {
     AttemptId id;
+    LeaseSlot slot;
     Attempt attempt;  // until it runs
     Instant deadline;
     ExitCallback on_exit;
@@ -76,7 +77,7 @@ class FunctionRunner : public Runner {
   const JobFunction function_;
   LeaseBoard& board_;
   const std::size_t most_threads_;
-  const LeaseSlot counted_slot_;
+  const LeaseSlot first_slot_;
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<Job>> waiting_;

@@ -61,6 +61,7 @@ class HttpPost {
 
   [[nodiscard]] CURL* easy() const { return easy_.get(); }
   [[nodiscard]] AttemptId id() const { return attempt_.id; }
+  [[nodiscard]] const Attempt& attempt() const { return attempt_; }
   [[nodiscard]] const ExitCallback& on_exit() const { return on_exit_; }
 
  private:

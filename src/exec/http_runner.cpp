@@ -29,7 +29,7 @@ Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, Option
 HttpRunner::HttpRunner(LeaseBoard& board, Options options, std::unique_ptr<CURLM, FreeMulti> multi)
     : board_(board),
       call_(std::move(options.call)),
-      counted_slot_(options.ends_with_lease ? options.slot : kNoLease),
+      first_slot_(options.ends_with_lease ? options.slot : kNoLease),
       multi_(std::move(multi)),
       thread_([this] { work(); }) {}
 
@@ -43,8 +43,9 @@ HttpRunner::~HttpRunner() {
 }
 
 Result<void> HttpRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
-  auto post = std::make_unique<HttpPost>(attempt, deadline, std::move(on_exit));
-  if (!board_.admit(counted_slot_)) {
+  const LeaseSlot slot = slot_of(first_slot_, attempt);
+  auto post = std::make_unique<HttpPost>(std::move(attempt), deadline, std::move(on_exit));
+  if (!board_.admit(slot)) {
     return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
   }
   {
@@ -123,7 +124,7 @@ void HttpRunner::collect() {
 }
 
 void HttpRunner::finish(Post post, Exit exit) {
-  board_.release(counted_slot_);
+  board_.release(slot_of(first_slot_, post->attempt()));
   post->on_exit()(std::move(exit));
 }
 

@@ -62,7 +62,7 @@ class HttpRunner : public Runner {
 
   LeaseBoard& board_;
   const HttpCall call_;
-  const LeaseSlot counted_slot_;
+  const LeaseSlot first_slot_;
   const std::unique_ptr<CURLM, FreeMulti> multi_;
 
   std::mutex mutex_;

@@ -239,7 +239,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
 
   Launch launch;
   launch.spawn.attempt = attempt.id;
-  launch.spawn.slot = options.slot;
+  launch.spawn.slot = slot_of(options.slot, attempt);
   launch.spawn.ends_with_lease = options.ends_with_lease;
   launch.spawn.grace = options.grace;
   launch.spawn.program = settings_->program;

@@ -13,6 +13,7 @@
 
 #include "base/id.h"
 #include "base/job_ending.h"
+#include "exec/lease_board.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -27,12 +28,18 @@ struct Attempt {
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
+  std::uint32_t partition = 0;      ///< it runs under the slot that its runner has, and so many on
   /// The task's JSON object without lictor's own members.
   std::shared_ptr<const std::string> record;
   /// By a runner that reports_pid(): gets the pid of the attempt's program once that is known, on
   /// any thread. May be empty.
   std::function<void(pid_t)> on_pid{};
 };
+
+/// The lease of the attempt, by a runner whose partition 0 has the lease `first`.
+[[nodiscard]] inline LeaseSlot slot_of(LeaseSlot first, const Attempt& attempt) {
+  return first == kNoLease ? kNoLease : first + attempt.partition;
+}
 
 using Ending = JobEnding;
 

@@ -92,7 +92,7 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   std::vector<Lock> locks;
   for (const exec::HeldLock& one : held) {
     const LockOwner& owner = owners.at(one.slot);
-    Lock lock{&owner, owner.binding, {one.session, one.index}};
+    Lock lock{&owner, owner.binding, {one.session, one.index, owner.partition}};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));

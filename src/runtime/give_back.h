@@ -10,10 +10,11 @@
 
 namespace lictor::runtime {
 
-/// The queue of a lock. `binding` has no leader_value; the lock carries it.
+/// The queue of a lock, and the partition. `binding` has no leader_value; the lock carries it.
 struct LockOwner {
   wire::Binding binding;
   SessionFile session_file;
+  core::Partition partition{};
 };
 
 /// Releases the locks of a dead daemon (core/give_back.h), all at once, over the addresses of

@@ -137,7 +137,8 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net
       observers_(std::make_shared<const std::vector<Observer*>>(std::move(parts.observers))),
       core_(with_costs(std::move(parts.options), *binding_), random_seed()),
       inbox_(std::make_shared<Inbox>()),
-      backlog_(kBacklog) {
+      backlog_(kBacklog),
+      locks_(options_.partitions) {
   inbox_->loop = &loop_;
 }
 
@@ -235,19 +236,24 @@ void QueueDriver::step(Instant now) {
 // before it releases a lock it asks Consul.
 void QueueDriver::note_lock(const core::Event& event) {
   using Answer = core::LockReplied::Answer;
-  if (const auto* lock = std::get_if<core::LockReplied>(&event)) {
-    if (lock->answer != Answer::kUnknown) lock_answered_ = true;
-    if (lock->answer == Answer::kAcquired && lock->request == lock_asked_.request) {
-      keep_lock(lock_asked_.session, lock->modify_index);
+  if (const auto* reply = std::get_if<core::LockReplied>(&event)) {
+    for (std::uint32_t i = 0; i < locks_.size(); ++i) {
+      if (locks_[i].asked.request != reply->request) continue;
+      if (reply->answer != Answer::kUnknown) locks_[i].answered = true;
+      if (reply->answer == Answer::kAcquired) {
+        keep_lock(i, locks_[i].asked.session, reply->modify_index);
+      }
     }
   } else if (const auto* destroyed = std::get_if<core::SessionDestroyed>(&event)) {
-    if (destroyed->outcome == core::Outcome::kApplied) keep_lock({}, 0);
+    if (destroyed->outcome != core::Outcome::kApplied) return;
+    for (std::uint32_t i = 0; i < locks_.size(); ++i) keep_lock(i, {}, 0);
   }
 }
 
-void QueueDriver::keep_lock(const std::string& session, std::uint64_t index) {
-  kept_session_ = session;
-  host_.keep_lock({lease_slot_, session, index, binding_->leader_value});
+void QueueDriver::keep_lock(std::uint32_t partition, const std::string& session,
+                            std::uint64_t index) {
+  locks_[partition].kept_session = session;
+  host_.keep_lock({lease_slot_ + partition, session, index, binding_->leader_value});
 }
 
 void QueueDriver::deliver(Instant now) {
@@ -290,11 +296,14 @@ void QueueDriver::send(const Effect& effect) {
 // A repeated request is the same to the byte as the one whose outcome is unknown, so that Consul
 // changes nothing if the first was applied.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
-  lock_asked_ = effect;
-  if (kept_session_ != effect.session) keep_lock(effect.session, 0);  // its reply may not be seen
-  const bool anew = !core_.holds_lock() && std::exchange(lock_answered_, false);
-  if (anew) lock_since_ = wall_now();
-  dispatch("acquire_lock", wire::encode(*binding_, effect, lock_since_), effect.request,
+  const std::uint32_t partition = effect.partition.number;
+  Lock& lock = locks_[partition];
+  lock.asked = effect;
+  // Its reply may not be seen.
+  if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);
+  const bool anew = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
+  if (anew) lock.since = wall_now();
+  dispatch("acquire_lock", wire::encode(*binding_, effect, lock.since), effect.request,
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 
@@ -316,7 +325,7 @@ void QueueDriver::carry_out(const core::ReleaseLock& effect) {
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
   for (Observer* observer : *observers_) {
-    observer->on_commit(options_.queue, kept->ops.size() + 1);  // with the fence
+    observer->on_commit(options_.queue, kept->ops.size() + kept->partitions.size());
   }
   committing_[kept->request] = commits_.send(
       wire::encode(*binding_, *kept), [inbox = inbox_, kept, observers = observers_,
@@ -354,9 +363,15 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
     inbox_->put(std::move(exit));
   };
   if (runner == nullptr) return refuse("no executor for type " + task.type);
-  exec::Attempt attempt{
-      effect.attempt,       options_.queue,        task.id, task.key, task.type, task.stamp.attempt,
-      effect.fencing_token, wire::job_record(task)};
+  exec::Attempt attempt{effect.attempt,
+                        options_.queue,
+                        task.id,
+                        task.key,
+                        task.type,
+                        task.stamp.attempt,
+                        effect.fencing_token,
+                        effect.partition,
+                        wire::job_record(task)};
   if (runner->reports_pid() && logs(Level::kInfo)) {
     attempt.on_pid = [told = attempt](pid_t pid) { log_started(told, pid); };
   }
@@ -381,12 +396,12 @@ void QueueDriver::carry_out(const core::StopJob& effect) {
 }
 
 void QueueDriver::carry_out(const core::ExtendLease& effect) {
-  host_.set_lease(lease_slot_, effect.until, options_.kill_grace);
+  host_.set_lease(lease_slot_ + effect.partition, effect.until, options_.kill_grace);
 }
 
-void QueueDriver::carry_out(const core::EndLease&) {
-  host_.clear_lease(lease_slot_);
-  keep_lock(kept_session_, 0);
+void QueueDriver::carry_out(const core::EndLease& effect) {
+  host_.clear_lease(lease_slot_ + effect.partition);
+  keep_lock(effect.partition, locks_[effect.partition].kept_session, 0);
 }
 
 void QueueDriver::carry_out(const core::RememberSession& effect) {

@@ -52,8 +52,8 @@ class QueueDriver : public Task {
   struct Parts {
     core::QueueOptions options;
     wire::Binding binding;
-    Runners runners;  // by taskType; "*" takes the rest
-    exec::LeaseSlot lease_slot = 0;
+    Runners runners;                 // by taskType; "*" takes the rest
+    exec::LeaseSlot lease_slot = 0;  // of partition 0; those of the others follow
     std::string state_dir;
     std::vector<Observer*> observers;  // must outlive the driver
   };
@@ -117,7 +117,7 @@ class QueueDriver : public Task {
   void carry_out(const core::Fact& effect);
   void carry_out(const core::Stopped& effect);
   void note_lock(const core::Event& event);
-  void keep_lock(const std::string& session, std::uint64_t index);
+  void keep_lock(std::uint32_t partition, const std::string& session, std::uint64_t index);
   template <class Effect>
   void carry_out(const Effect& effect) {
     send(effect);
@@ -149,10 +149,13 @@ class QueueDriver : public Task {
   Peak backlog_;
   Instant release_at_ = Instant::max();
   std::size_t jobs_since_release_ = 0;
-  WallTime lock_since_{};  // in the value of the last lock request
-  bool lock_answered_ = true;
-  core::AcquireLock lock_asked_;  // the last request
-  std::string kept_session_;      // the one that the warden knows
+  struct Lock {
+    core::AcquireLock asked;  // the last request
+    WallTime since{};         // in its value
+    bool answered = true;
+    std::string kept_session;  // the one that the warden knows
+  };
+  std::vector<Lock> locks_;  // by partition
   // Request ids of the core to those of the transport and the carrier.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;

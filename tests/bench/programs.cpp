@@ -96,6 +96,7 @@ double run_alone(std::size_t count) {
                                 "True",
                                 1,
                                 i + 1,
+                                0,
                                 std::make_shared<const std::string>(task_record(i, "True"))};
     require((*runner)->start(attempt, Instant::max(), on_exit).has_value(), "cannot start");
     lock.lock();
