@@ -66,6 +66,14 @@ struct ReadLeader {  // LeaderRead
   std::uint64_t index = 0;
   Partition partition{};
 };
+/// Whether the session holds the locks of these partitions: one quorum read for all, and no write.
+struct ProveLocks {  // LocksProved
+  RequestId request;
+  std::string session;
+  std::vector<std::uint32_t> partitions;  // in ascending order
+  std::uint32_t partition_count = 1;
+  std::uint64_t count_index = 0;  // see Commit
+};
 struct WatchControl {  // ControlRead
   RequestId request;
   std::uint64_t index = 0;
@@ -332,8 +340,8 @@ struct Fact {
 struct Stopped {};
 
 using Effect = std::variant<CreateSession, RenewSession, DestroySession, RememberSession,
-                            AcquireLock, ReleaseLock, ReadLeader, WatchControl, ListTasks,
-                            FetchTasks, ListCopies, ListHistory, ListSchedules, Commit,
+                            AcquireLock, ReleaseLock, ReadLeader, ProveLocks, WatchControl,
+                            ListTasks, FetchTasks, ListCopies, ListHistory, ListSchedules, Commit,
                             CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
 
 using Effects = std::vector<Effect>;

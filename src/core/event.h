@@ -100,6 +100,13 @@ struct LeaderRead {
   std::string error;
 };
 
+struct LocksProved {
+  RequestId request;
+  bool ok = false;                  // else see error
+  std::vector<std::uint32_t> lost;  // those that the session does not hold
+  std::string error;
+};
+
 /// The operator's switches, by the watch on the control key.
 struct ControlRead {
   RequestId request;
@@ -244,10 +251,11 @@ struct MembersSeen {
 /// The daemon shuts down in order.
 struct StopRequested {};
 
-using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
-                           TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed,
-                           Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
+using Event =
+    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, LocksProved, ControlRead,
+                 TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed, Committed,
+                 JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.

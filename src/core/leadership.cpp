@@ -1,11 +1,12 @@
 #include "core/leadership.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lictor::core {
 
 Leadership::Leadership(const QueueOptions& options, Requests& requests)
-    : session_(options, requests, trouble_) {
+    : options_(options), requests_(requests), session_(options, requests, trouble_) {
   for (std::uint32_t i = 0; i < options.partitions; ++i) {
     leases_.emplace_back(options, i, requests, trouble_);
   }
@@ -80,6 +81,7 @@ void Leadership::note(Instant now, std::uint32_t partition, Lease::Change change
     default:
       break;
   }
+  if (!leases_[partition].holding()) std::erase(proving_, partition);
   changes.push_back({partition, change});
 }
 
@@ -157,10 +159,49 @@ void Leadership::end_session_if_free(Instant now, Effects& out) {
   on_session(now, session_.close(out), out);
 }
 
+void Leadership::prove_all(Instant now, Effects& out) {
+  const auto is_due = [&](const Lease& lease) { return now >= lease.proof_due(); };
+  const bool due = now >= prove_again_at_ || std::any_of(leases_.begin(), leases_.end(), is_due);
+  if (!due) return;
+  prove_again_at_ = Instant::max();
+  std::vector<std::uint32_t> held;
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    if (!leases_[i].holding()) continue;
+    leases_[i].proof_asked(now);
+    held.push_back(i);
+  }
+  if (held.empty()) return;
+  if (proof_) out.emplace_back(CancelRequest{proof_});
+  proof_ = requests_.next();
+  proof_sent_ = now;
+  proving_ = held;
+  out.emplace_back(ProveLocks{proof_, session_.id(), std::move(held), options_.partitions,
+                              options_.partitions_index});
+}
+
+Leadership::Changes Leadership::on(Instant now, const LocksProved& reply, Effects& out) {
+  Changes changes;
+  if (reply.request != proof_ || !proof_) return changes;
+  proof_ = {};
+  const std::vector<std::uint32_t> proved = std::exchange(proving_, {});
+  if (!reply.ok) {
+    trouble_.tell("proving leadership", reply.error, out);
+    prove_again_at_ = now + kRetryPause;
+    return changes;
+  }
+  for (const std::uint32_t i : proved) {
+    const bool lost = std::find(reply.lost.begin(), reply.lost.end(), i) != reply.lost.end();
+    Lease& lease = leases_[i];
+    note(now, i, lost ? lease.refused(out) : lease.proved(now, proof_sent_, out), changes, out);
+  }
+  return changes;
+}
+
 Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
   Changes changes;
   on_session(now, session_.on_time(now, out), out);
   if (closed()) return changes;
+  if (leases_.size() > 1) prove_all(now, out);
   for (std::uint32_t i = 0; i < leases_.size(); ++i) {
     note(now, i, leases_[i].on_time(now, out), changes, out);
   }
@@ -178,7 +219,7 @@ bool Leadership::all_follow() const {
 }
 
 Instant Leadership::next_deadline() const {
-  Instant next = session_.next_deadline();
+  Instant next = std::min(session_.next_deadline(), prove_again_at_);
   for (const Lease& lease : leases_) next = std::min(next, lease.next_deadline());
   return next;
 }

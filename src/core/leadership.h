@@ -4,7 +4,8 @@
 //
 //   session: opened ----> every lease campaigns
 //            gone ------> leases that hold the lock ask for a proof; with none, another is opened
-//   lease:   lost ------> resume() when its jobs are over: if the session lives, it campaigns again
+//   lease:   proof due --> one proof for all that hold their locks
+//            lost ------> resume() when its jobs are over: if the session lives, it campaigns again
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
 // Session (core/session.h) opens, renews and ends the session; Lease (core/lease.h) is a partition's
@@ -52,6 +53,7 @@ class Leadership {
     }
     return changes;
   }
+  Changes on(Instant now, const LocksProved& reply, Effects& out);
   Changes on_time(Instant now, Effects& out);
 
   /// A write that was sent at `sent_at` under the partition's fence was applied.
@@ -88,13 +90,20 @@ class Leadership {
   void note(Instant now, std::uint32_t partition, Lease::Change change, Changes& changes,
             Effects& out);
   void replace_session(Effects& out);
+  void prove_all(Instant now, Effects& out);
   void end_session_if_free(Instant now, Effects& out);
   [[nodiscard]] bool any_holds() const;
   [[nodiscard]] bool all_follow() const;
 
+  const QueueOptions& options_;
+  Requests& requests_;
   StoreTrouble trouble_;
   Session session_;
   std::deque<Lease> leases_;  // by partition
+  RequestId proof_;           // of several partitions; zero when none is in flight
+  Instant proof_sent_{};
+  Instant prove_again_at_ = Instant::max();  // after trouble
+  std::vector<std::uint32_t> proving_;       // held since before it was sent
   bool owners_seen_ = true;
   bool retired_ = false;
   bool closing_ = false;

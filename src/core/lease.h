@@ -68,6 +68,13 @@ class Lease {
   /// Asks Consul whether the lock is ours.
   void prove(Instant now, Effects& out) { lock_.prove(now, out); }
 
+  /// When the lock is to be proved, unless a write does it before.
+  [[nodiscard]] Instant proof_due() const {
+    return lock_.held() ? trust_.proof_due() : Instant::max();
+  }
+  /// Somebody else asks for the proof.
+  void proof_asked(Instant now) { trust_.asked(now); }
+
   template <class Reply>
   Change on(Instant now, const Reply& reply, Effects& out) {
     return on_lock(now, lock_.on(now, reply, out), out);

@@ -163,7 +163,7 @@ class Queue {
   void on(Instant now, const Reconfigured& event, Effects& out);
   void on(Instant now, const MembersSeen& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
-  template <class LockReply>
+  template <class LockReply>  // and LocksProved
   void on(Instant now, const LockReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);

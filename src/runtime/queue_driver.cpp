@@ -67,6 +67,7 @@ core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& b
 const char* name_of(const core::CreateSession&) { return "create_session"; }
 const char* name_of(const core::RenewSession&) { return "renew_session"; }
 const char* name_of(const core::DestroySession&) { return "destroy_session"; }
+const char* name_of(const core::ProveLocks&) { return "prove_leadership"; }
 const char* name_of(const core::ReadLeader& effect) {
   return effect.consistent ? "read_leader" : "watch_leader";
 }

@@ -45,6 +45,7 @@ struct Binding {
 /// `at`: now; written as "released".
 [[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ProveLocks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
@@ -59,6 +60,7 @@ struct Binding {
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
+[[nodiscard]] core::LocksProved decode(const core::ProveLocks&, const http::Response&);
 /// A value that cannot be read pauses the queue; `by` is then unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
 /// Why the control key's value cannot be read; empty: it can.

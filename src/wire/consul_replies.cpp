@@ -405,6 +405,26 @@ core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& ef
   return event;
 }
 
+core::LocksProved decode(const core::ProveLocks& effect, const http::Response& response) {
+  const core::Commit fence{
+      {}, effect.session, {}, effect.partitions, effect.partition_count, effect.count_index};
+  const core::Committed answer = decode(fence, response);
+  const auto is_lost = [](const core::Committed::Failure& failure) {
+    return failure.why == core::OpFailure::kNotLeader;
+  };
+  core::LocksProved event;
+  event.request = effect.request;
+  event.ok = answer.outcome == Outcome::kApplied ||
+             (answer.outcome == Outcome::kRejected &&
+              std::all_of(answer.failures.begin(), answer.failures.end(), is_lost));
+  for (const core::Committed::Failure& failure : answer.failures) {
+    if (event.ok) event.lost.push_back(failure.partition);
+    if (!is_lost(failure)) event.error = failure.text;
+  }
+  if (event.error.empty()) event.error = answer.error;
+  return event;
+}
+
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;

@@ -159,6 +159,10 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
+LocksProved FakeStore::prove(const ProveLocks& effect) const {
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+}
+
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }

@@ -40,6 +40,7 @@ class FakeStore {
                    std::uint64_t incarnation);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
+  LocksProved prove(const ProveLocks& effect) const;
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;

@@ -320,6 +320,12 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
   } else if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     const auto& asked = std::get<ReadLeader>(effect);
     if (asked.consistent && read->ok && !read->session.empty()) proves(asked.partition.number);
+  } else if (const auto* proved = std::get_if<LocksProved>(&reply)) {
+    for (const std::uint32_t partition : std::get<ProveLocks>(effect).partitions) {
+      const bool lost =
+          std::find(proved->lost.begin(), proved->lost.end(), partition) != proved->lost.end();
+      if (proved->ok && !lost) proves(partition);
+    }
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     const auto& commit = std::get<Commit>(effect);
     if (committed->outcome != Outcome::kApplied) return;

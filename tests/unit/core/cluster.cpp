@@ -57,6 +57,7 @@ Event failed(const ListHistory& e, bool) {
 Event failed(const ListSchedules& e, bool) {
   return with_error<SchedulesListed>(e.request, "no answer");
 }
+Event failed(const ProveLocks& e, bool) { return with_error<LocksProved>(e.request, "no answer"); }
 Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
 Event failed(const ListTasks& e, bool) {
   auto event = with_error<TasksListed>(e.request, "no answer");

@@ -142,6 +142,14 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
                            : spoiled(std::move(reply), leader_reads_[effect.partition.number]);
 }
 
+LocksProved FakeStore::prove(const ProveLocks& effect) const {
+  LocksProved reply{effect.request, true, {}, {}};
+  for (const std::uint32_t partition : effect.partitions) {
+    if (leader_session(partition) != effect.session) reply.lost.push_back(partition);
+  }
+  return reply;
+}
+
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
   ControlRead reply;
   reply.request = effect.request;

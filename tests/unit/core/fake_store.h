@@ -52,6 +52,7 @@ class FakeStore {
   [[nodiscard]] std::vector<std::string> strays() const { return {}; }
   [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
   /// Blocking queries: nothing while they have nothing to say and the wait is not `over`.
+  LocksProved prove(const ProveLocks& effect) const;
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;

@@ -132,6 +132,32 @@ TEST_CASE("a lock that is lost takes its partition alone") {
   CHECK(count(a, Fact::Kind::kLeaseLost) == 1);
 }
 
+TEST_CASE("one request proves all partitions, and nothing else is asked while nothing happens") {
+  Hosts hosts;
+  Daemon& a = hosts.cluster.add(in_four("a"));
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.cluster.run_for(1min);
+  a.log.clear();
+  hosts.cluster.run_for(1min);
+  const Duration span = a.options.proof_interval();
+  CHECK(all<ProveLocks>(a).size() >= static_cast<std::size_t>(60s / span - 1));
+  CHECK(all<ProveLocks>(a).size() <= static_cast<std::size_t>(60s / span + 1));
+  const auto reads = all<ReadLeader>(a);
+  CHECK(std::none_of(reads.begin(), reads.end(), [](const auto& read) { return read.consistent; }));
+  CHECK(hosts.led_by(a) == kCount);
+  // Without an answer every lease runs out.
+  hosts.cluster.fault = [](const Daemon&, const Effect&) {
+    Fault fault;
+    fault.lose_request = true;
+    return fault;
+  };
+  hosts.cluster.run_for(a.options.lease_span() + 1s);
+  CHECK(count(a, Fact::Kind::kLeaseExpired) == kCount);
+  hosts.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  hosts.cluster.run_for(5s);
+  CHECK(count(a, Fact::Kind::kLeaseRegained) == kCount);
+}
+
 TEST_CASE(
     "when a host dies, another takes its partitions, and nothing is lost or run twice at once") {
   Hosts hosts;

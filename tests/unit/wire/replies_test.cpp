@@ -436,8 +436,8 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
   commit.partitions = {3, 12};
   commit.partition_count = 16;
   commit.count_index = 9;
-  const auto lost = decode(
-      commit, reply(409, errors(what(R"(failed session check for key \"l\", current)", 1))));
+  const auto lost =
+      decode(commit, reply(409, errors(what(R"(failed session check for key \"l\", current)", 1))));
   REQUIRE(lost.failures.size() == 1);
   CHECK(lost.failures[0].op == Committed::kFence);
   CHECK(lost.failures[0].why == OpFailure::kNotLeader);
@@ -451,8 +451,21 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
     CHECK(changed.failures[1].why == OpFailure::kNotLeader);
     CHECK(changed.failures[1].partition == 12);
   }
-  const auto stale = decode(
-      commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 3))));
+  const ProveLocks prove{RequestId{5}, "s", {3, 12}, 16, 9};
+  const std::string lost_one = errors(what(R"(failed to check session, key \"l\" doesn't)", 1));
+  CHECK(decode(prove, reply(200, results(kv(entry("l", "", 11, "s"))))).ok);
+  CHECK(decode(prove, reply(409, lost_one)).ok);
+  CHECK(decode(prove, reply(409, lost_one)).lost == std::vector<std::uint32_t>{12});
+  CHECK(decode(prove, reply(409, lost_one)).request == RequestId{5});
+  for (const auto& no_answer :
+       {reply(409, errors(what("Permission denied", 0))), reply(500, "No cluster leader"),
+        reply(403, "ACL not found"), reply(429, "too many"), reply(200, "<html>")}) {
+    CHECK_FALSE(decode(prove, no_answer).ok);
+    CHECK(decode(prove, no_answer).lost.empty());
+    CHECK_FALSE(decode(prove, no_answer).error.empty());
+  }
+  const auto stale =
+      decode(commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 3))));
   REQUIRE(stale.failures.size() == 1);
   CHECK(stale.failures[0].op == 0);
 }
