@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kPause{100};
 struct Lock {
   const LockOwner* owner;
   wire::Binding binding;
+  std::string session;
   core::GiveBack steps;
   std::string error{};
   bool forgotten = false;  // removed from the session file
@@ -49,11 +50,22 @@ std::pair<http::Request, Answer> next_request(Lock& lock) {
       lock.steps.ask(RequestId{1}));
 }
 
+// Destroying the session would bar the other locks that it still holds.
+bool waits_for_others(const Lock& lock, const std::vector<Lock>& locks) {
+  return lock.steps.lock_is_free() &&
+         std::any_of(locks.begin(), locks.end(), [&](const Lock& other) {
+           return other.session == lock.session && !other.steps.lock_is_free();
+         });
+}
+
 // One step for each lock. False: a reply is missing, so pause before the next step.
 bool step(net::Transport& transport, std::vector<Lock>& locks) {
   std::vector<std::future<http::Response>> replies;
   std::vector<Answer> answers;
+  std::vector<Lock*> asked;
   for (Lock& lock : locks) {
+    if (waits_for_others(lock, locks)) continue;
+    asked.push_back(&lock);
     // Before the session is destroyed, so that a restarted daemon does not resume it.
     if (lock.steps.lock_is_free() && !std::exchange(lock.forgotten, true)) {
       lock.owner->session_file.save({});
@@ -66,10 +78,10 @@ bool step(net::Transport& transport, std::vector<Lock>& locks) {
                    [reply](http::Response response) { reply->set_value(std::move(response)); });
   }
   bool all = true;
-  for (std::size_t i = 0; i < locks.size(); ++i) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     const http::Response response = replies[i].get();
     const bool told = answers[i](response);
-    if (!told) locks[i].error = wire::describe(response);
+    if (!told) asked[i]->error = wire::describe(response);
     all = all && told;
   }
   return all;
@@ -92,7 +104,7 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   std::vector<Lock> locks;
   for (const exec::HeldLock& one : held) {
     const LockOwner& owner = owners.at(one.slot);
-    Lock lock{&owner, owner.binding, {one.session, one.index, owner.partition}};
+    Lock lock{&owner, owner.binding, one.session, {one.session, one.index, owner.partition}};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));
