@@ -415,7 +415,7 @@ core::LocksProved decode(const core::ProveLocks& effect, const http::Response& r
   core::LocksProved event;
   event.request = effect.request;
   event.ok = answer.outcome == Outcome::kApplied ||
-             (answer.outcome == Outcome::kRejected &&
+             (answer.outcome == Outcome::kRejected && !answer.failures.empty() &&
               std::all_of(answer.failures.begin(), answer.failures.end(), is_lost));
   for (const core::Committed::Failure& failure : answer.failures) {
     if (event.ok) event.lost.push_back(failure.partition);
@@ -462,8 +462,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   for (const TxnReply::OpError& error : reply->errors) {
     const Place place = place_of(commit, error.index);
     core::Committed::Failure failure = failure_of(place, error);
-    const bool another_count = place.op == core::Committed::kFence && !place.partition &&
-                               failure.why == core::OpFailure::kStale;
+    const bool another_count = place.of_count && failure.why == core::OpFailure::kStale;
     if (!another_count) {
       event.failures.push_back(std::move(failure));
       continue;

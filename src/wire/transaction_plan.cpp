@@ -257,7 +257,8 @@ std::size_t record_limit(const Layout& layout, std::string_view key,
     return bury;
   }();
   std::get<core::BuryOp>(op).key = key;
-  const std::size_t frame = fence_cost(layout, core::kMostPartitions, 1).bytes + cost_of(layout, {}, op).bytes;
+  const std::size_t frame =
+      fence_cost(layout, core::kMostPartitions, 1).bytes + cost_of(layout, {}, op).bytes;
   if (frame >= transaction_bytes) return 0;
   const std::size_t value = (transaction_bytes - frame) / 4 * 3;
   return value > kMostAdded ? value - kMostAdded : 0;
@@ -314,6 +315,7 @@ Place place_of(const core::Commit& commit, std::size_t index) {
   const std::size_t fences = locks + (commit.count_index != 0 ? 1 : 0);
   if (index < fences) {
     place.what = "the number of partitions";
+    place.of_count = true;
     return place;
   }
   std::size_t at = fences;

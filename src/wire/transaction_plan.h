@@ -57,6 +57,7 @@ struct Place {
   core::Committed::Part part = core::Committed::Part::kTask;
   std::string_view what = "the leader key";  ///< for people
   std::optional<std::uint32_t> partition{};  ///< whose fence it is
+  bool of_count = false;                     ///< it checks how many partitions there are
 };
 [[nodiscard]] Place place_of(const core::Commit& commit, std::size_t index);
 

@@ -451,6 +451,10 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
     CHECK(changed.failures[1].why == OpFailure::kNotLeader);
     CHECK(changed.failures[1].partition == 12);
   }
+  const auto nowhere =
+      decode(commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 99))));
+  REQUIRE(nowhere.failures.size() == 1);
+  CHECK(nowhere.failures[0].why != OpFailure::kNotLeader);
   const ProveLocks prove{RequestId{5}, "s", {3, 12}, 16, 9};
   const std::string lost_one = errors(what(R"(failed to check session, key \"l\" doesn't)", 1));
   CHECK(decode(prove, reply(200, results(kv(entry("l", "", 11, "s"))))).ok);
