@@ -109,10 +109,10 @@ Instant Queue::next_deadline() const {
     return leadership_.lease(i).state() == Lease::State::kLeading &&
            terms_[i].drain == Drain::kNone;
   };
-  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
-    if (terms_[i].drained) continue;
-    next = std::min(next, terms_[i].give_up);
-    if (!terms_[i].stops_jobs) next = std::min(next, terms_[i].drain_until);
+  for (const Term& term : terms_) {
+    if (term.drained) continue;
+    next = std::min(next, term.give_up);
+    if (!term.stops_jobs) next = std::min(next, term.drain_until);
   }
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
                    transitions_.next_deadline(), dispatcher_.next_deadline(leads),

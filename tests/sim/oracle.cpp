@@ -218,8 +218,8 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
   }
   if (!applied) return;
   if (const std::string partition = unfenced(*commit); !partition.empty()) {
-    cluster_.violation("a transaction of " + daemon.name + " was accepted, which does not lead " +
-                       partition);
+    cluster_.violation("a transaction of " + daemon.name +
+                       " was accepted, which does not lead, or does not fence, " + partition);
   }
   if (const std::string fault = cluster_.store.fence_fault(); !fault.empty()) {
     cluster_.violation("a transaction of " + daemon.name + " was accepted: " + fault);
@@ -240,14 +240,16 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
 // A partition that the transaction writes for, and whose lock its session does not hold.
 std::string Oracle::unfenced(const Commit& commit) const {
   const std::uint32_t count = cluster_.daemons().front()->options.partitions;
-  std::set<std::uint32_t> written{commit.partitions.begin(), commit.partitions.end()};
+  const std::set<std::uint32_t> fenced{commit.partitions.begin(), commit.partitions.end()};
+  std::set<std::uint32_t> written = fenced;
   for (const Op& op : commit.ops) {
     const auto task = tasks_.find(version_of(op).first);
     const bool is_bad = task == tasks_.end() || latest_.at(task->first).starts_with("nonsense");
     if (!is_bad) written.insert(partition_of(task->second.serial_key, task->second.id, count));
   }
   for (const std::uint32_t partition : written) {
-    if (cluster_.store.leader_session(partition) != commit.session) {
+    const bool is_fenced = fenced.contains(partition);
+    if (!is_fenced || cluster_.store.leader_session(partition) != commit.session) {
       return "partition " + std::to_string(partition);
     }
   }

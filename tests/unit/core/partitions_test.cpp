@@ -134,7 +134,9 @@ TEST_CASE("a lock that is lost takes its partition alone") {
 
 TEST_CASE("one request proves all partitions, and nothing else is asked while nothing happens") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
+  QueueOptions options = in_four("a");
+  options.session_ttl = 10min;  // it outlives the leases
+  Daemon& a = hosts.cluster.add(options);
   REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
   hosts.cluster.run_for(1min);
   a.log.clear();
