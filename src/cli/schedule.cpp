@@ -59,27 +59,15 @@ Cell state_cell(const StoredSchedule& stored, WallTime now) {
   return {name, state == ScheduleState::kPaused ? Style::kYellow : Style::kPlain};
 }
 
-const schedule::Zone& zone_of(const schedule::Definition& read) {
-  static const schedule::Zone kUtc;
-  const auto& zone = read.schedule.plan().zone;
-  return zone ? *zone : kUtc;
-}
-
-ordered_json ticks_json(const std::vector<Tick>& ticks, const schedule::Zone& zone) {
-  ordered_json told = ordered_json::array();
-  for (const Tick tick : ticks) {
-    told.push_back({{"tick", schedule::tick_text(tick)}, {"local", local_text(tick, zone)}});
-  }
-  return told;
-}
-
 // The ticks in UTC and, if the schedule has a zone, on its clock.
 void print_ticks(const Client& client, const StoredSchedule& stored,
                  const std::vector<Tick>& ticks) {
   constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   const WallTime now = wall_now();
   const std::string name = stored.timezone.empty() ? "UTC" : stored.timezone;
-  const schedule::Zone& zone = zone_of(*stored.definition);
+  static const schedule::Zone kUtc;
+  const auto& own = stored.definition->schedule.plan().zone;
+  const schedule::Zone& zone = own ? *own : kUtc;
   const bool is_utc = name == "UTC";
   Table table{{is_utc ? "TICK" : "TICK (" + name + ')', is_utc ? "" : "UTC", "DUE"}};
   for (const Tick tick : ticks) {
@@ -240,11 +228,10 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   if (!added) return refused(options.name, std::move(added.error()));
   const auto ticks = client::ticks_after(*added->definition, wall_now(), kShownAfterAdd);
   if (client.json) {
-    client.console.print(
-        json_document({{"queue", client.queue},
-                       {"name", added->name},
-                       {"key", added->key},
-                       {"ticks", ticks_json(ticks, zone_of(*added->definition))}}));
+    client.console.print(json_document({{"queue", client.queue},
+                                        {"name", added->name},
+                                        {"key", added->key},
+                                        {"ticks", client::ticks_json(ticks, *added->definition)}}));
     return kDone;
   }
   client.console.print_line(named(added->name) + " is written; its next ticks:");
@@ -317,7 +304,7 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
                                         {"rule", asked.rule},
                                         {"timezone", text_or_null(asked.timezone)},
                                         {"paused", read.paused},
-                                        {"ticks", ticks_json(ticks, zone_of(read))}}));
+                                        {"ticks", client::ticks_json(ticks, read)}}));
     return kDone;
   }
   print_ticks(client, asked, ticks);
