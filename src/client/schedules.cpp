@@ -211,6 +211,7 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   StoredSchedule stored{entry.key.substr(layout_.schedules_prefix.size()),
                         std::move(entry.key),
                         std::move(entry.value),
+                        entry.flags,
                         entry.create_index,
                         entry.modify_index,
                         fail(ErrorCode::kInvalid, ""),
@@ -296,11 +297,13 @@ Result<StoredSchedule> Schedules::replace(const std::string& name, const std::st
     const auto old = store_.get(key);
     if (!old) return tl::unexpected(old.error());
     std::string text = record;
+    wire::KvEntry past{};
     if (*old) {
-      const StoredSchedule stored = view(**old);
+      past = **old;
+      const StoredSchedule stored = view(past);
       if (stored.definition) text = with_past(record, read, *stored.definition);
     }
-    const auto written = store_.replace(key, *old ? (*old)->modify_index : 0, text);
+    const auto written = store_.replace(key, past.modify_index, text, past.flags);
     if (!written) return tl::unexpected(written.error());
     if (!*written) return std::nullopt;
     return view({key, std::move(text), {}});
@@ -325,7 +328,7 @@ Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
     if (!stored) return tl::unexpected(stored.error());
     if (stored->definition->paused == paused) return false;
     const auto written = store_.replace(stored->key, stored->modify_index,
-                                        wire::with_paused(stored->record, paused));
+                                        wire::with_paused(stored->record, paused), stored->flags);
     if (!written) return tl::unexpected(written.error());
     if (!*written) return std::nullopt;
     return true;
@@ -350,10 +353,11 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
     const std::string id = schedule::tick_id(name, *tick);
     read.jitter = {};  // "now" is not to be spread
     // lastTick stays: this is no tick, and overlap needs only the task.
-    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
-                                         with_due(wire::tick_task(name, read, *tick), due)},
-                                        {Store::Op::Verb::kCas, stored->key, stored->modify_index,
-                                         wire::with_last_task(stored->record, id)}}});
+    const auto refused =
+        store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
+                        with_due(wire::tick_task(name, read, *tick), due)},
+                       {Store::Op::Verb::kCas, stored->key, stored->modify_index,
+                        wire::with_last_task(stored->record, id), stored->flags}}});
     if (!refused) {
       Error error = refused.error();
       if (error.code == ErrorCode::kTimeout) {

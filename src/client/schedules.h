@@ -32,6 +32,7 @@ struct StoredSchedule {
   std::string name;
   std::string key;
   std::string record;
+  std::uint64_t flags = 0;  ///< of the key; each rewrite keeps them
   std::uint64_t create_index = 0, modify_index = 0;
   Result<schedule::Definition> definition;  ///< or why it makes no ticks
   // What a record says, also one that cannot be read as a schedule; empty: nothing.
