@@ -213,6 +213,7 @@ Result<int> schedule_show(const Client& client, const ScheduleShowOptions& optio
     sheet.line("last tick", tick_line(stored.definition->last_tick, now));
     sheet.line("last task", stored.definition->last_task);
   }
+  if (stored.from_config) sheet.line("written by", "the leader, as its configuration says");
   sheet.line("index", "created " + std::to_string(stored.create_index) + ", modified " +
                           std::to_string(stored.modify_index));
   sheet.block("Record", record_text(stored.record));

@@ -192,6 +192,7 @@ nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime no
           {"next", tick_or_null(next.empty() ? std::nullopt : std::optional{next.front()})},
           {"last_tick", tick_or_null(read ? read->last_tick : std::nullopt)},
           {"last_task", text_or_null(read ? read->last_task : "")},
+          {"from_config", schedule.from_config},
           {"create_index", schedule.create_index},
           {"modify_index", schedule.modify_index}};
 }
@@ -218,13 +219,16 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
                         {},
                         {},
                         {},
-                        {}};
+                        {},
+                        false};
   stored.definition = check(stored.name, stored.record);
   const json record = wire::parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");
   stored.odd = odd_field(record);
+  const auto mark = record.find("fromConfig");
+  stored.from_config = mark != record.end() && *mark == true;
   const auto task = record.find("task");
   if (task != record.end()) stored.type = text_member(*task, "taskType");
   return stored;

@@ -36,10 +36,11 @@ struct StoredSchedule {
   std::uint64_t create_index = 0, modify_index = 0;
   Result<schedule::Definition> definition;  ///< or why it makes no ticks
   // What a record says, also one that cannot be read as a schedule; empty: nothing.
-  std::string rule;      ///< "*/5 * * * *", "every 10m", "at 3 times"
-  std::string timezone;  ///< "Europe/Rome"
-  std::string type;      ///< of its tasks
-  std::string odd;       ///< a field that has no effect and was meant to have one
+  std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
+  std::string timezone;      ///< "Europe/Rome"
+  std::string type;          ///< of its tasks
+  std::string odd;           ///< a field that has no effect and was meant to have one
+  bool from_config = false;  ///< a leader wrote it as its configuration says
 };
 
 enum class ScheduleState { kActive, kPaused, kEnded, kBad };

@@ -59,7 +59,7 @@ function facts(told, base) {
     ["Next tick", told.next && ago(told.next)],
     ["Last tick", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
     ["Last task", told.last_task && h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task)],
-    ["Written by", told.value?.fromConfig === true && "the leader, as its configuration says"],
+    ["Written by", told.from_config && "the leader, as its configuration says"],
     ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
   ];
   return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -122,7 +122,7 @@ function actions(told, { queue, base, refresh }) {
   const remove = async () => {
     const sure = await ask({
       title: `Remove schedule ${name}?`,
-      text: told.value?.fromConfig === true ? "The leader writes it again, as its configuration says." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
+      text: told.from_config ? "The leader writes it again, as its configuration says." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
       confirm: "Remove it",
       danger: true,
     });

@@ -146,6 +146,10 @@ TEST_CASE("show has the record; of another name it says which was meant") {
   CHECK(contains(told.out, "\"taskType\": \"Backup\""));
   const json shown = tell(consul, schedule_show, {"nightly"}, true).document();
   CHECK(shown["schedule"]["value"]["task"]["taskType"] == "Backup");
+  CHECK(shown["schedule"]["from_config"] == false);
+  consul.put("lictor/q/schedules/ours",
+             R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})");
+  CHECK(contains(tell(consul, schedule_show, {"ours"}).out, "the leader, as its configuration"));
   const Told none = tell(consul, schedule_show, {"nigthly"}, true);
   CHECK(none.code.error().code == ErrorCode::kNotFound);
   CHECK(contains(none.error(), "did you mean \"nightly\"?"));
