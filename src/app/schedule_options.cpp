@@ -70,14 +70,15 @@ Examples:
   for (std::size_t i = first_of_flags; i < all.size(); ++i) file->excludes(all[i]);
   add->add_flag("--replace", options.replace, "Write it in the place of one that exists");
 
-  const auto [remove, removed] =
-      to.add<cli::ScheduleRemoveOptions>("remove", "Delete a schedule", R"(Tasks that it made stay.
+  const auto [remove, removed] = to.add<cli::ScheduleRemoveOptions>(
+      "remove", "Delete a schedule",
+      R"(Tasks that it made stay. The leader writes a schedule of the configuration again: remove it there.
 
 Examples:
   lictor schedule remove nightly
   lictor schedule remove nightly --json
 )",
-                                         schedule);
+      schedule);
   add_schedule_name(remove, removed->name);
 
   const auto [pause, paused] = to.add<cli::SchedulePauseOptions>(

@@ -245,14 +245,17 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
 }
 
 Result<int> schedule_remove(const Client& client, const ScheduleRemoveOptions& options) {
-  if (auto removed = Schedules(client.store, client.layout).remove(options.name); !removed) {
-    return tl::unexpected(std::move(removed.error()));
-  }
+  LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(options.name));
   if (client.json) {
     client.console.print(
         json_document({{"queue", client.queue}, {"name", options.name}, {"removed", true}}));
   } else {
     client.console.print_line(named(options.name) + " is removed; tasks that it made stay");
+  }
+  if (removed.from_config) {
+    client.console.note("the leader writes " + named(options.name) +
+                        " again, as its configuration says; to end it, remove it there and run "
+                        "\"systemctl reload lictor\" on each host");
   }
   return kDone;
 }

@@ -314,15 +314,15 @@ Result<StoredSchedule> Schedules::replace(const std::string& name, const std::st
   });
 }
 
-Result<void> Schedules::remove(const std::string& name) {
-  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<void>> {
-    const auto stored = get(name);
-    if (!stored) return tl::unexpected(stored.error());
+Result<StoredSchedule> Schedules::remove(const std::string& name) {
+  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
+    auto stored = get(name);
+    if (!stored) return stored;
     const auto refused =
         store_.apply({{{Store::Op::Verb::kDeleteCas, stored->key, stored->modify_index}}});
     if (!refused) return tl::unexpected(refused.error());
     if (refused->front()) return std::nullopt;
-    return Result<void>{};
+    return stored;
   });
 }
 

@@ -96,7 +96,8 @@ class Schedules {
   /// old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
   [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
 
-  [[nodiscard]] Result<void> remove(const std::string& name);
+  /// Returns what it was.
+  [[nodiscard]] Result<StoredSchedule> remove(const std::string& name);
 
   /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
   [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);

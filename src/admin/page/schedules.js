@@ -122,7 +122,7 @@ function actions(told, { queue, base, refresh }) {
   const remove = async () => {
     const sure = await ask({
       title: `Remove schedule ${name}?`,
-      text: told.from_config ? "The leader writes it again, as its configuration says." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
+      text: told.from_config ? "The leader writes it again, as its configuration says: to end it, remove it there and reload each daemon." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
       confirm: "Remove it",
       danger: true,
     });

@@ -18,6 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kNightly =
     R"({"cron":"30 2 * * *","timezone":"Europe/Rome","task":{"taskType":"Backup"}})";
+constexpr const char* kConfigured = R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})";
 
 struct Told {
   Result<int> code;
@@ -147,8 +148,7 @@ TEST_CASE("show has the record; of another name it says which was meant") {
   const json shown = tell(consul, schedule_show, {"nightly"}, true).document();
   CHECK(shown["schedule"]["value"]["task"]["taskType"] == "Backup");
   CHECK(shown["schedule"]["from_config"] == false);
-  consul.put("lictor/q/schedules/ours",
-             R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})");
+  consul.put("lictor/q/schedules/ours", kConfigured);
   CHECK(contains(tell(consul, schedule_show, {"ours"}).out, "the leader, as its configuration"));
   const Told none = tell(consul, schedule_show, {"nigthly"}, true);
   CHECK(none.code.error().code == ErrorCode::kNotFound);
@@ -175,6 +175,20 @@ TEST_CASE("pause, resume, run and remove") {
   CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
   CHECK(tell(consul, schedule_remove, {"nightly"}).code.error().code == ErrorCode::kNotFound);
   CHECK(tell(consul, schedule_run, {"nightly"}).code.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("remove tells that the leader writes a schedule of the configuration again") {
+  ModelConsul consul;
+  for (const bool as_json : {false, true}) {
+    consul.put("lictor/q/schedules/ours", kConfigured);
+    const Told removed = tell(consul, schedule_remove, {"ours"}, as_json);
+    CHECK(removed.code == 0);
+    CHECK(contains(removed.err,
+                   "the leader writes schedule \"ours\" again, as its configuration says; "));
+    CHECK(value_of(consul, "lictor/q/schedules/ours").empty());
+  }
+  consul.put("lictor/q/schedules/nightly", kNightly);
+  CHECK(tell(consul, schedule_remove, {"nightly"}).err.empty());
 }
 
 TEST_CASE("next shows a rule without any schedule and without Consul") {
