@@ -82,7 +82,8 @@ Examples:
   add_schedule_name(remove, removed->name);
 
   const auto [pause, paused] = to.add<cli::SchedulePauseOptions>(
-      "pause", "Make no tasks until resumed", R"(Tasks that it made go on.
+      "pause", "Make no tasks until resumed",
+      R"(Tasks that it made go on. Refused (exit code 1) where the configuration file sets "paused" to false.
 
 Examples:
   lictor schedule pause nightly
@@ -93,7 +94,8 @@ Examples:
 
   const auto [resume, resumed] = to.add<cli::ScheduleResumeOptions>(
       "resume", "Make tasks again",
-      R"("missed" of the schedule decides about the ticks that came while it was paused.
+      R"("missed" of the schedule decides about the ticks that came while it was paused. Refused (exit
+code 1) where the configuration file sets "paused" to true.
 
 Examples:
   lictor schedule resume nightly

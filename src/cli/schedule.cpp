@@ -135,8 +135,24 @@ Result<StoredSchedule> get(const Client& client, Schedules& schedules, const std
   return stored;
 }
 
-Result<int> set_paused(const Client& client, const std::string& name, bool paused) {
-  LICTOR_TRY(const bool changed, Schedules(client.store, client.layout).set_paused(name, paused));
+Result<int> set_paused(const Client& client, const std::string& name, const LocalSchedule& local,
+                       bool paused) {
+  Schedules schedules{client.store, client.layout};
+  LICTOR_TRY(const auto stored, schedules.get(name));
+  if (stored.from_config && local.paused == !paused) {
+    return fail(
+        ErrorCode::kConflict,
+        fmt::format("{} is not {}: {} sets \"paused\": {} for it, and the leader would undo "
+                    "the change; set \"paused\": {} there and run \"systemctl reload "
+                    "lictor\" on each host",
+                    named(name), paused ? "paused" : "resumed", local.file, !paused, paused));
+  }
+  LICTOR_TRY(const bool changed, schedules.set_paused(name, paused));
+  if (changed && stored.from_config && local.file.empty()) {
+    client.console.note("the leader's configuration has " + named(name) +
+                        ": if it sets \"paused\", the leader undoes this change within seconds; "
+                        "then change the configuration instead");
+  }
   if (client.json) {
     client.console.print(json_document(
         {{"queue", client.queue}, {"name", name}, {"changed", changed}, {"paused", paused}}));
@@ -274,11 +290,11 @@ Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options
 }
 
 Result<int> schedule_pause(const Client& client, const SchedulePauseOptions& options) {
-  return set_paused(client, options.name, true);
+  return set_paused(client, options.name, options.local, true);
 }
 
 Result<int> schedule_resume(const Client& client, const ScheduleResumeOptions& options) {
-  return set_paused(client, options.name, false);
+  return set_paused(client, options.name, options.local, false);
 }
 
 Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options) {

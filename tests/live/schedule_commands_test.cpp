@@ -106,6 +106,21 @@ TEST_CASE("what rewrites a schedule keeps the flags of its key") {
   }
 }
 
+TEST_CASE("a configured schedule stays paused, and a removed one comes back: the commands say so") {
+  Scene at;
+  write_text(at.config, R"({"queues": [{"executors": {"T": {"noop": {}}}, "schedules": {"s":)"
+                        R"( {"every": "1h", "paused": true, "task": {"taskType": "T"}}}}]})");
+  const std::string record =
+      R"({"every":"1h","paused":true,"task":{"taskType":"T"},"fromConfig":true})";
+  at.world.kv.put(at.key("s"), record);
+  check_that(at.schedule({"schedule", "resume", "s"}), 1,
+             at.config + " sets \"paused\": true for it");
+  CHECK(at.world.kv.get(at.key("s")).value().value == record);
+  write_text(at.config, "{}");
+  check_that(at.schedule({"schedule", "resume", "s"}), 0, "the leader undoes this change");
+  check_that(at.schedule({"schedule", "remove", "s"}), 0, "the leader writes schedule \"s\" again");
+}
+
 TEST_CASE("each run makes a task with an id of its own, also many at once") {
   Scene at;
   at.world.kv.put(at.key("s"), R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"}})");

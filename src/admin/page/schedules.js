@@ -104,8 +104,9 @@ function actions(told, { queue, base, refresh }) {
     }
     refresh();
   };
-  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: "Resumed. Its \"missed\" decides about the ticks since it was paused." }));
-  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: "Paused: no tick makes a task.", action: "Undo", run: resume }));
+  const undone = told.from_config ? " If the configuration sets \"paused\", the leader undoes this within seconds: change it there." : "";
+  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: `Resumed. Its "missed" decides about the ticks since it was paused.${undone}` }));
+  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: `Paused: no tick makes a task.${undone}`, action: "Undo", run: resume }));
   const run = async () => {
     const sure = await ask({
       title: `Run ${name} now?`,
