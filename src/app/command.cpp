@@ -277,17 +277,33 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const TopCommand&) { return cli::top(c); },
     [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
+cli::LocalSchedule local_schedule(const Config& config, const std::string& queue,
+                                  const std::string& name) {
+  for (const QueueConfig& known : config.queues) {
+    if (known.options.queue != queue) continue;
+    const auto found = known.options.schedules.find(name);
+    if (found == known.options.schedules.end()) break;
+    const core::ConfiguredSchedule& schedule = found->second;
+    if (!schedule.sets_paused) return {config.file, std::nullopt};
+    return {config.file, schedule.definition->paused};
+  }
+  return {};
+}
+
 // What a command takes from the configuration beside the queue.
 template <class Options>
-Options completed(Options options, const Config&) {
+Options completed(Options options, const Config& config, const std::string& queue) {
+  if constexpr (requires { options.local; }) {
+    options.local = local_schedule(config, queue, options.name);
+  }
   return options;
 }
-cli::LogsOptions completed(cli::LogsOptions options, const Config& config) {
+cli::LogsOptions completed(cli::LogsOptions options, const Config& config, const std::string&) {
   options.own_node = config.node;
   options.state_dir = config.state_dir;
   return options;
 }
-cli::BenchOptions completed(cli::BenchOptions options, const Config& config) {
+cli::BenchOptions completed(cli::BenchOptions options, const Config& config, const std::string&) {
   options.consul = config.consul.options;
   return options;
 }
@@ -312,7 +328,7 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   }
   return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
                             token.current(), std::move(own)},
-                completed(options, config));
+                completed(options, config, target.queue));
 }
 
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,

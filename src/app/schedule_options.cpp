@@ -70,18 +70,20 @@ Examples:
   for (std::size_t i = first_of_flags; i < all.size(); ++i) file->excludes(all[i]);
   add->add_flag("--replace", options.replace, "Write it in the place of one that exists");
 
-  const auto [remove, removed] =
-      to.add<cli::ScheduleRemoveOptions>("remove", "Delete a schedule", R"(Tasks that it made stay.
+  const auto [remove, removed] = to.add<cli::ScheduleRemoveOptions>(
+      "remove", "Delete a schedule",
+      R"(Tasks that it made stay. The leader writes a schedule of the configuration again: remove it there.
 
 Examples:
   lictor schedule remove nightly
   lictor schedule remove nightly --json
 )",
-                                         schedule);
+      schedule);
   add_schedule_name(remove, removed->name);
 
   const auto [pause, paused] = to.add<cli::SchedulePauseOptions>(
-      "pause", "Make no tasks until resumed", R"(Tasks that it made go on.
+      "pause", "Make no tasks until resumed",
+      R"(Tasks that it made go on. Refused (exit code 1) where the configuration file sets "paused" to false.
 
 Examples:
   lictor schedule pause nightly
@@ -92,7 +94,8 @@ Examples:
 
   const auto [resume, resumed] = to.add<cli::ScheduleResumeOptions>(
       "resume", "Make tasks again",
-      R"("missed" of the schedule decides about the ticks that came while it was paused.
+      R"("missed" of the schedule decides about the ticks that came while it was paused. Refused (exit
+code 1) where the configuration file sets "paused" to true.
 
 Examples:
   lictor schedule resume nightly

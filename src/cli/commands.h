@@ -175,12 +175,19 @@ struct ScheduleRunOptions {
   std::string name;
 };
 [[nodiscard]] Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options);
+/// What the configuration file on this host says of a schedule.
+struct LocalSchedule {
+  std::string file;            ///< empty: no file has it
+  std::optional<bool> paused;  ///< nothing: its operator decides
+};
 struct SchedulePauseOptions {
   std::string name;
+  LocalSchedule local{};
 };
 [[nodiscard]] Result<int> schedule_pause(const Client& client, const SchedulePauseOptions& options);
 struct ScheduleResumeOptions {
   std::string name;
+  LocalSchedule local{};
 };
 [[nodiscard]] Result<int> schedule_resume(const Client& client,
                                           const ScheduleResumeOptions& options);

@@ -59,27 +59,15 @@ Cell state_cell(const StoredSchedule& stored, WallTime now) {
   return {name, state == ScheduleState::kPaused ? Style::kYellow : Style::kPlain};
 }
 
-const schedule::Zone& zone_of(const schedule::Definition& read) {
-  static const schedule::Zone kUtc;
-  const auto& zone = read.schedule.plan().zone;
-  return zone ? *zone : kUtc;
-}
-
-ordered_json ticks_json(const std::vector<Tick>& ticks, const schedule::Zone& zone) {
-  ordered_json told = ordered_json::array();
-  for (const Tick tick : ticks) {
-    told.push_back({{"tick", schedule::tick_text(tick)}, {"local", local_text(tick, zone)}});
-  }
-  return told;
-}
-
 // The ticks in UTC and, if the schedule has a zone, on its clock.
 void print_ticks(const Client& client, const StoredSchedule& stored,
                  const std::vector<Tick>& ticks) {
   constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   const WallTime now = wall_now();
   const std::string name = stored.timezone.empty() ? "UTC" : stored.timezone;
-  const schedule::Zone& zone = zone_of(*stored.definition);
+  static const schedule::Zone kUtc;
+  const auto& own = stored.definition->schedule.plan().zone;
+  const schedule::Zone& zone = own ? *own : kUtc;
   const bool is_utc = name == "UTC";
   Table table{{is_utc ? "TICK" : "TICK (" + name + ')', is_utc ? "" : "UTC", "DUE"}};
   for (const Tick tick : ticks) {
@@ -147,8 +135,24 @@ Result<StoredSchedule> get(const Client& client, Schedules& schedules, const std
   return stored;
 }
 
-Result<int> set_paused(const Client& client, const std::string& name, bool paused) {
-  LICTOR_TRY(const bool changed, Schedules(client.store, client.layout).set_paused(name, paused));
+Result<int> set_paused(const Client& client, const std::string& name, const LocalSchedule& local,
+                       bool paused) {
+  Schedules schedules{client.store, client.layout};
+  LICTOR_TRY(const auto stored, schedules.get(name));
+  if (stored.from_config && local.paused == !paused) {
+    return fail(
+        ErrorCode::kConflict,
+        fmt::format("{} is not {}: {} sets \"paused\": {} for it, and the leader would undo "
+                    "the change; set \"paused\": {} there and run \"systemctl reload "
+                    "lictor\" on each host",
+                    named(name), paused ? "paused" : "resumed", local.file, !paused, paused));
+  }
+  LICTOR_TRY(const bool changed, schedules.set_paused(name, paused));
+  if (changed && stored.from_config && local.file.empty()) {
+    client.console.note("the leader's configuration has " + named(name) +
+                        ": if it sets \"paused\", the leader undoes this change within seconds; "
+                        "then change the configuration instead");
+  }
   if (client.json) {
     client.console.print(json_document(
         {{"queue", client.queue}, {"name", name}, {"changed", changed}, {"paused", paused}}));
@@ -225,6 +229,7 @@ Result<int> schedule_show(const Client& client, const ScheduleShowOptions& optio
     sheet.line("last tick", tick_line(stored.definition->last_tick, now));
     sheet.line("last task", stored.definition->last_task);
   }
+  if (stored.from_config) sheet.line("written by", "the leader, as its configuration says");
   sheet.line("index", "created " + std::to_string(stored.create_index) + ", modified " +
                           std::to_string(stored.modify_index));
   sheet.block("Record", record_text(stored.record));
@@ -240,11 +245,10 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   if (!added) return refused(options.name, std::move(added.error()));
   const auto ticks = client::ticks_after(*added->definition, wall_now(), kShownAfterAdd);
   if (client.json) {
-    client.console.print(
-        json_document({{"queue", client.queue},
-                       {"name", added->name},
-                       {"key", added->key},
-                       {"ticks", ticks_json(ticks, zone_of(*added->definition))}}));
+    client.console.print(json_document({{"queue", client.queue},
+                                        {"name", added->name},
+                                        {"key", added->key},
+                                        {"ticks", client::ticks_json(ticks, *added->definition)}}));
     return kDone;
   }
   client.console.print_line(named(added->name) + " is written; its next ticks:");
@@ -257,14 +261,17 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
 }
 
 Result<int> schedule_remove(const Client& client, const ScheduleRemoveOptions& options) {
-  if (auto removed = Schedules(client.store, client.layout).remove(options.name); !removed) {
-    return tl::unexpected(std::move(removed.error()));
-  }
+  LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(options.name));
   if (client.json) {
     client.console.print(
         json_document({{"queue", client.queue}, {"name", options.name}, {"removed", true}}));
   } else {
     client.console.print_line(named(options.name) + " is removed; tasks that it made stay");
+  }
+  if (removed.from_config) {
+    client.console.note("the leader writes " + named(options.name) +
+                        " again, as its configuration says; to end it, remove it there and run "
+                        "\"systemctl reload lictor\" on each host");
   }
   return kDone;
 }
@@ -283,11 +290,11 @@ Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options
 }
 
 Result<int> schedule_pause(const Client& client, const SchedulePauseOptions& options) {
-  return set_paused(client, options.name, true);
+  return set_paused(client, options.name, options.local, true);
 }
 
 Result<int> schedule_resume(const Client& client, const ScheduleResumeOptions& options) {
-  return set_paused(client, options.name, false);
+  return set_paused(client, options.name, options.local, false);
 }
 
 Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options) {
@@ -317,7 +324,7 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
                                         {"rule", asked.rule},
                                         {"timezone", text_or_null(asked.timezone)},
                                         {"paused", read.paused},
-                                        {"ticks", ticks_json(ticks, zone_of(read))}}));
+                                        {"ticks", client::ticks_json(ticks, read)}}));
     return kDone;
   }
   print_ticks(client, asked, ticks);

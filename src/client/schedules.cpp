@@ -192,6 +192,7 @@ nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime no
           {"next", tick_or_null(next.empty() ? std::nullopt : std::optional{next.front()})},
           {"last_tick", tick_or_null(read ? read->last_tick : std::nullopt)},
           {"last_task", text_or_null(read ? read->last_task : "")},
+          {"from_config", schedule.from_config},
           {"create_index", schedule.create_index},
           {"modify_index", schedule.modify_index}};
 }
@@ -211,19 +212,23 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   StoredSchedule stored{entry.key.substr(layout_.schedules_prefix.size()),
                         std::move(entry.key),
                         std::move(entry.value),
+                        entry.flags,
                         entry.create_index,
                         entry.modify_index,
                         fail(ErrorCode::kInvalid, ""),
                         {},
                         {},
                         {},
-                        {}};
+                        {},
+                        false};
   stored.definition = check(stored.name, stored.record);
   const json record = wire::parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");
   stored.odd = odd_field(record);
+  const auto mark = record.find("fromConfig");
+  stored.from_config = mark != record.end() && *mark == true;
   const auto task = record.find("task");
   if (task != record.end()) stored.type = text_member(*task, "taskType");
   return stored;
@@ -296,26 +301,28 @@ Result<StoredSchedule> Schedules::replace(const std::string& name, const std::st
     const auto old = store_.get(key);
     if (!old) return tl::unexpected(old.error());
     std::string text = record;
+    wire::KvEntry past{};
     if (*old) {
-      const StoredSchedule stored = view(**old);
+      past = **old;
+      const StoredSchedule stored = view(past);
       if (stored.definition) text = with_past(record, read, *stored.definition);
     }
-    const auto written = store_.replace(key, *old ? (*old)->modify_index : 0, text);
+    const auto written = store_.replace(key, past.modify_index, text, past.flags);
     if (!written) return tl::unexpected(written.error());
     if (!*written) return std::nullopt;
     return view({key, std::move(text), {}});
   });
 }
 
-Result<void> Schedules::remove(const std::string& name) {
-  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<void>> {
-    const auto stored = get(name);
-    if (!stored) return tl::unexpected(stored.error());
+Result<StoredSchedule> Schedules::remove(const std::string& name) {
+  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
+    auto stored = get(name);
+    if (!stored) return stored;
     const auto refused =
         store_.apply({{{Store::Op::Verb::kDeleteCas, stored->key, stored->modify_index}}});
     if (!refused) return tl::unexpected(refused.error());
     if (refused->front()) return std::nullopt;
-    return Result<void>{};
+    return stored;
   });
 }
 
@@ -325,7 +332,7 @@ Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
     if (!stored) return tl::unexpected(stored.error());
     if (stored->definition->paused == paused) return false;
     const auto written = store_.replace(stored->key, stored->modify_index,
-                                        wire::with_paused(stored->record, paused));
+                                        wire::with_paused(stored->record, paused), stored->flags);
     if (!written) return tl::unexpected(written.error());
     if (!*written) return std::nullopt;
     return true;
@@ -350,10 +357,11 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
     const std::string id = schedule::tick_id(name, *tick);
     read.jitter = {};  // "now" is not to be spread
     // lastTick stays: this is no tick, and overlap needs only the task.
-    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
-                                         with_due(wire::tick_task(name, read, *tick), due)},
-                                        {Store::Op::Verb::kCas, stored->key, stored->modify_index,
-                                         wire::with_last_task(stored->record, id)}}});
+    const auto refused =
+        store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
+                        with_due(wire::tick_task(name, read, *tick), due)},
+                       {Store::Op::Verb::kCas, stored->key, stored->modify_index,
+                        wire::with_last_task(stored->record, id), stored->flags}}});
     if (!refused) {
       Error error = refused.error();
       if (error.code == ErrorCode::kTimeout) {

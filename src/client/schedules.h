@@ -32,13 +32,15 @@ struct StoredSchedule {
   std::string name;
   std::string key;
   std::string record;
+  std::uint64_t flags = 0;  ///< of the key; each rewrite keeps them
   std::uint64_t create_index = 0, modify_index = 0;
   Result<schedule::Definition> definition;  ///< or why it makes no ticks
   // What a record says, also one that cannot be read as a schedule; empty: nothing.
-  std::string rule;      ///< "*/5 * * * *", "every 10m", "at 3 times"
-  std::string timezone;  ///< "Europe/Rome"
-  std::string type;      ///< of its tasks
-  std::string odd;       ///< a field that has no effect and was meant to have one
+  std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
+  std::string timezone;      ///< "Europe/Rome"
+  std::string type;          ///< of its tasks
+  std::string odd;           ///< a field that has no effect and was meant to have one
+  bool from_config = false;  ///< a leader wrote it as its configuration says
 };
 
 enum class ScheduleState { kActive, kPaused, kEnded, kBad };
@@ -94,7 +96,8 @@ class Schedules {
   /// old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
   [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
 
-  [[nodiscard]] Result<void> remove(const std::string& name);
+  /// Returns what it was.
+  [[nodiscard]] Result<StoredSchedule> remove(const std::string& name);
 
   /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
   [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);

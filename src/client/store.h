@@ -108,10 +108,10 @@ class Store {
   static constexpr std::size_t kMaxBatchBytes = 400'000;
   [[nodiscard]] static std::size_t batch_bytes(std::string_view key, std::size_t value_size);
 
-  /// Writes `value` if the key's ModifyIndex is `index` (0: the key does not exist). False: it is
-  /// not. Errors as create().
+  /// Writes `value` and `flags` if the key's ModifyIndex is `index` (0: the key does not exist).
+  /// False: it is not. Errors as create().
   [[nodiscard]] Result<bool> replace(const std::string& key, std::uint64_t index,
-                                     const std::string& value);
+                                     const std::string& value, std::uint64_t flags = 0);
 
   /// A part of a transaction.
   struct Op {
@@ -119,7 +119,8 @@ class Store {
     Verb verb;
     std::string key;
     std::uint64_t index = 0;
-    std::string value{};  ///< of a kCas or kSet
+    std::string value{};      ///< of a kCas or kSet
+    std::uint64_t flags = 0;  ///< the same
   };
   /// Operations that are applied together or not at all.
   using Change = std::vector<Op>;

@@ -227,9 +227,11 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
   return not_found(kLookAgain);
 }
 
-Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value) {
-  const http::Response response =
-      transport_.perform(put(wire::kv_path(key) + "?cas=" + std::to_string(index), value));
+Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value,
+                            std::uint64_t flags) {
+  std::string target = wire::kv_path(key) + "?cas=" + std::to_string(index);
+  if (flags != 0) target += "&flags=" + std::to_string(flags);
+  const http::Response response = transport_.perform(put(std::move(target), value));
   if (replied(response, 200)) return response.body.starts_with("true");
   if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
   const auto now = get(key);
@@ -268,7 +270,8 @@ http::Request request_for(const std::vector<Store::Change>& changes, const Place
   for (const auto& [change, place] : places) {
     const Store::Op& op = changes[change][place];
     txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);
-    if (op.verb == Store::Op::Verb::kCas || op.verb == Store::Op::Verb::kSet) txn.value(op.value);
+    if (op.verb != Store::Op::Verb::kCas && op.verb != Store::Op::Verb::kSet) continue;
+    txn.flags(op.flags).value(op.value);
   }
   return put("/v1/txn", std::move(txn).body());
 }

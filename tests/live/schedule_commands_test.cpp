@@ -1,6 +1,7 @@
 // "lictor schedule" against a real Consul, without a daemon: each subcommand's text, exit code, and
 // what it leaves in Consul.
 
+#include <cstdint>
 #include <future>
 #include <set>
 #include <string>
@@ -81,6 +82,43 @@ TEST_CASE("a schedule is added, listed, shown, paused, resumed, run and removed"
   CHECK_FALSE(at.world.kv.has(at.key("db/nightly")));
   check_that(at.schedule({"schedule", "remove", "db/nightly"}), 3, "no schedule");
   check_that(at.schedule({"why", "db/nightly@2026-11-24T01:30:00Z"}), 3, "no task");
+}
+
+TEST_CASE("what rewrites a schedule keeps the flags of its key") {
+  Scene at;
+  REQUIRE(at.world.kv
+              .request("PUT", "/v1/kv/" + at.key("s") + "?flags=18446744073709551615",
+                       R"({"every": "1h", "task": {"taskType": "T"}})")
+              .body == "true");
+  for (const std::vector<std::string>& change :
+       {std::vector<std::string>{"pause", "s"},
+        {"resume", "s"},
+        {"run", "s"},
+        {"add", "s", "--every", "1h", "--type", "T", "--replace"}}) {
+    CAPTURE(change.front());
+    const std::uint64_t before = at.world.kv.get(at.key("s")).value().modify_index;
+    std::vector<std::string> line{"schedule"};
+    line.insert(line.end(), change.begin(), change.end());
+    CHECK(at.schedule(line).exit_code == 0);
+    CHECK(at.world.kv.get(at.key("s")).value().modify_index > before);
+    const std::string stored = at.world.kv.request("GET", "/v1/kv/" + at.key("s")).body;
+    CHECK(stored.find(R"("Flags":18446744073709551615,)") != std::string::npos);
+  }
+}
+
+TEST_CASE("a configured schedule stays paused, and a removed one comes back: the commands say so") {
+  Scene at;
+  write_text(at.config, R"({"queues": [{"executors": {"T": {"noop": {}}}, "schedules": {"s":)"
+                        R"( {"every": "1h", "paused": true, "task": {"taskType": "T"}}}}]})");
+  const std::string record =
+      R"({"every":"1h","paused":true,"task":{"taskType":"T"},"fromConfig":true})";
+  at.world.kv.put(at.key("s"), record);
+  check_that(at.schedule({"schedule", "resume", "s"}), 1,
+             at.config + " sets \"paused\": true for it");
+  CHECK(at.world.kv.get(at.key("s")).value().value == record);
+  write_text(at.config, "{}");
+  check_that(at.schedule({"schedule", "resume", "s"}), 0, "the leader undoes this change");
+  check_that(at.schedule({"schedule", "remove", "s"}), 0, "the leader writes schedule \"s\" again");
 }
 
 TEST_CASE("each run makes a task with an id of its own, also many at once") {

@@ -59,7 +59,7 @@ function facts(told, base) {
     ["Next tick", told.next && ago(told.next)],
     ["Last tick", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
     ["Last task", told.last_task && h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task)],
-    ["Written by", told.value?.fromConfig === true && "the leader, as its configuration says"],
+    ["Written by", told.from_config && "the leader, as its configuration says"],
     ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
   ];
   return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -104,8 +104,9 @@ function actions(told, { queue, base, refresh }) {
     }
     refresh();
   };
-  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: "Resumed. Its \"missed\" decides about the ticks since it was paused." }));
-  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: "Paused: no tick makes a task.", action: "Undo", run: resume }));
+  const undone = told.from_config ? " If the configuration sets \"paused\", the leader undoes this within seconds: change it there." : "";
+  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: `Resumed. Its "missed" decides about the ticks since it was paused.${undone}` }));
+  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: `Paused: no tick makes a task.${undone}`, action: "Undo", run: resume }));
   const run = async () => {
     const sure = await ask({
       title: `Run ${name} now?`,
@@ -122,7 +123,7 @@ function actions(told, { queue, base, refresh }) {
   const remove = async () => {
     const sure = await ask({
       title: `Remove schedule ${name}?`,
-      text: told.value?.fromConfig === true ? "The leader writes it again, as its configuration says." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
+      text: told.from_config ? "The leader writes it again, as its configuration says: to end it, remove it there and reload each daemon." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
       confirm: "Remove it",
       danger: true,
     });

@@ -17,7 +17,8 @@ using nlohmann::json;
 constexpr const char* kNightly =
     R"({"cron":"30 2 * * *","timezone":"Europe/Rome","mine":12345678901234567890123,)"
     R"("task":{"taskType":"Backup","taskPara":{"host":"db7"}}})";
-constexpr const char* kHourly = R"({"every":"1h","paused":true,"task":{"taskType":"Sync"}})";
+constexpr const char* kHourly =
+    R"({"every":"1h","paused":true,"task":{"taskType":"Sync"},"fromConfig":true})";
 
 std::vector<std::string> names_of(const json& page) {
   std::vector<std::string> names;
@@ -53,7 +54,9 @@ TEST_CASE("schedules are listed by name with their states, searched and paged") 
   CHECK(parse_rfc3339(nightly["next"].get<std::string>()) > wall_now());
   CHECK(nightly["last_tick"].is_null());
   CHECK(nightly["error"].is_null());
+  CHECK(nightly["from_config"] == false);
   CHECK(page["schedules"][1]["next"].is_null());  // it is paused
+  CHECK(page["schedules"][1]["from_config"] == true);
   CHECK(page["schedules"][2]["error"].get<std::string>().find("cron") != std::string::npos);
 
   CHECK(names_of(scene.read("/v1/schedules?queue=q&state=paused")) == Names{"hourly"});
@@ -105,6 +108,9 @@ TEST_CASE("a schedule is shown with its record as it was written and its next ti
   const json hourly = scene.read("/v1/schedules/hourly?queue=q");
   CHECK(hourly["ticks"][0]["tick"] == hourly["ticks"][0]["local"]);
   CHECK(hourly["schedule"]["note"].get<std::string>().find("overlap") != std::string::npos);
+  CHECK(hourly["schedule"]["from_config"] == false);
+  scene.schedule("ours", kHourly);
+  CHECK(scene.read("/v1/schedules/ours?queue=q")["schedule"]["from_config"] == true);
   scene.schedule("odd", "no json");
   const json odd = scene.read("/v1/schedules/odd?queue=q");
   CHECK(odd["schedule"]["state"] == "bad");

@@ -18,6 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kNightly =
     R"({"cron":"30 2 * * *","timezone":"Europe/Rome","task":{"taskType":"Backup"}})";
+constexpr const char* kConfigured = R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})";
 
 struct Told {
   Result<int> code;
@@ -146,6 +147,9 @@ TEST_CASE("show has the record; of another name it says which was meant") {
   CHECK(contains(told.out, "\"taskType\": \"Backup\""));
   const json shown = tell(consul, schedule_show, {"nightly"}, true).document();
   CHECK(shown["schedule"]["value"]["task"]["taskType"] == "Backup");
+  CHECK(shown["schedule"]["from_config"] == false);
+  consul.put("lictor/q/schedules/ours", kConfigured);
+  CHECK(contains(tell(consul, schedule_show, {"ours"}).out, "the leader, as its configuration"));
   const Told none = tell(consul, schedule_show, {"nigthly"}, true);
   CHECK(none.code.error().code == ErrorCode::kNotFound);
   CHECK(contains(none.error(), "did you mean \"nightly\"?"));
@@ -171,6 +175,59 @@ TEST_CASE("pause, resume, run and remove") {
   CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
   CHECK(tell(consul, schedule_remove, {"nightly"}).code.error().code == ErrorCode::kNotFound);
   CHECK(tell(consul, schedule_run, {"nightly"}).code.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("remove tells that the leader writes a schedule of the configuration again") {
+  ModelConsul consul;
+  for (const bool as_json : {false, true}) {
+    consul.put("lictor/q/schedules/ours", kConfigured);
+    const Told removed = tell(consul, schedule_remove, {"ours"}, as_json);
+    CHECK(removed.code == 0);
+    CHECK(contains(removed.err,
+                   "the leader writes schedule \"ours\" again, as its configuration says; "));
+    CHECK(value_of(consul, "lictor/q/schedules/ours").empty());
+  }
+  consul.put("lictor/q/schedules/nightly", kNightly);
+  CHECK(tell(consul, schedule_remove, {"nightly"}).err.empty());
+}
+
+TEST_CASE("pause and resume are refused where the configuration sets the opposite") {
+  ModelConsul consul;
+  const std::string key = "lictor/q/schedules/ours";
+  const auto paused = [](const char* record) {
+    return std::string{R"({"paused":true,)"} + (record + 1);
+  };
+  consul.put(key, paused(kConfigured));
+  const Told resumed = tell(consul, schedule_resume, {"ours", {"/etc/l.json", true}});
+  REQUIRE_FALSE(resumed.code);
+  CHECK(resumed.code.error().code == ErrorCode::kConflict);
+  CHECK(resumed.error() ==
+        "schedule \"ours\" is not resumed: /etc/l.json sets \"paused\": true for it, and the "
+        "leader would undo the change; set \"paused\": false there and run \"systemctl reload "
+        "lictor\" on each host");
+  CHECK(value_of(consul, key) == paused(kConfigured));
+  // The file agrees, or leaves it to the operator.
+  CHECK(tell(consul, schedule_resume, {"ours", {"/etc/l.json", false}}).err.empty());
+  CHECK(contains(tell(consul, schedule_pause, {"ours", {"/etc/l.json", false}}).error(),
+                 "is not paused: /etc/l.json sets \"paused\": false for it"));
+  CHECK(tell(consul, schedule_pause, {"ours", {"/etc/l.json", {}}}).err.empty());
+
+  // Another client's is not the configuration's, whatever its name.
+  consul.put(key, paused(kNightly));
+  const Told other = tell(consul, schedule_resume, {"ours", {"/etc/l.json", true}});
+  CHECK(contains(other.out, "is resumed"));
+  CHECK(other.err.empty());
+}
+
+TEST_CASE("without the configuration, pause and resume warn that the leader may undo the change") {
+  ModelConsul consul;
+  consul.put("lictor/q/schedules/ours", kConfigured);
+  const char* warning =
+      "the leader's configuration has schedule \"ours\": if it sets \"paused\", the leader undoes "
+      "this change within seconds; then change the configuration instead";
+  CHECK(contains(tell(consul, schedule_pause, {"ours"}).err, warning));
+  CHECK(contains(tell(consul, schedule_resume, {"ours"}, true).err, warning));
+  CHECK(tell(consul, schedule_resume, {"ours"}).err.empty());  // nothing was changed
 }
 
 TEST_CASE("next shows a rule without any schedule and without Consul") {
