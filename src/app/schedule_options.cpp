@@ -72,7 +72,8 @@ Examples:
 
   const auto [remove, removed] = to.add<cli::ScheduleRemoveOptions>(
       "remove", "Delete a schedule",
-      R"(Tasks that it made stay. The leader writes a schedule of the configuration again: remove it there.
+      R"(Tasks that it made stay. The leader writes a schedule of the configuration again: remove
+it there.
 
 Examples:
   lictor schedule remove nightly
@@ -83,7 +84,8 @@ Examples:
 
   const auto [pause, paused] = to.add<cli::SchedulePauseOptions>(
       "pause", "Make no tasks until resumed",
-      R"(Tasks that it made go on. Refused (exit code 1) where the configuration file sets "paused" to false.
+      R"(Tasks that it made go on. Refused (exit code 1) where the configuration file sets "paused" to
+false.
 
 Examples:
   lictor schedule pause nightly

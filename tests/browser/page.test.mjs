@@ -378,6 +378,29 @@ describe("two daemons", () => {
   });
 });
 
+describe("a schedule of the configuration", () => {
+  let world;
+  after(async () => world?.end());
+
+  it("says that the leader undoes a change by hand", async () => {
+    world = await World.create();
+    const ours = { every: "1h", start: "2998-01-01T00:00:00Z", task: { taskType: "Quick" } };
+    const daemon = await world.daemon("host-a", { queue: { schedules: { ours } } });
+    await eventually(() => world.exists("schedules/ours"), "the leader writes it");
+    const page = await open(daemon, "#/default/schedule/ours");
+    await shows(page, "the leader, as its configuration says", ".facts");
+    await button(page, "Pause").click();
+    await shows(page, "the leader undoes this within seconds", "#toasts");
+    await button(page, "Remove").click();
+    await shows(page, "The leader writes it again", "dialog");
+    await button(page, "Remove it").click();
+    await page.waitForURL(/#\/default\/schedules/);
+    await eventually(() => world.exists("schedules/ours"), "the leader writes it again");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+});
+
 describe("a token", () => {
   let world;
   before(async () => {
