@@ -345,7 +345,9 @@ void Simulation::produce() {
   if (chance(0.1)) task.expire_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
   if (chance(0.3)) task.serial_key = "db" + std::to_string(random_.next() % 3);
   // With another serialKey it may move to another partition while the version before still runs.
-  if (options_.partitions > 1) task.serial_key = id.size() == 2 ? "db" + id.substr(1, 1) : "";
+  if (options_.partitions > 1) {
+    task.serial_key = id.size() == 2 ? "db" + std::to_string(id.back() % 3) : "";
+  }
   if (chance(0.1)) task.timeout = between(10ms, 1s);
   if (chance(0.2) && small) {  // its write is its record, and must fit
     task.type = "effects";

@@ -132,6 +132,54 @@ TEST_CASE("a lock that is lost takes its partition alone") {
   CHECK(count(a, Fact::Kind::kLeaseLost) == 1);
 }
 
+TEST_CASE("jobs that may outlive the lease go on when their partition is lost") {
+  Hosts hosts;
+  QueueOptions options = in_four("a", 12);
+  options.any_type->on_lease_lost = OnLeaseLost::kFinish;
+  Daemon& a = hosts.cluster.add(options);
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.runs_for = 1h;
+  hosts.put(1, 12);
+  hosts.cluster.run_for(100ms);
+  const auto of_first = std::find_if(a.jobs.begin(), a.jobs.end(),
+                                     [](const auto& job) { return job.second.partition == 0; });
+  REQUIRE(of_first != a.jobs.end());
+  const std::string key = of_first->second.task->key;
+  hosts.cluster.unguarded_until = hosts.cluster.now + 1h;  // another may run it beside
+  hosts.cluster.store.remove_leader_key();
+  REQUIRE(hosts.cluster.run_until([&] { return count(a, Fact::Kind::kLeaseLost) == 1; }, 1s));
+  CHECK(a.queue->state_text(key) == "foreign");
+  CHECK_FALSE(of_first->second.told_to_stop);
+}
+
+TEST_CASE("a partition that is lost while a claimed task of it is read again is another's") {
+  Hosts hosts;
+  Daemon& a = hosts.cluster.add(in_four("a"));
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.cluster.run_for(100ms);
+  int id = 1;
+  while (partition_of(std::to_string(id), kCount) != 0) ++id;
+  const std::string key = std::string{kTasks} + std::to_string(id);
+  hosts.cluster.fault = [=](const Daemon&, const Effect& effect) {
+    Fault fault;
+    if (claims(effect, key)) fault.back = 300ms;
+    fault.lose_request = std::holds_alternative<FetchTasks>(effect);
+    return fault;
+  };
+  hosts.put(id, id);
+  hosts.cluster.run_for(50ms);
+  Task& task = hosts.cluster.make(std::to_string(id));
+  task.record = std::make_shared<const std::string>("another record");
+  hosts.cluster.store.put(task);
+  REQUIRE(hosts.cluster.run_until([&] { return a.queue->state_text(key) == "checking"; }, 1s));
+  hosts.cluster.store.remove_leader_key();
+  REQUIRE(hosts.cluster.run_until([&] { return count(a, Fact::Kind::kLeaseLost) == 1; }, 1s));
+  CHECK(a.queue->state_text(key) == "foreign");
+  hosts.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  CHECK(hosts.cluster.run_until([&] { return hosts.idle(); }, 2min));
+  CHECK(hosts.begun.size() == 1);
+}
+
 TEST_CASE("one request proves all partitions, and nothing else is asked while nothing happens") {
   Hosts hosts;
   QueueOptions options = in_four("a");
