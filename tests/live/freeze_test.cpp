@@ -35,7 +35,7 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   CHECK_FALSE(is_alive(first.child));
   CHECK_FALSE(frozen->runs());
   CHECK(frozen->logged("the daemon hangs: its loop has not turned for hang_timeout"));
-  CHECK(frozen->logged("gave back the lock of default"));
+  CHECK(eventually([&] { return frozen->logged("gave back the lock of default"); }));
   CHECK_FALSE(second->logged("waiting for its lock-delay"));
   const std::vector<Run> runs = world.journal.runs_of("1");
   REQUIRE(runs.size() == 2);
