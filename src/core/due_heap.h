@@ -40,7 +40,7 @@ class DueHeap {
   }
   void set(std::size_t at, TaskEntry* entry) {
     entries_[at] = entry;
-    entry->heap_at = static_cast<std::uint32_t>(at);
+    entry->heap_at = at & 0xfffffffU;  // as many bits as it has
   }
   void rise(std::size_t at) {
     TaskEntry* const entry = entries_[at];

@@ -335,4 +335,21 @@ TEST_CASE("at the end of a term only the jobs that still run are kept") {
   CHECK(t.table.find("1") == nullptr);
 }
 
+TEST_CASE("a key that is deleted a hundred thousand times is remembered until the last is old") {
+  constexpr std::int64_t kTimes = 100'000;
+  Table t;
+  TaskEntry& entry = t.put({"a"});
+  for (std::int64_t i = 1; i <= kTimes; ++i) {
+    t.table.bury(entry, static_cast<std::uint64_t>(i), Instant{std::chrono::nanoseconds{i}});
+    t.table.move(entry, S::kTooLarge);
+  }
+  t.table.bury(entry, static_cast<std::uint64_t>(kTimes),
+               Instant{std::chrono::nanoseconds{kTimes}});
+  t.table.forget_deleted_before(Instant{std::chrono::nanoseconds{kTimes}});
+  REQUIRE(t.table.find("a") == &entry);
+  CHECK(t.table.count(S::kDeleted) == 1);
+  t.table.forget_deleted_before(Instant{std::chrono::nanoseconds{kTimes + 1}});
+  CHECK(t.table.find("a") == nullptr);
+}
+
 TEST_SUITE_END();

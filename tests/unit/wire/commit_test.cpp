@@ -62,7 +62,8 @@ TEST_CASE("a job's writes that make no sense are refused in words") {
 
 TEST_CASE("what lictor writes is not for jobs to write") {
   for (const char* key : {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a",
-                          "l/q/tasks/1", "l/other/leader", "l/other/dead/x"}) {
+                          "l/q/tasks/1", "l/other/leader", "l/other/dead/x", "l/q/partitions",
+                          "l/q/leader/16/3", "l/other/leader/16/3"}) {
     CAPTURE(key);
     CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])")
               .ends_with("which lictor alone writes"));
