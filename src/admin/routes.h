@@ -37,7 +37,9 @@ struct QueueStatus {
   std::uint64_t discovered = 0;   ///< keys that became known since the daemon's start
   std::vector<std::pair<std::string, std::size_t>> states{};     ///< tasks in each state, by name
   std::vector<std::pair<std::string, std::size_t>> schedules{};  ///< the same of recurring tasks
-  std::vector<std::string> types{};  ///< that this daemon has an executor for; "*": all others
+  std::uint32_t partitions = 1;                                  ///< of the queue; 0: not known yet
+  std::vector<std::uint32_t> leads{};  ///< the partitions that this daemon leads
+  std::vector<std::string> types{};    ///< that this daemon has an executor for; "*": all others
 };
 
 /// As /v1/status shows it. What a follower does not know is null or missing.

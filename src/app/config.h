@@ -84,6 +84,8 @@ struct QueueConfig {
   core::QueueOptions options;
   std::vector<std::string> session_checks{"serfHealth"};  ///< empty: TTL alone keeps the session
 
+  std::uint32_t weight = 1;  ///< this host's share of the partitions, relative to those of others
+
   wire::Layout layout;  ///< no two paths of a configuration overlap
 
   /// For executors that don't set them.

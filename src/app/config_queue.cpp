@@ -69,6 +69,7 @@ void derive(const Place* place, const std::string& root, QueueConfig& queue) {
     std::string& path = queue.layout.*known.path;
     if (path.empty()) path = home.*known.path;
   }
+  queue.layout.partitions_key = home.partitions_key;
 
   const auto is_set = [&](std::string_view key) { return place != nullptr && place->has(key); };
   // Three renewals fit into one TTL, so that two may be lost.
@@ -163,7 +164,8 @@ Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy, QueueMembe
       {"request_timeout", duration(options.request_timeout, 10ms, 1min), false},
       {"kill_grace", duration(options.kill_grace, 0s, 10min), false},
       {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
-      {"partitions", not_yet("leave it out, or give each partition a queue of its own")},
+      {"partitions", whole(options.partitions, 1, core::kMostPartitions)},
+      {"weight", whole(queue.weight, 1, 100)},
       {"schedules", later(members.schedules)},
       {"executors", later(members.executors)}};
   for (const QueuePath& known : kQueuePaths) {

@@ -208,13 +208,6 @@ std::string json_of(std::uint32_t value) { return std::to_string(value); }
 std::string json_of(std::size_t value) { return std::to_string(value); }
 std::string size_json(std::uint64_t bytes) { return '"' + size_text(bytes) + '"'; }
 
-Reader not_yet(std::string instead) {
-  return {[instead = std::move(instead)](const Place& place) -> Result<void> {
-            return place.refuse("is not supported by this version; " + instead);
-          },
-          "not in this version"};
-}
-
 Reader text(std::string& target) {
   return into(target, "text", [](const Place& place) { return take_text(place, "text"); });
 }

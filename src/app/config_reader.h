@@ -155,9 +155,6 @@ template <class T>
 /// An array, of which `element` reads each.
 [[nodiscard]] Reader list(std::size_t max_items, Reader element);
 [[nodiscard]] Reader texts(std::vector<std::string>& target, std::size_t max_items);
-/// Refuses what this version does not act on, since whoever wrote it counts on it; `instead` is the
-/// way out.
-[[nodiscard]] Reader not_yet(std::string instead);
 
 template <class T>
 using Choices = std::vector<std::pair<std::string_view, T>>;

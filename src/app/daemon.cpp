@@ -18,6 +18,7 @@
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/client_side.h"
+#include "app/queue_status.h"
 #include "app/reload.h"
 #include "app/self.h"
 #include "app/state_dir.h"
@@ -37,7 +38,7 @@
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
-#include "runtime/queue_driver.h"
+#include "runtime/queue_supervisor.h"
 #include "runtime/registration.h"
 
 namespace lictor::app {
@@ -81,25 +82,23 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   return binding;
 }
 
-// One for each partition of each queue.
+// As many slots as a queue may get partitions while the daemon runs.
 exec::LeaseSlot lease_slots(const Config& config) {
-  exec::LeaseSlot slots = 0;
-  for (const QueueConfig& queue : config.queues) slots += queue.options.partitions;
-  return slots;
+  return static_cast<exec::LeaseSlot>(config.queues.size()) * core::kMostPartitions;
 }
 
 // Runs in a child of the warden, which is forked from this process as it is now.
 exec::GiveBackLocks give_back(const Config& config) {
   return [&config](const std::vector<exec::HeldLock>& locks) {
     std::vector<runtime::LockOwner> owners;
+    exec::LeaseSlot slot = 0;
     for (const QueueConfig& queue : config.queues) {
       const core::QueueOptions& options = queue.options;
-      for (std::uint32_t i = 0; i < options.partitions; ++i) {
-        owners.push_back({make_binding(config, queue),
-                          {config.state_dir, options.queue, config.node, options.session_ttl,
-                           options.lock_delay},
-                          {options.partitions, i}});
-      }
+      owners.push_back(
+          {make_binding(config, queue),
+           {config.state_dir, options.queue, config.node, options.session_ttl, options.lock_delay},
+           slot});
+      slot += core::kMostPartitions;
     }
     return runtime::give_back_locks(config.consul.options, owners, locks);
   };
@@ -160,17 +159,17 @@ class Daemon {
       parts.options = queue.options;
       parts.options.node = config_.node;
       parts.options.identity = identity;
-      parts.options.first_attempt = (std::uint64_t{slot} << kAttemptBits) + 1;
+      parts.options.first_attempt = (std::uint64_t{queues_.size()} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
       parts.binding.leader_value = self_.leader_value(identity);
       parts.runners = std::move(runners);
       parts.lease_slot = slot;
-      slot += queue.options.partitions;
+      slot += core::kMostPartitions;
       parts.state_dir = config_.state_dir;
       parts.observers = observers_;
       count_types(queue);
-      queues_.push_back(std::make_unique<runtime::QueueDriver>(std::move(parts), loop_, transport_,
-                                                               commits_, host_));
+      queues_.push_back(std::make_unique<runtime::QueueSupervisor>(
+          std::move(parts), queue.weight, loop_, transport_, commits_, host_));
       loop_.add(*queues_.back());
     }
     if (config_.consul.register_service) loop_.add(registration_);
@@ -204,42 +203,16 @@ class Daemon {
 
   // On the loop's thread.
   [[nodiscard]] admin::Status status() const {
-    const Instant now = boot_now();
     admin::Status status;
     status.node = config_.node;
     status.version = LICTOR_VERSION;
     status.pid = getpid();
-    status.uptime = now - started_at_;
+    status.uptime = boot_now() - started_at_;
     status.since = started_;
     status.stopping = stopping_;
     for (const auto& queue : queues_) {
-      using Role = admin::QueueStatus::Role;
-      const Role role = !queue->leading(now) ? Role::kFollowing
-                        : stopping_          ? Role::kDraining
-                                             : Role::kLeading;
-      admin::QueueStatus told{queue->name(),        role,
-                              queue->waiting(),     queue->claimed_ahead(),
-                              queue->running(),     queue->paused(),
-                              queue->cannot_start()};
-      const core::Queue& core = queue->core();
-      told.log_error = active_logs_->newest_error();
-      told.longest_running = core.longest_running(now);
-      told.discovered = core.discovered();
-      told.types = types_.at(queue->name());
-      if (role != Role::kFollowing) {
-        told.lease_left = core.lease_left(now);
-        told.oldest_due = core.oldest_due(now);
-        told.unacked = core.count(core::TaskState::kEnding);
-        for (std::size_t i = 0; i < core::kTaskStates; ++i) {
-          const auto state = static_cast<core::TaskState>(i);
-          if (state == core::TaskState::kDeleted) continue;  // no longer a task
-          told.states.emplace_back(core::name_of(state), core.count(state));
-        }
-        const core::Scheduler::Stats schedules = core.schedules();
-        told.schedules = {
-            {"active", schedules.active}, {"paused", schedules.paused}, {"bad", schedules.bad}};
-      }
-      status.queues.push_back(std::move(told));
+      status.queues.push_back(
+          status_of(*queue, stopping_, types_.at(queue->name()), *active_logs_));
     }
     return status;
   }
@@ -247,7 +220,8 @@ class Daemon {
   [[nodiscard]] std::optional<std::string> why(const std::string& queue_name,
                                                const std::string& id) const {
     for (const auto& queue : queues_) {
-      if (queue->name() == queue_name) return queue->why(boot_now(), id);
+      if (queue->name() != queue_name || queue->driver() == nullptr) continue;
+      return queue->driver()->why(boot_now(), id);
     }
     return std::nullopt;
   }
@@ -260,7 +234,9 @@ class Daemon {
 
   [[nodiscard]] std::size_t running() const {
     std::size_t jobs = 0;
-    for (const auto& queue : queues_) jobs += queue->running();
+    for (const auto& queue : queues_) {
+      if (queue->driver() != nullptr) jobs += queue->driver()->running();
+    }
     return jobs;
   }
 
@@ -301,7 +277,7 @@ class Daemon {
       LICTOR_TRY(auto made,
                  make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot,
                               host_, registry_, active_logs_));
-      slot += queue.options.partitions;
+      slot += core::kMostPartitions;
       loaded.runners.push_back(std::move(made));
     }
     return loaded;
@@ -328,8 +304,8 @@ class Daemon {
     const Config& next = loaded->config;
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       count_types(queue_of(next, queues_[i]->name()));
-      queues_[i]->reconfigure(queue_of(next, queues_[i]->name()).options,
-                              std::move(loaded->runners[i]));
+      const QueueConfig& queue = queue_of(next, queues_[i]->name());
+      queues_[i]->reconfigure(queue.options, queue.weight, std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
     const std::string changed = self_.reloaded(next);
@@ -377,9 +353,10 @@ class Daemon {
     bool stopped = true;
     bool drained = true;
     for (const auto& queue : queues_) {
-      if (queue->leading(now)) leading.push_back(queue->name());
+      const runtime::QueueDriver* driver = queue->driver();
+      if (driver != nullptr && driver->leading(now)) leading.push_back(queue->name());
       stopped = stopped && queue->stopped();
-      drained = drained && queue->drained();
+      drained = drained && driver != nullptr && driver->drained();
     }
     if (leading != leading_) {
       leading_ = leading;
@@ -416,7 +393,7 @@ class Daemon {
   const WallTime started_ = wall_now();
   runtime::Registration registration_;
   runtime::Membership membership_;
-  std::vector<std::unique_ptr<runtime::QueueDriver>> queues_;
+  std::vector<std::unique_ptr<runtime::QueueSupervisor>> queues_;
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   std::vector<std::string> leading_;
   bool stopping_ = false;

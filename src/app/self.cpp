@@ -35,6 +35,18 @@ void Self::set_configuration(const Config& config) {
     if (queue.options.history) queues.push_back(queue.options.queue);
   }
   told_["history"] = std::move(queues);
+  nlohmann::json partitions, weights;
+  for (const QueueConfig& queue : config.queues) {
+    const std::string& name = queue.options.queue;
+    if (queue.options.partitions > 1) partitions[name] = queue.options.partitions;
+    if (queue.weight > 1) weights[name] = queue.weight;
+  }
+  const auto tell = [this](const char* member, nlohmann::json value) {
+    told_.erase(member);
+    if (!value.is_null()) told_[member] = std::move(value);
+  };
+  tell("partitions", std::move(partitions));
+  tell("weights", std::move(weights));
 }
 
 std::string Self::member_value() const { return dumped(told_); }
@@ -46,7 +58,8 @@ std::string Self::leader_value(const std::string& identity) const {
   leader["instance"] = identity;
   leader["started"] = leader["since"];  // the time of election goes to "since"
   leader.erase("since");
-  for (const char* reloadable : {"config", "parts", "history", "reload_error"}) {
+  for (const char* reloadable :
+       {"config", "parts", "history", "partitions", "weights", "reload_error"}) {
     leader.erase(reloadable);
   }
   return dumped(leader);

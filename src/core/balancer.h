@@ -45,6 +45,8 @@ struct BalancerMember {
   std::string id;
   std::uint32_t weight = 1;  ///< its share relative to those of others; 0 counts as 1
   bool draining = false;     ///< it gives all away and takes nothing
+
+  friend bool operator==(const BalancerMember&, const BalancerMember&) = default;
 };
 
 /// What a host knows of the fleet.

@@ -230,6 +230,8 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
     for (const Mode& mode : modes) claimable.push_back(mode.may_claim());
     if (may_claim_ != claimable) release_suspended();
     may_claim_ = std::move(claimable);
+    rate_.share(static_cast<std::size_t>(std::count_if(modes.begin(), modes.end(), claims)),
+                modes.size());
   }
   while (commits_.has_room(now)) {
     TaskEntry* entry = next_ready(modes);

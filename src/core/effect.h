@@ -42,6 +42,7 @@ struct RememberSession {
 /// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
 /// value is restored. Else `free_at`: the ModifyIndex at which the key is free; 0: there is no key.
 /// If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
+/// `if_undivided`: not while Consul has a number of partitions.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
@@ -49,6 +50,7 @@ struct AcquireLock {  // LockReplied
   std::uint64_t free_at = 0;
   Partition partition{};
   std::uint64_t count_index = 0;
+  bool if_undivided = false;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
 /// lost could land after the same session acquired anew, and free the lock without lock-delay.
@@ -336,13 +338,20 @@ struct Fact {
   std::uint32_t partition = 0;  // of what is about the lock and the lease
 };
 
+/// No job runs and nothing is written any more; what was held is still held with this session. See
+/// StopRequested.
+struct Drained {
+  std::string session;
+};
+
 /// The queue is done: it may be destroyed.
 struct Stopped {};
 
-using Effect = std::variant<CreateSession, RenewSession, DestroySession, RememberSession,
-                            AcquireLock, ReleaseLock, ReadLeader, ProveLocks, WatchControl,
-                            ListTasks, FetchTasks, ListCopies, ListHistory, ListSchedules, Commit,
-                            CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Stopped>;
+using Effect =
+    std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
+                 ReleaseLock, ReadLeader, ProveLocks, WatchControl, ListTasks, FetchTasks,
+                 ListCopies, ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob,
+                 ExtendLease, EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

@@ -248,8 +248,11 @@ struct MembersSeen {
   std::vector<BalancerMember> members;
 };
 
-/// The daemon shuts down in order.
-struct StopRequested {};
+/// The daemon shuts down in order. `keeps_locks`: it goes no further than Drained, until it is
+/// requested without.
+struct StopRequested {
+  bool keeps_locks = false;
+};
 
 using Event =
     std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,

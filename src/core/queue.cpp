@@ -211,7 +211,9 @@ void Queue::on(Instant now, const MembersSeen& event, Effects&) {
   balance_at_ = now;
 }
 
-void Queue::on(Instant now, const StopRequested&, Effects& out) {
+void Queue::on(Instant now, const StopRequested& event, Effects& out) {
+  const bool kept = std::exchange(keeps_locks_, event.keeps_locks && (keeps_locks_ || !stopping_));
+  if (stopping_ && kept && !keeps_locks_) return stop_if_drained(now, out);
   begin_drain(now, Drain::kStop, out);
 }
 

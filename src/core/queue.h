@@ -96,6 +96,8 @@ class Queue {
   [[nodiscard]] Duration longest_running(Instant now) const;
   /// Until the first lease runs out without another proof; zero: none is ours.
   [[nodiscard]] Duration lease_left(Instant now) const;
+  /// The id that the next attempt would get.
+  [[nodiscard]] std::uint64_t next_attempt() const { return transitions_.next_attempt(); }
   /// How many keys became known, since the beginning.
   [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
 
@@ -214,6 +216,8 @@ class Queue {
   std::vector<Term> terms_;  // by partition
   Dispatcher::Modes modes_;
   bool stopping_ = false;
+  bool keeps_locks_ = false;  // when stopping, until told otherwise
+  bool told_drained_ = false;
   // Of several partitions:
   Balancer balancer_;
   std::vector<BalancerMember> members_;

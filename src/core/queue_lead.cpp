@@ -211,6 +211,10 @@ void Queue::stop_if_drained(Instant now, Effects& out) {
     out.emplace_back(Stopped{});
     return;
   }
+  if (keeps_locks_) {
+    if (!std::exchange(told_drained_, true)) out.emplace_back(Drained{leadership_.session()});
+    return;
+  }
   for (std::uint32_t i = 0; i < terms_.size(); ++i) {
     if (terms_[i].runs) end_term(i, out);
   }

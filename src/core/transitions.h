@@ -80,6 +80,9 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
   void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
 
+  /// The id that the next attempt would get.
+  [[nodiscard]] std::uint64_t next_attempt() const { return last_attempt_ + 1; }
+
  private:
   static constexpr const char* kExpired = "expireAt passed before it was started";
 

@@ -27,7 +27,7 @@ auto members(Is<Spawn> auto& spawn) {
 auto members(Is<Stop> auto& stop) { return std::tie(stop.attempt, stop.grace); }
 auto members(Is<LeaseChanged> auto&) { return std::tie(); }
 auto members(Is<HeldLock> auto& lock) {
-  return std::tie(lock.slot, lock.session, lock.index, lock.value);
+  return std::tie(lock.slot, lock.session, lock.index, lock.value, lock.partitions);
 }
 auto members(Is<SpawnFailed> auto& failed) {
   return std::tie(failed.attempt, failed.step, failed.error);

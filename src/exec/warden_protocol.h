@@ -70,6 +70,7 @@ struct HeldLock {
   std::string session;      ///< "": none
   std::uint64_t index = 0;  ///< the leader key's ModifyIndex, if the session is known to hold it
   std::string value;        ///< of the leader key: its holder
+  std::uint32_t partitions = 1;  ///< of the queue
 };
 
 using Order = std::variant<Spawn, Stop, LeaseChanged, HeldLock>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -87,11 +88,19 @@ bool step(net::Transport& transport, std::vector<Lock>& locks) {
   return all;
 }
 
+const LockOwner& owner_of(const exec::HeldLock& lock, const std::vector<LockOwner>& owners) {
+  return *std::prev(
+      std::find_if(std::next(owners.begin()), owners.end(),
+                   [&](const LockOwner& owner) { return owner.first_slot > lock.slot; }));
+}
+
 std::string names_of(const std::vector<exec::HeldLock>& held,
                      const std::vector<LockOwner>& owners) {
   std::string names;
   for (const exec::HeldLock& lock : held) {
-    names += (names.empty() ? "" : ", ") + owners.at(lock.slot).binding.queue;
+    const LockOwner& owner = owner_of(lock, owners);
+    names += (names.empty() ? "" : ", ") + owner.binding.queue;
+    if (lock.partitions > 1) names += '/' + std::to_string(lock.slot - owner.first_slot);
   }
   return names;
 }
@@ -103,8 +112,9 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   const Instant until = boot_now() + exec::kGiveBackPatience;
   std::vector<Lock> locks;
   for (const exec::HeldLock& one : held) {
-    const LockOwner& owner = owners.at(one.slot);
-    Lock lock{&owner, owner.binding, one.session, {one.session, one.index, owner.partition}};
+    const LockOwner& owner = owner_of(one, owners);
+    const core::Partition partition{one.partitions, one.slot - owner.first_slot};
+    Lock lock{&owner, owner.binding, one.session, {one.session, one.index, partition}};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));

@@ -10,16 +10,16 @@
 
 namespace lictor::runtime {
 
-/// The queue of a lock, and the partition. `binding` has no leader_value; the lock carries it.
+/// The queue of some locks. `binding` has no leader_value; the lock carries it.
 struct LockOwner {
   wire::Binding binding;
   SessionFile session_file;
-  core::Partition partition{};
+  exec::LeaseSlot first_slot = 0;  ///< of partition 0; those of the others follow
 };
 
 /// Releases the locks of a dead daemon (core/give_back.h), all at once, over the addresses of
 /// `options` in turn, until all are released or exec::kGiveBackPatience has passed. `owners` is
-/// indexed by lease slot. Leaks its transport, so call it only before the process exits. Returns a
+/// in the order of the slots. Leaks its transport, so call it only before the process exits. Returns a
 /// line that says which locks were released.
 [[nodiscard]] std::string give_back_locks(net::Options options,
                                           const std::vector<LockOwner>& owners,

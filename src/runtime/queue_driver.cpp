@@ -143,7 +143,10 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net
   inbox_->loop = &loop_;
 }
 
-QueueDriver::~QueueDriver() = default;
+QueueDriver::~QueueDriver() {
+  for (const auto& [id, request] : in_flight_) transport_.cancel(request);
+  if (lock_query_) transport_.cancel(lock_query_);
+}
 
 void QueueDriver::start() {
   read_wall_clock();
@@ -152,7 +155,18 @@ void QueueDriver::start() {
 
 void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now(), boot_now()}); }
 
-void QueueDriver::request_stop() { inbox_->put(core::StopRequested{}); }
+void QueueDriver::request_stop(bool keeps_locks) { inbox_->put(core::StopRequested{keeps_locks}); }
+
+bool QueueDriver::holds_all() const {
+  for (std::uint32_t i = 0; i < options_.partitions; ++i) {
+    if (!core_.holds_lock(i)) return false;
+  }
+  return true;
+}
+
+void QueueDriver::members_seen(std::vector<core::BalancerMember> members) {
+  inbox_->put(core::MembersSeen{std::move(members)});
+}
 
 void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners) {
   options_.take_limits(options);
@@ -254,7 +268,8 @@ void QueueDriver::note_lock(const core::Event& event) {
 void QueueDriver::keep_lock(std::uint32_t partition, const std::string& session,
                             std::uint64_t index) {
   locks_[partition].kept_session = session;
-  host_.keep_lock({lease_slot_ + partition, session, index, binding_->leader_value});
+  host_.keep_lock(
+      {lease_slot_ + partition, session, index, binding_->leader_value, options_.partitions});
 }
 
 void QueueDriver::deliver(Instant now) {
@@ -267,6 +282,7 @@ void QueueDriver::deliver(Instant now) {
   for (core::Effect& effect : effects_) {
     if (!is_about_jobs(effect)) std::visit([this](auto& e) { carry_out(e); }, effect);
   }
+  watch_locks();
   release_memory(now);
 }
 
@@ -308,6 +324,29 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
            [effect](const http::Response& response) { return wire::decode(effect, response); });
 }
 
+void QueueDriver::carry_out(const core::ReadLeader& effect) {
+  if (options_.partitions == 1 || effect.consistent || effect.index == 0) return send(effect);
+  if (auto answer = lock_watch_->add(effect)) inbox_->put(*std::move(answer));
+}
+
+// One query for the locks of all partitions.
+void QueueDriver::watch_locks() {
+  if (options_.partitions == 1) return;
+  const auto index = lock_watch_->next_query();
+  if (!index) return;
+  lock_query_ = transport_.send(
+      wire::watch_locks(*binding_, options_.partitions, *index),
+      [watch = lock_watch_, inbox = inbox_, binding = binding_, count = options_.partitions,
+       observers = observers_, queue = options_.queue](const http::Response& response) {
+        tell(*observers, queue, "watch_leader", response);
+        for (core::LeaderRead& answer :
+             watch->on_reply(wire::decode_locks(*binding, count, response))) {
+          inbox->put(std::move(answer));
+        }
+        inbox->put(core::TimePassed{});  // the next query
+      });
+}
+
 void QueueDriver::carry_out(const core::ListSchedules& effect) {
   dispatch(name_of(effect), wire::encode(*binding_, effect), effect.request,
            [effect, binding = binding_, cache = schedules_](http::Response response) {
@@ -337,6 +376,7 @@ void QueueDriver::carry_out(core::Commit& commit) {
 }
 
 void QueueDriver::carry_out(const core::CancelRequest& effect) {
+  if (lock_watch_->cancel(effect.request)) return;
   if (const auto it = in_flight_.find(effect.request); it != in_flight_.end()) {
     transport_.cancel(it->second);
     in_flight_.erase(it);
@@ -416,6 +456,8 @@ void QueueDriver::carry_out(const core::Fact& effect) {
   if (runner == nullptr || !runner->reports_pid()) log_fact(options_.queue, effect);
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
 }
+
+void QueueDriver::carry_out(const core::Drained& effect) { kept_by_ = effect.session; }
 
 void QueueDriver::carry_out(const core::Stopped&) { stopped_ = true; }
 

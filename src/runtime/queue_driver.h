@@ -16,6 +16,7 @@
 #include "exec/runner.h"
 #include "net/carrier.h"
 #include "net/transport.h"
+#include "runtime/lock_watch.h"
 #include "runtime/loop.h"
 #include "runtime/observer.h"
 #include "runtime/session_file.h"
@@ -68,8 +69,19 @@ class QueueDriver : public Task {
   void start();
   /// Call it when the wall clock was set.
   void read_wall_clock();
-  /// Begins an orderly stop; stopped() says when it is over.
-  void request_stop();
+  /// Begins an orderly stop; stopped() says when it is over. `keeps_locks`: it pauses when no job
+  /// runs, see locks_kept_by().
+  void request_stop(bool keeps_locks = false);
+  /// The session that holds what is still held when all jobs have ended; nothing: not yet.
+  [[nodiscard]] const std::optional<std::string>& locks_kept_by() const { return kept_by_; }
+  /// Who takes part in the queue, this host included.
+  void members_seen(std::vector<core::BalancerMember> members);
+  [[nodiscard]] bool holds_all() const;
+  /// Jobs that have not ended, of a stopped queue too.
+  [[nodiscard]] bool any_job() const { return !running_.empty(); }
+  /// After stopped(), when no job runs: for the driver that follows.
+  [[nodiscard]] std::uint64_t next_attempt() const { return core_.next_attempt(); }
+  [[nodiscard]] Runners take_runners() { return std::move(runners_); }
 
   /// Replaces limits and executors; running jobs continue under the old ones.
   void reconfigure(const core::QueueOptions& options, Runners runners);
@@ -115,7 +127,10 @@ class QueueDriver : public Task {
   void carry_out(const core::EndLease& effect);
   void carry_out(const core::RememberSession& effect);
   void carry_out(const core::Fact& effect);
+  void carry_out(const core::ReadLeader& effect);
+  void carry_out(const core::Drained& effect);
   void carry_out(const core::Stopped& effect);
+  void watch_locks();
   void note_lock(const core::Event& event);
   void keep_lock(std::uint32_t partition, const std::string& session, std::uint64_t index);
   template <class Effect>
@@ -156,10 +171,14 @@ class QueueDriver : public Task {
     std::string kept_session;  // the one that the warden knows
   };
   std::vector<Lock> locks_;  // by partition
+  // Of several partitions:
+  RequestId lock_query_;
+  const std::shared_ptr<LockWatch> lock_watch_ = std::make_shared<LockWatch>();
   // Request ids of the core to those of the transport and the carrier.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;
+  std::optional<std::string> kept_by_;
   bool stopped_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "core/event.h"
 #include "wire/commit.h"
 #include "wire/layout.h"
+#include "wire/record.h"
 #include "wire/schedule_cache.h"
 
 namespace lictor::wire {
@@ -77,6 +78,12 @@ struct Binding {
 [[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,
                                            http::Response, ScheduleCache&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
+
+/// What the leader key, or the lock of a partition, says; without the request and the index.
+[[nodiscard]] core::LeaderRead leader_read(const KvEntry& entry);
+
+/// A blocking query of `target` from `index` on; from 0 it answers at once.
+[[nodiscard]] http::Request blocking_read(const Binding&, std::string target, std::uint64_t index);
 
 /// The outcome of a request, in words.
 [[nodiscard]] std::string describe(const http::Response& response);

@@ -192,16 +192,24 @@ core::LeaderRead decode(const core::ReadLeader& effect, const http::Response& re
   core::LeaderRead event;
   const auto entry = only_entry(effect, response, event);
   if (!entry) return event;
+  core::LeaderRead read = leader_read(*entry);
+  read.request = event.request;
+  read.consul_index = event.consul_index;
+  return read;
+}
+
+core::LeaderRead leader_read(const KvEntry& entry) {
+  core::LeaderRead event;
   event.ok = event.found = true;
-  event.session = entry->session;
-  event.modify_index = entry->modify_index;
-  const json value = parse_json(entry->value).value_or(json{});
+  event.session = entry.session;
+  event.modify_index = entry.modify_index;
+  const json value = parse_json(entry.value).value_or(json{});
   event.holder = text_member(value, "node");
   event.holder_lock_delay = parse_duration(text_member(value, "lock_delay"));
   // Versions that wrote no `released` left an empty value.
   event.released =
-      entry->session.empty() && (entry->value.empty() || !text_member(value, "released").empty());
-  if (event.holder.empty() && !entry->session.empty()) event.holder = "session " + entry->session;
+      entry.session.empty() && (entry.value.empty() || !text_member(value, "released").empty());
+  if (event.holder.empty() && !entry.session.empty()) event.holder = "session " + entry.session;
   return event;
 }
 

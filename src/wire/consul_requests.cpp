@@ -48,6 +48,10 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 
 }  // namespace
 
+http::Request blocking_read(const Binding& binding, std::string target, std::uint64_t index) {
+  return read(binding, std::move(target), false, index);
+}
+
 std::string held_value(const Binding& binding, WallTime since) {
   return leader_value(binding, "since", since);
 }
@@ -85,6 +89,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   if (effect.count_index != 0) {
     txn.verb("check-index", binding.layout.partitions_key).index(effect.count_index);
   }
+  if (effect.if_undivided) txn.verb("check-not-exists", binding.layout.partitions_key);
   if (effect.held_at != 0) {
     txn.verb("check-index", key).index(effect.held_at);
     txn.verb("check-session", key).session(effect.session);

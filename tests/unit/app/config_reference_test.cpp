@@ -69,6 +69,8 @@ const std::map<std::string, std::map<std::string, json>> kChanges{
       {"request_timeout", "2s"},
       {"kill_grace", "4s"},
       {"drain_timeout", "1s"},
+      {"partitions", 2},
+      {"weight", 2},
       {"tasks_prefix", "a/"},
       {"dead_prefix", "a/"},
       {"done_prefix", "a/"},

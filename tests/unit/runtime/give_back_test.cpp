@@ -70,15 +70,14 @@ TEST_CASE("the session is destroyed when the last of its locks is free, however 
   TestServer server{
       [&](const Received& request, Connection& connection) { locks.answer(request, connection); }};
   const unit::TemporaryFolder folder;
-  std::vector<LockOwner> owners;
+  wire::Binding binding;
+  binding.layout = wire::Layout::under("l/", "q");
+  binding.queue = "q";
+  const std::vector<LockOwner> owners{{binding, {folder.path(), "q", "a", 10s, 10s}}};
   std::vector<exec::HeldLock> held;
   for (std::uint32_t i = 0; i < kCount; ++i) {
-    wire::Binding binding;
-    binding.layout = wire::Layout::under("l/", "q");
-    binding.queue = "q";
-    owners.push_back({binding, {folder.path(), "q", "a", 10s, 10s}, {kCount, i}});
     // Of the second it is not known whether the session holds it: it is read first.
-    held.push_back({i, "s", i == 1 ? 0U : 12U, R"({"node":"a"})"});
+    held.push_back({i, "s", i == 1 ? 0U : 12U, R"({"node":"a"})", kCount});
   }
   net::Options options;
   options.addresses = {server.address()};

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "wire/fleet.h"
+
+namespace lictor::runtime {
+
+/// Watches all locks of a queue by one blocking query, whatever the number of its partitions, and
+/// answers the core's reads that wait for a change of one lock. Thread-safe.
+class LockWatch {
+ public:
+  /// A read that waits for a change after its index. Its answer, if the last reply shows one.
+  [[nodiscard]] std::optional<core::LeaderRead> add(const core::ReadLeader& read);
+  /// False: it is not one of these.
+  bool cancel(RequestId request);
+
+  /// The index to query from now; nothing: a query is under way, or nothing waits.
+  [[nodiscard]] std::optional<std::uint64_t> next_query();
+  /// The answers to the reads that wait no more.
+  [[nodiscard]] std::vector<core::LeaderRead> on_reply(wire::LocksRead reply);
+
+ private:
+  [[nodiscard]] core::LeaderRead answer_to(const core::ReadLeader& read) const;
+
+  std::mutex mutex_;
+  std::map<RequestId, core::ReadLeader> waiting_;
+  bool querying_ = false;
+  wire::LocksRead last_;  // reply; not ok: none
+};
+
+}  // namespace lictor::runtime

@@ -1,0 +1,312 @@
+#include "runtime/queue_supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "runtime/log.h"
+
+namespace lictor::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRetryPause = 1s;
+// A change among few members is known within 2 s; the more members, the less often each asks.
+constexpr Duration kAskInterval = 2s;
+constexpr Duration kAskIntervalPerMember = 40ms;
+
+// What all members want; 0: they disagree.
+std::uint32_t common_wish(const std::vector<wire::FleetMember>& members) {
+  if (members.empty()) return 0;
+  const bool agree = std::all_of(members.begin(), members.end(), [&](const auto& member) {
+    return member.wish == members.front().wish;
+  });
+  return agree ? members.front().wish : 0;
+}
+
+}  // namespace
+
+QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
+                                 net::Transport& transport, net::Carrier& commits,
+                                 exec::ProcessHost& host)
+    : parts_(std::move(parts)),
+      wanted_(parts_.options.partitions),
+      weight_(weight),
+      loop_(loop),
+      transport_(transport),
+      commits_(commits),
+      host_(host),
+      inbox_(std::make_shared<Inbox>()) {
+  inbox_->loop = &loop_;
+}
+
+QueueSupervisor::~QueueSupervisor() {
+  const std::lock_guard lock{inbox_->mutex};
+  inbox_->loop = nullptr;
+  inbox_->replies.clear();
+}
+
+void QueueSupervisor::send(const char* name, http::Request request,
+                           std::function<void(Instant, const http::Response&)> on_reply) {
+  asking_ = true;
+  transport_.send(std::move(request), [this, name, inbox = inbox_,
+                                       on_reply = std::move(on_reply)](http::Response response) {
+    const std::lock_guard lock{inbox->mutex};
+    if (inbox->loop == nullptr) return;  // `this` is gone
+    const Duration took = boot_now() - response.sent_at;
+    for (Observer* observer : parts_.observers)
+      observer->on_reply(this->name(), name, response, took);
+    inbox->replies.emplace_back([this, on_reply, response = std::move(response)](Instant now) {
+      asking_ = false;
+      on_reply(now, response);
+    });
+    inbox->loop->wake();
+  });
+}
+
+void QueueSupervisor::start() { ask_at_ = Instant::min(); }
+
+void QueueSupervisor::read_wall_clock() {
+  if (driver_) driver_->read_wall_clock();
+}
+
+void QueueSupervisor::request_stop() {
+  stopping_ = true;
+  if (driver_) driver_->request_stop();
+}
+
+bool QueueSupervisor::stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
+
+void QueueSupervisor::reconfigure(const core::QueueOptions& options, std::uint32_t weight,
+                                  Runners runners) {
+  weight_ = weight;
+  parts_.options.take_limits(options);
+  wanted_ = options.partitions;
+  if (wanted_ > 1) ask_at_ = std::min(ask_at_, boot_now());
+  if (driver_) return driver_->reconfigure(options, std::move(runners));
+  parts_.runners = std::move(runners);
+}
+
+void QueueSupervisor::step(Instant now) {
+  std::vector<std::function<void(Instant)>> replies;
+  {
+    const std::lock_guard lock{inbox_->mutex};
+    replies.swap(inbox_->replies);
+  }
+  for (const auto& reply : replies) reply(now);
+  if (driver_) driver_->step(now);
+  if (driver_ && driver_->locks_kept_by() && !stopping_ && !renewing_) change_count();
+  if (driver_ && renewing_ && !stopping_ && driver_->stopped() && !driver_->any_job()) {
+    drop_driver();
+  }
+  if (!asking_ && !stopping_ && now >= ask_at_) ask(now);
+}
+
+Instant QueueSupervisor::next_deadline() const {
+  const Instant ask_at = asking_ || stopping_ ? Instant::max() : ask_at_;
+  return driver_ ? std::min(ask_at, driver_->next_deadline()) : ask_at;
+}
+
+void QueueSupervisor::ask(Instant now) {
+  ask_at_ = now + kRetryPause;
+  const wire::Binding& binding = parts_.binding;
+  if (wanted_ > 1 || divided_) {
+    return send("read_members", wire::read_fleet(binding),
+                [this](Instant at, const http::Response& response) {
+                  on_fleet(at, wire::decode_fleet(parts_.binding, response));
+                });
+  }
+  send("read_partitions",
+       wire::blocking_read(binding, wire::kv_path(binding.layout.partitions_key), 0),
+       [this](Instant at, const http::Response& response) { on_undivided(at, response); });
+}
+
+// A queue that should have one partition has no key for that. The rights to read it may be missing.
+void QueueSupervisor::on_undivided(Instant now, const http::Response& response) {
+  if (http::replied(response, 404) || http::replied(response, 403)) {
+    ask_at_ = Instant::max();
+    return make_driver(1, 0, http::replied(response, 404));
+  }
+  if (!http::replied(response, 200)) {
+    return say("Consul does not say whether the queue has partitions", wire::describe(response));
+  }
+  divided_ = true;
+  ask_at_ = now;
+}
+
+void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
+  const auto members = static_cast<Duration::rep>(fleet.members.size());
+  ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
+  if (!fleet.error.empty()) {
+    return say("the members and partitions of the queue cannot be read", fleet.error);
+  }
+  if (driver_) return on_running(now, fleet);
+  if (fleet.count) {
+    make_driver(*fleet.count, fleet.count_index, false);
+    return tell_members(fleet);
+  }
+  divided_ = false;
+  if (wanted_ == 1) return;  // the next answer is about one partition
+  if (const std::string reason = why_not_create(now, fleet); !reason.empty()) {
+    return say("waiting until the queue can be divided into partitions", reason);
+  }
+  create_count(now, fleet);
+}
+
+void QueueSupervisor::on_running(Instant, const wire::FleetRead& fleet) {
+  if (renewing_ || stopping_) return;
+  if (fleet.count && fleet.count_index < count_index_) return;  // an older answer
+  if (!fleet.count && count_index_ == 0) return divide(fleet);
+  if (!fleet.count || fleet.count_index != count_index_) {
+    log(Level::kInfo,
+        fleet.count ? "the number of partitions has changed" : "the number of partitions is gone",
+        {{"queue", name()},
+         {"partitions", fleet.count ? std::to_string(*fleet.count) : std::string{}},
+         {"before", std::to_string(count_)}});
+    renewing_ = true;
+    return driver_->request_stop();
+  }
+  const std::uint32_t wish = common_wish(fleet.members);
+  next_count_ = wish != count_ ? wish : 0;
+  if (wanted_ != count_ && next_count_ == 0) {
+    say("the number of partitions stays until all members want another one",
+        fmt::format("there are {}, this daemon's configuration asks for {}", count_, wanted_));
+  }
+  tell_members(fleet);
+}
+
+// From one partition, with no number in Consul yet.
+void QueueSupervisor::divide(const wire::FleetRead& fleet) {
+  if (wanted_ == 1) return;
+  if (common_wish(fleet.members) != wanted_) {
+    return say("the queue is not divided until all members want it",
+               fmt::format("this daemon's configuration asks for {} partitions", wanted_));
+  }
+  renewing_ = true;
+  driver_->request_stop();
+}
+
+// While the number is to change, one host takes everything, and then ends its jobs.
+void QueueSupervisor::tell_members(const wire::FleetRead& fleet) {
+  std::vector<core::BalancerMember> members;
+  for (const wire::FleetMember& each : fleet.members) members.push_back(each.member);
+  const std::string& self = parts_.options.node;
+  const auto is_self = [&](const core::BalancerMember& member) { return member.id == self; };
+  if (std::none_of(members.begin(), members.end(), is_self)) members.push_back({self, weight_});
+  changes_it_ = false;
+  if (next_count_ != 0) {
+    const auto first = std::min_element(members.begin(), members.end(),
+                                        [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (core::BalancerMember& member : members) member.draining = member.id != first->id;
+    changes_it_ = is_self(*first);
+  }
+  if (changes_it_ && driver_->holds_all()) {
+    say("the number of partitions changes: this daemon holds them all, and ends its jobs",
+        fmt::format("from {} to {}", count_, next_count_));
+    return driver_->request_stop(true);
+  }
+  if (members == told_members_) return;
+  told_members_ = members;
+  driver_->members_seen(std::move(members));
+}
+
+// All is held and nothing runs: the moment to write another number. Whatever becomes of it, the
+// driver is made anew with what Consul has then.
+void QueueSupervisor::change_count() {
+  if (changing_ || asking_) return;
+  changing_ = true;
+  const auto over = [this] {
+    changing_ = false;
+    renewing_ = true;
+    driver_->request_stop();
+  };
+  if (next_count_ == 0 || !changes_it_ || !driver_->holds_all()) return over();
+  send("change_partitions",
+       wire::change_count(parts_.binding, next_count_, count_, count_index_,
+                          *driver_->locks_kept_by()),
+       [this, over](Instant, const http::Response& response) {
+         std::string error;
+         if (!wire::is_count_written(response, error)) {
+           say("the number of partitions could not be changed", error);
+         }
+         over();
+       });
+}
+
+// The first number is written when all members want it, and nobody leads who may not know of it.
+std::string QueueSupervisor::why_not_create(Instant now, const wire::FleetRead& fleet) {
+  for (const wire::FleetMember& each : fleet.members) {
+    if (each.wish != wanted_) {
+      return fmt::format("{} asks for {} partitions, this daemon for {}", each.member.id, each.wish,
+                         wanted_);
+    }
+  }
+  std::uint64_t lost_at = 0;
+  for (const wire::FleetRead::Lock& lock : fleet.locks) {
+    if (!lock.read.session.empty()) return lock.read.holder + " holds " + lock.key;
+    if (!lock.read.released) lost_at = std::max(lost_at, lock.read.modify_index);
+  }
+  if (lost_at == 0) return {};
+  if (std::exchange(lost_at_, lost_at) != lost_at) lost_since_ = now;
+  if (now - lost_since_ >= core::kMostLockDelay) return {};
+  return "a leader was lost, and its lock-delay is not over";
+}
+
+void QueueSupervisor::create_count(Instant, const wire::FleetRead& fleet) {
+  send("create_partitions", wire::create_count(parts_.binding, wanted_, fleet.locks),
+       [this](Instant now, const http::Response& response) {
+         ask_at_ = now;  // it may be another daemon's by now
+         std::string error;
+         if (wire::is_count_written(response, error)) {
+           log(Level::kInfo, "the queue is divided into partitions",
+               {{"queue", name()}, {"partitions", std::to_string(wanted_)}});
+         } else {
+           ask_at_ = now + kRetryPause;
+           say("the number of partitions could not be written", error);
+         }
+       });
+}
+
+void QueueSupervisor::make_driver(std::uint32_t count, std::uint64_t index, bool only_undivided) {
+  said_.clear();
+  divided_ = index != 0;
+  count_ = count;
+  count_index_ = index;
+  QueueDriver::Parts parts;
+  parts.options = parts_.options;
+  parts.options.partitions = count;
+  parts.options.partitions_index = index;
+  parts.options.only_undivided = only_undivided;
+  parts.binding = parts_.binding;
+  parts.runners = std::move(parts_.runners);
+  parts.lease_slot = parts_.lease_slot;
+  parts.state_dir = parts_.state_dir;
+  parts.observers = parts_.observers;
+  driver_ = std::make_unique<QueueDriver>(std::move(parts), loop_, transport_, commits_, host_);
+  driver_->start();
+  driver_->step(boot_now());
+}
+
+// Its old runners wait for threads, so not on a lent one.
+void QueueSupervisor::drop_driver() {
+  if (!loop_.on_own_thread()) return loop_.wake();
+  parts_.options.first_attempt = driver_->next_attempt();
+  parts_.runners = driver_->take_runners();
+  driver_.reset();
+  count_ = 0;
+  renewing_ = false;
+  next_count_ = 0;
+  told_members_.clear();
+  ask_at_ = Instant::min();
+}
+
+void QueueSupervisor::say(const std::string& message, const std::string& reason) {
+  std::string text = message + reason;
+  if (std::exchange(said_, text) == text) return;
+  log(Level::kWarn, message, {{"queue", name()}, {"reason", reason}});
+}
+
+}  // namespace lictor::runtime

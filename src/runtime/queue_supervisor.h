@@ -1,0 +1,106 @@
+#pragma once
+
+// How many partitions a queue of this daemon has, and who shares them.
+//
+// The configurations of the hosts say how many there should be, and the key `partitions` how many
+// there are; without it there is one. The number changes when all members ask for the same:
+//
+//   from one:      all stop, and the first that sees that nobody leads writes the number
+//   from several:  the others hand over to the first by name, which ends its jobs, writes the number
+//                  while it holds all locks, and lets go
+//
+// A driver has the same number for its life. When Consul has another one, it is made anew.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/balancer.h"
+#include "net/carrier.h"
+#include "net/transport.h"
+#include "runtime/loop.h"
+#include "runtime/queue_driver.h"
+#include "wire/fleet.h"
+
+namespace lictor::runtime {
+
+/// Runs a queue: makes its driver, and makes it anew when the number of partitions changes. On the
+/// loop's thread.
+class QueueSupervisor : public Task {
+ public:
+  /// `parts.options.partitions`: how many there should be. The references must outlive it.
+  QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
+                  net::Transport& transport, net::Carrier& commits, exec::ProcessHost& host);
+  ~QueueSupervisor() override;
+
+  void start();
+  /// Call it when the wall clock was set.
+  void read_wall_clock();
+  /// Begins an orderly stop; stopped() says when it is over.
+  void request_stop();
+  /// Replaces limits and executors; running jobs continue under the old ones.
+  void reconfigure(const core::QueueOptions& options, std::uint32_t weight, Runners runners);
+
+  void step(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override;
+
+  [[nodiscard]] const std::string& name() const { return parts_.options.queue; }
+  [[nodiscard]] bool stopped() const;
+  /// Null while the number of partitions is not known.
+  [[nodiscard]] const QueueDriver* driver() const { return driver_.get(); }
+  /// How many partitions there are; 0: not known yet.
+  [[nodiscard]] std::uint32_t partitions() const { return driver_ ? count_ : 0; }
+
+ private:
+  // Shared with callbacks that may come after the supervisor's end.
+  struct Inbox {
+    std::mutex mutex;
+    std::vector<std::function<void(Instant)>> replies;
+    Loop* loop = nullptr;
+  };
+  void send(const char* name, http::Request request,
+            std::function<void(Instant, const http::Response&)> on_reply);
+  void ask(Instant now);
+  void on_undivided(Instant now, const http::Response& response);
+  void on_fleet(Instant now, const wire::FleetRead& fleet);
+  void on_running(Instant now, const wire::FleetRead& fleet);
+  void divide(const wire::FleetRead& fleet);
+  void create_count(Instant now, const wire::FleetRead& fleet);
+  [[nodiscard]] std::string why_not_create(Instant now, const wire::FleetRead& fleet);
+  void tell_members(const wire::FleetRead& fleet);
+  void change_count();
+  void make_driver(std::uint32_t count, std::uint64_t index, bool only_undivided);
+  void drop_driver();
+  void say(const std::string& message, const std::string& reason = {});
+
+  QueueDriver::Parts parts_;  // runners are the driver's while there is one
+  std::uint32_t wanted_;
+  std::uint32_t weight_;
+  Loop& loop_;
+  net::Transport& transport_;
+  net::Carrier& commits_;
+  exec::ProcessHost& host_;
+  const std::shared_ptr<Inbox> inbox_;
+
+  std::unique_ptr<QueueDriver> driver_;
+  std::uint32_t count_ = 0;  // of the driver
+  std::uint64_t count_index_ = 0;
+  std::uint32_t next_count_ = 0;  // that all members want; 0: none but the present one
+  bool changes_it_ = false;       // this host does that
+  bool divided_ = false;          // Consul has a number
+  bool changing_ = false;         // the new number is being written
+  bool renewing_ = false;         // the driver stops, to be made anew
+  bool stopping_ = false;
+  std::vector<core::BalancerMember> told_members_;
+  std::string said_;  // the last message, so that it is said once
+  // Locks that are free without an orderly release, and since when.
+  std::uint64_t lost_at_ = 0;
+  Instant lost_since_{};
+  bool asking_ = false;
+  Instant ask_at_ = Instant::max();
+};
+
+}  // namespace lictor::runtime

@@ -1,0 +1,180 @@
+#include "wire/fleet.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "core/partition.h"
+#include "wire/json_text.h"
+#include "wire/kv_reply.h"
+#include "wire/txn.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kDrainMark = "/drain";
+
+std::uint32_t number_for(const json& value, const char* member, const std::string& queue) {
+  const auto numbers = value.find(member);
+  if (numbers == value.end() || !numbers->is_object()) return 1;
+  const auto number = numbers->find(queue);
+  if (number == numbers->end() || !number->is_number_unsigned()) return 1;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(number->get<std::uint64_t>(), 1, core::kMostPartitions));
+}
+
+FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
+  FleetMember member;
+  member.member.id = std::move(node);
+  const json told = parse_json(value).value_or(json{});
+  if (!told.is_object()) return member;
+  member.wish = number_for(told, "partitions", binding.queue);
+  member.member.weight = number_for(told, "weights", binding.queue);
+  return member;
+}
+
+http::Request put(const Binding& binding, Txn txn) {
+  return http::put("/v1/txn", std::move(txn).body(), binding.request_timeout);
+}
+
+}  // namespace
+
+Result<std::uint32_t> read_count(std::string_view value) {
+  std::uint32_t count = 0;
+  while (!value.empty() && (value.back() == '\n' || value.back() == ' ')) value.remove_suffix(1);
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc{} || end != value.data() + value.size() || count < 1 ||
+      count > core::kMostPartitions) {
+    return fail(ErrorCode::kInvalid, "expected a number of partitions from 1 to " +
+                                         std::to_string(core::kMostPartitions) + ", got \"" +
+                                         excerpt(value) + '"');
+  }
+  return count;
+}
+
+http::Request read_fleet(const Binding& binding) {
+  Txn txn;
+  txn.verb("get-tree", binding.layout.members_prefix);
+  txn.verb("get-tree", binding.layout.partitions_key);
+  txn.verb("get-tree", binding.layout.leader_key);
+  http::Request request = put(binding, std::move(txn));
+  request.only_reads = true;
+  return request;
+}
+
+FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
+  FleetRead read;
+  const auto reply = txn_reply(response);
+  if (!reply || response.status != 200) {
+    read.error = describe(response);
+    return read;
+  }
+  const Layout& layout = binding.layout;
+  const std::string below_leader = layout.leader_key + '/';
+  std::vector<std::string> draining;
+  for (const KvEntry& entry : reply->results) {
+    const std::string_view key = entry.key;
+    if (key == layout.partitions_key) {
+      const auto count = read_count(entry.value);
+      if (!count) {
+        read.error = layout.partitions_key + ": " + count.error().message;
+        return read;
+      }
+      read.count = *count;
+      read.count_index = entry.modify_index;
+    } else if (key == layout.leader_key || key.starts_with(below_leader)) {
+      read.locks.push_back({entry.key, leader_read(entry)});
+    } else if (key.starts_with(layout.members_prefix)) {
+      std::string node{key.substr(layout.members_prefix.size())};
+      if (node.ends_with(kDrainMark)) {
+        draining.push_back(node.substr(0, node.find('/')));
+      } else if (!entry.session.empty() && node.find('/') == std::string::npos) {
+        read.members.push_back(member_of(binding, std::move(node), entry.value));
+      }
+    }
+  }
+  for (FleetMember& each : read.members) {
+    each.member.draining =
+        std::find(draining.begin(), draining.end(), each.member.id) != draining.end();
+  }
+  return read;
+}
+
+http::Request create_count(const Binding& binding, std::uint32_t count,
+                           const std::vector<FleetRead::Lock>& locks) {
+  constexpr std::size_t kMostChecks = 60;
+  Txn txn;
+  bool has_leader = false;
+  for (std::size_t i = 0; i < std::min(locks.size(), kMostChecks); ++i) {
+    has_leader = has_leader || locks[i].key == binding.layout.leader_key;
+    txn.verb("check-index", locks[i].key).index(locks[i].read.modify_index);
+  }
+  if (!has_leader) txn.verb("check-not-exists", binding.layout.leader_key);
+  txn.verb("cas", binding.layout.partitions_key).value(std::to_string(count));
+  return put(binding, std::move(txn));
+}
+
+// A session that holds one lock is alive, and so holds all that it acquired.
+http::Request change_count(const Binding& binding, std::uint32_t to, std::uint32_t from,
+                           std::uint64_t count_index, std::string_view session) {
+  constexpr std::uint32_t kMostChecks = 60;
+  Txn txn;
+  for (std::uint32_t i = 0; i < std::min(from, kMostChecks); ++i) {
+    txn.verb("check-session", binding.layout.lock_key({from, i})).session(session);
+  }
+  if (to == 1) {
+    txn.verb("delete-cas", binding.layout.partitions_key).index(count_index);
+  } else {
+    txn.verb("cas", binding.layout.partitions_key).value(std::to_string(to)).index(count_index);
+  }
+  return put(binding, std::move(txn));
+}
+
+bool is_count_written(const http::Response& response, std::string& error) {
+  const auto reply = txn_reply(response);
+  if (reply && response.status == 200) return true;
+  error = reply && !reply->errors.empty() ? reply->errors.front().what : describe(response);
+  return false;
+}
+
+http::Request watch_locks(const Binding& binding, std::uint32_t count, std::uint64_t index) {
+  return blocking_read(
+      binding, kv_path(binding.layout.leader_key + '/' + std::to_string(count) + '/') + "?recurse",
+      index);
+}
+
+LocksRead decode_locks(const Binding& binding, std::uint32_t count,
+                       const http::Response& response) {
+  LocksRead read;
+  read.consul_index = response.consul_index;
+  const bool is_empty = replied(response, 404) && response.consul_index != 0;
+  auto entries =
+      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
+  if (!is_empty && (!replied(response, 200) || !entries)) {
+    read.error = describe(response);
+    return read;
+  }
+  read.ok = true;
+  read.locks.resize(count);
+  for (core::LeaderRead& lock : read.locks) {
+    lock.ok = true;
+    lock.consul_index = read.consul_index;
+  }
+  if (is_empty) return read;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string key = binding.layout.lock_key({count, i});
+    const auto entry = std::find_if(entries->begin(), entries->end(),
+                                    [&](const KvEntry& each) { return each.key == key; });
+    if (entry == entries->end()) continue;
+    read.locks[i] = leader_read(*entry);
+    read.locks[i].consul_index = read.consul_index;
+  }
+  return read;
+}
+
+}  // namespace lictor::wire

@@ -1,0 +1,66 @@
+#pragma once
+
+// What the daemons of a queue with several partitions read from Consul besides tasks: the number of
+// partitions, who takes part, and all locks at once. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/http.h"
+#include "core/balancer.h"
+#include "core/event.h"
+#include "wire/consul.h"
+
+namespace lictor::wire {
+
+/// The number of partitions, as the value of its key has it. Errors: kInvalid, it is no number from
+/// 1 to core::kMostPartitions.
+[[nodiscard]] Result<std::uint32_t> read_count(std::string_view value);
+
+struct FleetMember {
+  core::BalancerMember member;
+  std::uint32_t wish = 1;  ///< the number of partitions in its configuration
+};
+
+/// The answer to read_fleet().
+struct FleetRead {
+  std::string error;  ///< empty: the rest is there
+  std::vector<FleetMember> members;
+  std::optional<std::uint32_t> count;  ///< of partitions; nothing: Consul has no number
+  std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
+  struct Lock {
+    std::string key;
+    core::LeaderRead read;
+  };
+  std::vector<Lock> locks;  ///< the leader key and all below it, of any number of partitions
+};
+[[nodiscard]] http::Request read_fleet(const Binding& binding);
+[[nodiscard]] FleetRead decode_fleet(const Binding& binding, const http::Response& response);
+
+/// Writes the number of partitions where there is none, unless one of `locks` has changed.
+[[nodiscard]] http::Request create_count(const Binding& binding, std::uint32_t count,
+                                         const std::vector<FleetRead::Lock>& locks);
+/// Changes the number of partitions from `from`, to none if `to` is 1, while `session` holds all their locks.
+[[nodiscard]] http::Request change_count(const Binding& binding, std::uint32_t to,
+                                         std::uint32_t from, std::uint64_t count_index,
+                                         std::string_view session);
+/// Whether such a request was applied. `error`: what Consul answered else.
+[[nodiscard]] bool is_count_written(const http::Response& response, std::string& error);
+
+/// All locks of a queue, by a blocking query from `index` on.
+[[nodiscard]] http::Request watch_locks(const Binding& binding, std::uint32_t count,
+                                        std::uint64_t index);
+/// By partition. `found` is false where there is no key; each has `consul_index`.
+struct LocksRead {
+  bool ok = false;
+  std::string error;
+  std::uint64_t consul_index = 0;
+  std::vector<core::LeaderRead> locks;
+};
+[[nodiscard]] LocksRead decode_locks(const Binding& binding, std::uint32_t count,
+                                     const http::Response& response);
+
+}  // namespace lictor::wire
