@@ -116,6 +116,7 @@ std::vector<std::string> targets(const BalancerView& view) {
 void Balancer::on_view(Instant now, BalancerView view) {
   if (view.owners.size() != owners_.size()) {
     owners_.assign(view.owners.size(), {});
+    last_owners_.assign(view.owners.size(), {});
     free_since_.assign(view.owners.size(), Instant::max());
     handing_.reset();
     changed_ = now;
@@ -159,6 +160,7 @@ void Balancer::take_owners(Instant now, std::vector<std::string> owners) {
   for (auto& [id, known] : fleet_) known.owned = 0;
   for (std::size_t i = 0; i < owners.size(); ++i) {
     if (owners[i].empty()) {
+      if (!owners_[i].empty()) last_owners_[i] = owners_[i];
       free_since_[i] = std::min(free_since_[i], now);
       continue;
     }
@@ -227,13 +229,14 @@ void Balancer::find_targets() {
   for (const std::size_t i : orphans) targets_[i] = {*useful[found[i]].id, false};
 }
 
-// How many others are to have tried before.
+// How many others are to have tried before. The last owner has died, or gives it up.
 std::size_t Balancer::rank_of_self(std::size_t partition) const {
+  const std::string& last = last_owners_[partition];
   if (targets_[partition].id == self_) return 0;
   const Known& self = fleet_.find(self_)->second;
-  std::size_t rank = 1;
+  std::size_t rank = targets_[partition].id == last ? 0 : 1;
   for (const auto& [id, known] : fleet_) {
-    if (!known.useful || id == targets_[partition].id) continue;
+    if (!known.useful || id == targets_[partition].id || id == last) continue;
     if (std::tie(known.costs[partition], id) < std::tie(self.costs[partition], self_)) ++rank;
   }
   return rank;

@@ -9,7 +9,8 @@
 //          +-- gone, or given up ----+  +-- handed over -----+ if another is its target, and the
 //                                                              fleet is settled; one at a time
 //
-// A free partition's target asks for the lock at once, the others step by step.
+// A free partition's target asks for the lock at once, the others step by step. The last owner is not
+// waited for.
 //
 // Each partition has a target: its home, or, while its home is absent, a stand-in.
 //
@@ -123,6 +124,7 @@ class Balancer {
   std::optional<Instant> started_;  // the first view
   Instant changed_{};               // the members
   std::vector<std::string> owners_;
+  std::vector<std::string> last_owners_;
   std::vector<Instant> free_since_;  // Instant::max(): it is owned
   struct Target {
     std::string id;       // empty: there is nobody

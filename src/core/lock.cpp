@@ -129,9 +129,15 @@ void Lock::prove_anew(Instant now, Effects& out) {
   prove(now, out);
 }
 
+void Lock::tell(Fact::Kind kind, Effects& out, std::string text, Duration took) const {
+  Fact fact{kind, {}, 0, 0, std::move(text), took};
+  fact.partition = partition_.number;
+  out.emplace_back(std::move(fact));
+}
+
 void Lock::tell_waiting(Duration left, Effects& out) {
   if (std::exchange(waiting_told_, true)) return;
-  out.emplace_back(Fact{Fact::Kind::kLockDelay, {}, 0, 0, {}, left});
+  tell(Fact::Kind::kLockDelay, out, {}, left);
 }
 
 Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
@@ -164,8 +170,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
     case Answer::kSessionGone:
       return {Change::kSessionGone, {}};
     case Answer::kRefused:
-      out.emplace_back(
-          Fact{Fact::Kind::kDenied, {}, 0, 0, "acquiring the lock: " + reply.error, {}});
+      tell(Fact::Kind::kDenied, out, "acquiring the lock: " + reply.error);
       watch_after(now + kRefusedPause);
       break;
     case Answer::kUnknown:
@@ -200,7 +205,7 @@ Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Eff
     held_index_ = std::max(held_index_, own_index_);
     if (now >= restored_told_until_) {
       restored_told_until_ = now + kTellAgain;
-      out.emplace_back(Fact{Fact::Kind::kLeaderRestored, {}, 0, 0, {}, {}});
+      tell(Fact::Kind::kLeaderRestored, out);
     }
     prove(now, out);  // what was written to it meanwhile
     return {Change::kNone, lock_sent_};
@@ -285,7 +290,7 @@ void Lock::on_seen_held(Instant now, const LeaderRead& reply, Effects& out) {
     waiting_told_ = false;
     if (other_holder_ != reply.holder || other_holder_.empty()) {
       other_holder_ = reply.holder;
-      out.emplace_back(Fact{Fact::Kind::kCampaigning, {}, 0, 0, reply.holder, {}});
+      tell(Fact::Kind::kCampaigning, out, reply.holder);
     }
   }
   watch(reply.consul_index, out);

@@ -95,6 +95,7 @@ class Lock {
   void restore_value(Instant now, std::uint64_t held_at, Effects& out);
   void unlock(Effects& out);
   void cancel_requests(Effects& out);
+  void tell(Fact::Kind kind, Effects& out, std::string text = {}, Duration took = {}) const;
   void tell_waiting(Duration left, Effects& out);
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);

@@ -65,14 +65,21 @@ bool LockKeeper::holds_any() const {
                      [](const auto& lock) { return lock.second.index != 0; });
 }
 
+// Destroying a session bars the locks that it still holds. So it goes with the last of them, when
+// the children that release the others have ended.
 void LockKeeper::give_back(const std::function<bool(LeaseSlot)>& busy) {
   std::vector<HeldLock> free;
   for (auto it = locks_.begin(); it != locks_.end();) {
-    if (busy(it->first)) {
+    HeldLock& lock = it->second;
+    lock.keeps_session = std::any_of(locks_.begin(), locks_.end(), [&](const auto& other) {
+      return other.second.session == lock.session && busy(other.first);
+    });
+    const bool waits = lock.partitions > 1 && !lock.keeps_session && !children_.empty();
+    if (waits || busy(it->first)) {
       ++it;
       continue;
     }
-    free.push_back(std::move(it->second));
+    free.push_back(std::move(lock));
     it = locks_.erase(it);
   }
   if (free.empty()) return;

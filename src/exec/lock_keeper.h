@@ -42,7 +42,8 @@ class LockKeeper {
   /// No lock is left to release, and no child is at work.
   [[nodiscard]] bool idle() const { return locks_.empty() && children_.empty(); }
 
-  /// For a dead daemon: releases the locks of all slots that are not `busy`.
+  /// For a dead daemon: releases the locks of all slots that are not `busy`. Call it again when a
+  /// slot is not busy any more, or a child has ended.
   void give_back(const std::function<bool(LeaseSlot)>& busy);
   /// Whether `pid` is such a child; reaps it if it has ended.
   [[nodiscard]] bool owns(pid_t pid);

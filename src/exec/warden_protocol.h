@@ -71,6 +71,8 @@ struct HeldLock {
   std::uint64_t index = 0;  ///< the leader key's ModifyIndex, if the session is known to hold it
   std::string value;        ///< of the leader key: its holder
   std::uint32_t partitions = 1;  ///< of the queue
+  /// Set by the warden: the session holds other locks, whose jobs have not ended.
+  bool keeps_session = false;
 };
 
 using Order = std::variant<Spawn, Stop, LeaseChanged, HeldLock>;

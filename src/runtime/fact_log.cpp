@@ -110,6 +110,12 @@ bool is_about_schedule(Kind kind) {
          kind == Kind::kScheduleConfigured || kind == Kind::kScheduleTaken;
 }
 
+bool is_about_lock(Kind kind) {
+  return kind == Kind::kCampaigning || kind == Kind::kLeading || kind == Kind::kLeaseLost ||
+         kind == Kind::kLeaseExpired || kind == Kind::kLeaseRegained ||
+         kind == Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
+}
+
 // A host's name changes so rarely that one reading a run is enough.
 const std::string& own_host() {
   static const std::string host = host_name();
@@ -120,14 +126,18 @@ const std::string& own_host() {
 
 const FactWords& words_of(Kind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
-void log_fact(const std::string& queue, const core::Fact& fact) {
+void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions) {
   const FactWords& words = words_of(fact.kind);
-  // What was never begun is the business of who withdrew it: a hundred thousand by one command.
-  const bool is_minor = fact.kind == Kind::kWithdrawn && fact.attempt == 0;
+  // What was never begun is the business of who withdrew it: a hundred thousand by one command. Who
+  // leads each of many partitions is in the log of the host that does.
+  const bool is_minor = (fact.kind == Kind::kWithdrawn && fact.attempt == 0) ||
+                        (fact.kind == Kind::kCampaigning && partitions > 1);
   const Level level = is_minor ? Level::kDebug : words.level;
   if (!logs(level)) return;
   log(level, words.message,
       {{"queue", queue},
+       {"partition",
+        partitions > 1 && is_about_lock(fact.kind) ? std::to_string(fact.partition) : ""},
        {is_about_schedule(fact.kind) ? "schedule" : "task", fact.key},
        {"ticks", fact.count != 0 ? std::to_string(fact.count) : ""},
        {"attempt", fact.attempt != 0 ? std::to_string(fact.attempt) : ""},

@@ -19,8 +19,9 @@ struct FactWords {
 };
 [[nodiscard]] const FactWords& words_of(core::Fact::Kind kind);
 
-/// Writes a line about `fact`, which the core of `queue` found, into the log.
-void log_fact(const std::string& queue, const core::Fact& fact);
+/// Writes a line about `fact`, which the core of `queue` found, into the log. `partitions`: of the
+/// queue.
+void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions = 1);
 
 /// The line of a kStarted fact where the job is a program, whose pid is known only later.
 void log_started(const exec::Attempt& attempt, pid_t pid);

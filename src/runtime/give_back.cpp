@@ -24,8 +24,13 @@ struct Lock {
   wire::Binding binding;
   std::string session;
   core::GiveBack steps;
+  bool keeps_session = false;
   std::string error{};
   bool forgotten = false;  // removed from the session file
+
+  [[nodiscard]] bool done() const {
+    return steps.done() || (keeps_session && steps.lock_is_free());
+  }
 };
 
 using Answer = std::function<bool(const http::Response&)>;
@@ -114,7 +119,8 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   for (const exec::HeldLock& one : held) {
     const LockOwner& owner = owner_of(one, owners);
     const core::Partition partition{one.partitions, one.slot - owner.first_slot};
-    Lock lock{&owner, owner.binding, one.session, {one.session, one.index, partition}};
+    Lock lock{
+        &owner, owner.binding, one.session, {one.session, one.index, partition}, one.keeps_session};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));
@@ -128,7 +134,7 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   net::Transport& transport = *opened->release();
   while (true) {
     const bool all_answered = step(transport, locks);
-    std::erase_if(locks, [](const Lock& lock) { return lock.steps.done(); });
+    std::erase_if(locks, [](const Lock& lock) { return lock.done(); });
     if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners);
     if (boot_now() >= until) break;
     if (!all_answered) std::this_thread::sleep_for(kPause);

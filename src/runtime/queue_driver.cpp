@@ -453,7 +453,8 @@ void QueueDriver::carry_out(const core::Fact& effect) {
   // The line about a program's start waits for its pid.
   const exec::Runner* runner =
       effect.kind == core::Fact::Kind::kStarted ? runner_of(effect.text) : nullptr;
-  if (runner == nullptr || !runner->reports_pid()) log_fact(options_.queue, effect);
+  if (runner == nullptr || !runner->reports_pid())
+    log_fact(options_.queue, effect, options_.partitions);
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
 }
 

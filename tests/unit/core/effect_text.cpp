@@ -101,6 +101,7 @@ std::string text(const Fact& e) {
   if (!e.text.empty()) line += ": " + e.text;
   return line;
 }
+std::string text(const Drained&) { return "drained"; }
 std::string text(const Stopped&) { return "stopped"; }
 
 }  // namespace
