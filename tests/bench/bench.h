@@ -38,6 +38,8 @@ struct Sizes {
   std::size_t killed = 50, hung = 5;
   std::size_t schedules = 10'000, ticks = 1'000;
   std::vector<std::size_t> scale{1'000, 10'000, 100'000};
+  std::vector<std::size_t> daemons{1, 2, 4, 8};
+  std::chrono::seconds worked = 15s;
 };
 
 class Bench {
@@ -77,6 +79,7 @@ void measure_schedules(Bench& bench);
 void measure_takeover(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
+void measure_scale_out(Bench& bench);
 void measure_journal(Bench& bench);
 void measure_instructions(Bench& bench);
 

@@ -35,6 +35,7 @@ constexpr std::array kParts{
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
     Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"},
+    Part{"scale-out", measure_scale_out, "what more daemons bring, with 16 partitions"},
     Part{"journal", measure_journal, "an experiment: claims in a journal, beside one cas a task"},
     Part{"instructions", measure_instructions, "of the daemon for a task, where valgrind is"}};
 
@@ -78,6 +79,8 @@ Sizes quick() {
   sizes.produced = 10'000;
   sizes.write_load = 5s;
   sizes.scale = {1'000, 5'000, 20'000};
+  sizes.daemons = {1, 4};
+  sizes.worked = 5s;
   return sizes;
 }
 
@@ -96,6 +99,8 @@ Sizes smoke() {
   sizes.idle = 100ms;
   sizes.write_load = 500ms;
   sizes.scale = {100, 300};
+  sizes.daemons = {1};
+  sizes.worked = 1s;
   return sizes;
 }
 

@@ -14,6 +14,7 @@
 #include <future>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -187,8 +188,11 @@ Worker::Worker(const live::ConsulAgent& consul, const std::string& queue, const 
   live::Kv kv{consul.address()};
   const bool ready = live::eventually([&] {
     if (!leader) return kv.has("lictor/default/members/" + node);
-    const auto lock = kv.get(kLeaderKey);
-    return lock && !lock->session.empty();
+    for (const char* key : {kLeaderKey, "lictor/default/leader/16/0"}) {
+      const auto lock = kv.get(key);
+      if (lock && !lock->session.empty()) return true;
+    }
+    return false;
   });
   require(ready, "the daemon does not lead:\n" + live::read_text(folder_.file("log")));
 }
@@ -256,6 +260,18 @@ int run_lictor(int argc, char** argv) {
     const std::string journal = std::filesystem::path{path}.replace_filename("journal");
     worker.add("Spawn",
                [journal](const Context& context) { run_program(journal, context.task().id); });
+    const auto sleep = [](const Context& context) {
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds{context.task().parameters.at("ms").get<int>()});
+    };
+    worker.add("Sleep", [board, sleep](const Context& context) {
+      sleep(context);
+      board->runs.fetch_add(1);
+    });
+    worker.add("SleepMarked", [board, sleep](const Context& context) {
+      sleep(context);
+      note(*board, context.task().id);
+    });
     worker.add("Mark", [board](const Context& context) { note(*board, context.task().id); });
   }
   return worker.main(argc, argv);

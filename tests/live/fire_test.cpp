@@ -1,12 +1,14 @@
-// A cluster under fire: three Consul servers and three daemons on hosts of their own, thousands of
-// tasks, and servers, daemons and networks that fail at random. Then what the jobs wrote down is
-// checked.
+// A cluster under fire: three Consul servers and five daemons on five hosts, thousands of tasks, and
+// servers, daemons and networks that fail at random. Then what the jobs wrote down is checked. One
+// queue runs one task after the other, one several, and one is shared by all hosts.
 //
-// LICTOR_FIRE_SECONDS (of faults), LICTOR_FIRE_TASKS (in each of two queues), LICTOR_FIRE_SEED.
+// LICTOR_FIRE_SECONDS (of faults), LICTOR_FIRE_TASKS (in each queue), LICTOR_FIRE_SEED. After 5 minutes
+// of faults it also waits until all have even shares.
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -22,8 +24,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kHosts = 3;
-constexpr int kSerialKeys = 5;
+constexpr int kServers = 3;
+constexpr int kHosts = 5;
+constexpr int kSerialKeys = 5;         // of the queue that runs several tasks
+constexpr int kSharedSerialKeys = 30;  // of the queue with partitions
+constexpr int kPartitions = 8;
 
 long from_environment(const char* name, long otherwise) {
   const char* text = std::getenv(name);
@@ -36,10 +41,10 @@ class Server {
   Server(const Hosts& hosts, int host) : hosts_(hosts), host_(host) {
     const std::string address = Hosts::address(host);
     json join = json::array();
-    for (int other = 0; other < hosts.count(); ++other) join.push_back(Hosts::address(other));
+    for (int other = 0; other < kServers; ++other) join.push_back(Hosts::address(other));
     const json config{{"node_name", "server-" + std::to_string(host)},
                       {"server", true},
-                      {"bootstrap_expect", hosts.count()},
+                      {"bootstrap_expect", kServers},
                       {"data_dir", folder_.file("data")},
                       {"bind_addr", address},
                       {"client_addr", "0.0.0.0"},
@@ -79,8 +84,11 @@ std::string id_of(int number) { return "t" + std::to_string(100'000 + number); }
 class Fire {
  public:
   explicit Fire(std::uint64_t seed)
-      : random_(seed), journal_(folder_.file("journal")), wide_journal_(folder_.file("wide")) {
-    for (int host = 0; host < kHosts; ++host) {
+      : random_(seed),
+        journal_(folder_.file("journal")),
+        wide_journal_(folder_.file("wide")),
+        shared_journal_(folder_.file("shared")) {
+    for (int host = 0; host < kServers; ++host) {
       servers_.push_back(std::make_unique<Server>(hosts_, host));
     }
     const bool led = eventually([&] {
@@ -110,6 +118,11 @@ class Fire {
            {"taskTime", 1000 + i},
            {"serialKey", "db" + std::to_string(i % kSerialKeys)},
            {"taskPara", {{"sleep", 20}}}});
+      put("shared", i,
+          {{"taskType", "Record"},
+           {"taskTime", 1000 + i},
+           {"serialKey", "db" + std::to_string(i % kSharedSerialKeys)},
+           {"taskPara", {{"sleep", 20}}}});
     }
   }
 
@@ -129,10 +142,44 @@ class Fire {
           pause(250);
           return ask([](Kv& kv) {
             return kv.list("lictor/default/tasks/").empty() &&
-                   kv.list("lictor/wide/tasks/").empty();
+                   kv.list("lictor/wide/tasks/").empty() && kv.list("lictor/shared/tasks/").empty();
           });
         },
         patience() * 4 + 100ms * static_cast<int>(kinds_.size()));
+  }
+
+  /// The partitions of each holder when all are held.
+  [[nodiscard]] std::optional<std::map<std::string, int>> shares() {
+    std::map<std::string, int> shares;
+    int held = 0;
+    const bool answered = ask([&](Kv& kv) {
+      for (const KvEntry& lock :
+           kv.list("lictor/shared/leader/" + std::to_string(kPartitions) + "/")) {
+        if (lock.session.empty()) continue;
+        ++shares[json::parse(lock.value).value("node", "")];
+        ++held;
+      }
+      return true;
+    });
+    if (!answered || held != kPartitions) return std::nullopt;
+    return shares;
+  }
+  [[nodiscard]] bool all_led() {
+    return eventually([&] { return shares().has_value(); });
+  }
+  /// A daemon that started lately leaves the others what they have, for 5 minutes.
+  [[nodiscard]] bool shares_become_even() {
+    return eventually(
+        [&] {
+          pause(1000);
+          const auto now = shares();
+          if (!now || now->size() != kHosts) return false;
+          const auto [least, most] =
+              std::minmax_element(now->begin(), now->end(),
+                                  [](const auto& a, const auto& b) { return a.second < b.second; });
+          return most->second - least->second <= 1;
+        },
+        7min);
   }
 
   void check() {
@@ -175,7 +222,8 @@ class Fire {
     CHECK(journal_.overlaps() == std::vector<std::string>{});
     CHECK(journal_.falling_tokens() == std::vector<std::string>{});
     check_order();
-    check_wide();
+    check_lanes(wide_journal_, kSerialKeys);
+    check_lanes(shared_journal_, kSharedSerialKeys);
     MESSAGE(journal_.runs().size() << " runs of " << kinds_.size() << " tasks, " << dead.size()
                                    << " dead letters, " << never << " never run; " << faults_);
   }
@@ -192,38 +240,19 @@ class Fire {
     }
   }
   // Of one serialKey nothing runs beside another, and nothing before another.
-  void check_wide() {
-    std::map<int, std::vector<Run>> lanes;
-    for (const Run& run : wide_journal_.runs()) {
-      lanes[std::atoi(run.task.c_str() + 1) % kSerialKeys].push_back(run);
-    }
-    std::size_t tasks = 0;
-    for (const auto& [lane, runs] : lanes) {
-      std::set<std::string> begun;
-      std::string last;
-      const Run* before = nullptr;
-      for (const Run& run : runs) {
-        if (before != nullptr) {
-          CHECK(run.begin_ns >= before->last_ns);
-          CHECK(run.token >= before->token);
-        }
-        if (begun.insert(run.task).second) {
-          CHECK(run.task > last);
-          last = run.task;
-        }
-        before = &run;
-      }
-      tasks += begun.size();
-    }
-    CHECK(tasks == kinds_.size());
+  void check_lanes(const Journal& journal, int keys) {
+    CHECK(journal.lane_faults([keys](const Run& run) {
+      return std::atoi(run.task.c_str() + 1) % keys;
+    }) == std::vector<std::string>{});
+    CHECK(journal.tasks() == kinds_.size());
   }
 
   std::unique_ptr<LictorDaemon> make_daemon(int host) {
     DaemonSettings settings;
     settings.node = "host-" + std::to_string(host);
     settings.prefix = hosts_.on(host);
-    settings.consul = {"http://127.0.0.1:8500"};
-    for (int other = 0; other < kHosts; ++other) {
+    if (host < kServers) settings.consul = {"http://127.0.0.1:8500"};
+    for (int other = 0; other < kServers; ++other) {
       if (other != host) settings.consul.push_back("http://" + Hosts::address(other) + ":8500");
     }
     const auto executor = [&](const Journal& journal, const char* lock) {
@@ -243,11 +272,17 @@ class Fire {
                                     {"prefetch", 8},
                                     {"max_losses", 1000},
                                     {"executors", {{"*", executor(wide_journal_, "task")}}}});
+    settings.more_queues.push_back({{"name", "shared"},
+                                    {"partitions", kPartitions},
+                                    {"concurrency", 2},
+                                    {"max_losses", 1000},
+                                    {"executors", {{"*", executor(shared_journal_, "task")}}}});
     return std::make_unique<LictorDaemon>(settings);
   }
 
   void misfortune() {
     const int host = static_cast<int>(random_() % kHosts);
+    const int server = static_cast<int>(random_() % kServers);
     switch (random_() % 8) {
       case 0:
       case 1:
@@ -263,14 +298,14 @@ class Fire {
         break;
       case 3:
         note("kill server");
-        servers_[static_cast<std::size_t>(host)]->kill();
+        servers_[static_cast<std::size_t>(server)]->kill();
         pause(between(0, 3000));
-        servers_[static_cast<std::size_t>(host)]->start();
+        servers_[static_cast<std::size_t>(server)]->start();
         break;
       case 4:
         note("freeze server");
-        servers_[static_cast<std::size_t>(host)]->signal(SIGSTOP);
-        stopped_.insert(host);
+        servers_[static_cast<std::size_t>(server)]->signal(SIGSTOP);
+        stopped_.insert(server);
         break;
       case 5:
       case 6:
@@ -301,7 +336,7 @@ class Fire {
   // Of whichever server answers.
   template <class Question>
   bool ask(Question question) {
-    for (int host = 0; host < kHosts; ++host) {
+    for (int host = 0; host < kServers; ++host) {
       try {
         Kv kv{"http://" + Hosts::address(host) + ":8500"};
         if (question(kv)) return true;
@@ -329,7 +364,7 @@ class Fire {
   std::mt19937_64 random_;
   Hosts hosts_{kHosts};
   TemporaryFolder folder_;
-  Journal journal_, wide_journal_;
+  Journal journal_, wide_journal_, shared_journal_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LictorDaemon>> daemons_;
   std::map<std::string, std::string> kinds_;
@@ -349,9 +384,12 @@ TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and k
   CAPTURE(seed);
   Fire fire{seed};
   fire.submit(static_cast<int>(from_environment("LICTOR_FIRE_TASKS", 600)));
-  fire.burn(std::chrono::seconds{from_environment("LICTOR_FIRE_SECONDS", 40)});
+  const std::chrono::seconds span{from_environment("LICTOR_FIRE_SECONDS", 40)};
+  fire.burn(span);
   REQUIRE(fire.ends());
   fire.check();
+  CHECK(fire.all_led());
+  if (span >= 5min) CHECK(fire.shares_become_even());
 }
 
 TEST_SUITE_END();

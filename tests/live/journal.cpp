@@ -1,6 +1,9 @@
 #include "journal.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "support.h"
@@ -105,6 +108,37 @@ std::vector<std::string> Journal::falling_tokens() const {
     highest = std::max(highest, run.token);
   }
   return found;
+}
+
+std::vector<std::string> Journal::lane_faults(const std::function<int(const Run&)>& lane_of) const {
+  struct Lane {
+    std::optional<Run> before;
+    std::set<std::string> begun;
+    std::string latest;
+  };
+  std::map<int, Lane> lanes;
+  std::vector<std::string> faults;
+  for (const Run& run : runs()) {
+    Lane& lane = lanes[lane_of(run)];
+    if (lane.before && run.begin_ns < lane.before->last_ns) {
+      faults.push_back(named(run) + " began beside " + named(*lane.before));
+    }
+    if (lane.before && run.token < lane.before->token) {
+      faults.push_back(named(run) + " has a lower token than " + named(*lane.before));
+    }
+    if (lane.begun.insert(run.task).second && !(run.task > lane.latest)) {
+      faults.push_back(named(run) + " began after " + lane.latest);
+    }
+    lane.latest = std::max(lane.latest, run.task);
+    lane.before = run;
+  }
+  return faults;
+}
+
+std::size_t Journal::tasks() const {
+  std::set<std::string> tasks;
+  for (const Run& run : runs()) tasks.insert(run.task);
+  return tasks.size();
 }
 
 }  // namespace lictor::live

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,12 @@ class Journal {
 
   /// Jobs that ran beside each other, in words; by the lock that each held, and by the clock.
   [[nodiscard]] std::vector<std::string> overlaps() const;
+  /// Runs of one lane that ran beside each other, with a lower token, or, at first, before an
+  /// earlier task, in words; tasks of a lane are in the order of their ids.
+  [[nodiscard]] std::vector<std::string> lane_faults(
+      const std::function<int(const Run&)>& lane_of) const;
+  /// How many tasks have begun.
+  [[nodiscard]] std::size_t tasks() const;
   /// Attempts that began with a lower token than one before them.
   [[nodiscard]] std::vector<std::string> falling_tokens() const;
 

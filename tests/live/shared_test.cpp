@@ -1,0 +1,146 @@
+// A queue of several partitions, whose tasks several daemons run at the same time.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kKeys = 12;
+
+json settings_of(int partitions) {
+  return {{"partitions", partitions}, {"concurrency", 3}, {"max_losses", 1000}};
+}
+
+class Shared {
+ public:
+  [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node, int partitions) {
+    return world.daemon(node, settings_of(partitions), "task");
+  }
+  void submit(int count) {
+    for (int i = 0; i < count; ++i, ++submitted) {
+      const std::string id = "t" + std::to_string(100'000 + submitted);
+      world.kv.put_json(world.task_key(id),
+                        {{"taskType", "Record"},
+                         {"taskTime", 1000 + submitted},
+                         {"serialKey", "key" + std::to_string(submitted % kKeys)},
+                         {"taskPara", {{"sleep", 20}}}});
+    }
+  }
+  /// How many partitions each node leads when all have a leader; else nothing.
+  [[nodiscard]] std::map<std::string, int> shares(int partitions) {
+    std::map<std::string, int> shares;
+    int led = 0;
+    const std::string prefix = world.leader_key() + '/' + std::to_string(partitions) + '/';
+    for (const KvEntry& lock : world.kv.list(prefix)) {
+      if (lock.session.empty()) continue;
+      ++shares[json::parse(lock.value).value("node", "")];
+      ++led;
+    }
+    return led == partitions ? shares : std::map<std::string, int>{};
+  }
+  [[nodiscard]] bool led_by(int partitions, std::size_t nodes) {
+    return eventually([&] { return shares(partitions).size() == nodes; });
+  }
+  void check() {
+    REQUIRE(eventually([&] { return world.all_done(); }));
+    CHECK(world.dead() == 0);
+    CHECK(world.journal.tasks() == static_cast<std::size_t>(submitted));
+    CHECK(world.journal.lane_faults([](const Run& run) {
+      return std::atoi(run.task.c_str() + 1) % kKeys;
+    }) == std::vector<std::string>{});
+  }
+  [[nodiscard]] std::set<std::string> hosts() const {
+    std::set<std::string> hosts;
+    for (const Run& run : world.journal.runs()) hosts.insert(run.host);
+    return hosts;
+  }
+
+  World world;
+  int submitted = 0;
+};
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("daemons share the partitions of a queue, and a dead one's are taken at once") {
+  Shared shared;
+  const auto a = shared.daemon("a", 8);
+  REQUIRE(shared.led_by(8, 1));
+  const auto b = shared.daemon("b", 8);
+  const auto c = shared.daemon("c", 8);
+  shared.submit(200);
+  REQUIRE(shared.led_by(8, 3));
+  const bool even = eventually([&] {
+    const auto shares = shared.shares(8);
+    return shares.size() == 3 && std::all_of(shares.begin(), shares.end(), [](const auto& share) {
+             return share.second == 2 || share.second == 3;
+           });
+  });
+  CHECK(even);
+  shared.submit(200);
+  REQUIRE(eventually([&] { return shared.hosts().size() == 3; }));
+  const std::int64_t begin = monotonic_ns();
+  b->kill();
+  REQUIRE(shared.led_by(8, 2));
+  MESSAGE("taken over within " << seconds_between(begin, monotonic_ns()) << " s");
+  // With lock-delay it would have taken 30 s.
+  CHECK(seconds_between(begin, monotonic_ns()) < 20);
+  shared.check();
+}
+
+TEST_CASE("the number of partitions changes while tasks run, from one and back to one") {
+  Shared shared;
+  std::vector<std::unique_ptr<LictorDaemon>> daemons;
+  for (const char* node : {"a", "b", "c"}) daemons.push_back(shared.daemon(node, 1));
+  REQUIRE(eventually([&] { return !shared.world.leader().empty(); }));
+  const auto change_to = [&](int partitions) {
+    for (const auto& daemon : daemons) daemon->reload(settings_of(partitions));
+  };
+  shared.submit(150);
+  REQUIRE(eventually([&] { return shared.world.journal.tasks() > 20; }));
+  // Until all ask for it, nothing changes.
+  daemons[0]->reload(settings_of(6));
+  REQUIRE(eventually([&] { return daemons[0]->logged("not divided until all members want it"); }));
+  change_to(6);
+  shared.submit(150);
+  REQUIRE(shared.led_by(6, 3));
+  shared.submit(150);
+  change_to(4);
+  shared.submit(100);
+  REQUIRE(eventually([&] { return !shared.shares(4).empty(); }));
+  shared.submit(100);
+  change_to(1);
+  REQUIRE(eventually([&] { return !shared.world.leader().empty(); }));
+  CHECK_FALSE(shared.world.kv.has(shared.world.root + "default/partitions"));
+  shared.check();
+}
+
+TEST_CASE("daemons come and go while tasks run") {
+  Shared shared;
+  auto a = shared.daemon("a", 5);
+  auto b = shared.daemon("b", 5);
+  REQUIRE(eventually([&] { return !shared.shares(5).empty(); }));
+  for (int round = 0; round < 3; ++round) {
+    shared.submit(60);
+    REQUIRE(a->stop() == 0);
+    REQUIRE(shared.led_by(5, 1));
+    a->start();
+    shared.submit(30);
+    b->kill();
+    REQUIRE(eventually([&] { return shared.shares(5).contains(a->node()); }));
+    b->start();
+  }
+  shared.check();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
