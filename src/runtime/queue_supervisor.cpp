@@ -18,15 +18,6 @@ constexpr Duration kRetryPause = 1s;
 constexpr Duration kAskInterval = 2s;
 constexpr Duration kAskIntervalPerMember = 40ms;
 
-// What all members want; 0: they disagree.
-std::uint32_t common_wish(const std::vector<wire::FleetMember>& members) {
-  if (members.empty()) return 0;
-  const bool agree = std::all_of(members.begin(), members.end(), [&](const auto& member) {
-    return member.wish == members.front().wish;
-  });
-  return agree ? members.front().wish : 0;
-}
-
 }  // namespace
 
 QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
@@ -169,19 +160,17 @@ void QueueSupervisor::on_running(Instant, const wire::FleetRead& fleet) {
     renewing_ = true;
     return driver_->request_stop();
   }
-  const std::uint32_t wish = common_wish(fleet.members);
-  next_count_ = wish != count_ ? wish : 0;
-  if (wanted_ != count_ && next_count_ == 0) {
+  tell_members(fleet);
+  if (wanted_ != count_ && change_.to == 0) {
     say("the number of partitions stays until all members want another one",
         fmt::format("there are {}, this daemon's configuration asks for {}", count_, wanted_));
   }
-  tell_members(fleet);
 }
 
 // From one partition, with no number in Consul yet.
 void QueueSupervisor::divide(const wire::FleetRead& fleet) {
   if (wanted_ == 1) return;
-  if (common_wish(fleet.members) != wanted_) {
+  if (core::common_wish(fleet.members) != wanted_) {
     return say("the queue is not divided until all members want it",
                fmt::format("this daemon's configuration asks for {} partitions", wanted_));
   }
@@ -189,28 +178,16 @@ void QueueSupervisor::divide(const wire::FleetRead& fleet) {
   driver_->request_stop();
 }
 
-// While the number is to change, one host takes everything, and then ends its jobs.
 void QueueSupervisor::tell_members(const wire::FleetRead& fleet) {
-  std::vector<core::BalancerMember> members;
-  for (const wire::FleetMember& each : fleet.members) members.push_back(each.member);
-  const std::string& self = parts_.options.node;
-  const auto is_self = [&](const core::BalancerMember& member) { return member.id == self; };
-  if (std::none_of(members.begin(), members.end(), is_self)) members.push_back({self, weight_});
-  changes_it_ = false;
-  if (next_count_ != 0) {
-    const auto first = std::min_element(members.begin(), members.end(),
-                                        [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (core::BalancerMember& member : members) member.draining = member.id != first->id;
-    changes_it_ = is_self(*first);
-  }
-  if (changes_it_ && driver_->holds_all()) {
+  change_ = core::plan_change(fleet.members, {{parts_.options.node, weight_}, wanted_}, count_);
+  if (change_.is_ours && driver_->holds_all()) {
     say("the number of partitions changes: this daemon holds them all, and ends its jobs",
-        fmt::format("from {} to {}", count_, next_count_));
+        fmt::format("from {} to {}", count_, change_.to));
     return driver_->request_stop(true);
   }
-  if (members == told_members_) return;
-  told_members_ = members;
-  driver_->members_seen(std::move(members));
+  if (change_.members == told_members_) return;
+  told_members_ = change_.members;
+  driver_->members_seen(change_.members);
 }
 
 // All is held and nothing runs: the moment to write another number. Whatever becomes of it, the
@@ -223,9 +200,9 @@ void QueueSupervisor::change_count() {
     renewing_ = true;
     driver_->request_stop();
   };
-  if (next_count_ == 0 || !changes_it_ || !driver_->holds_all()) return over();
+  if (!change_.is_ours || !driver_->holds_all()) return over();
   send("change_partitions",
-       wire::change_count(parts_.binding, next_count_, count_, count_index_,
+       wire::change_count(parts_.binding, change_.to, count_, count_index_,
                           *driver_->locks_kept_by()),
        [this, over](Instant, const http::Response& response) {
          std::string error;
@@ -238,7 +215,7 @@ void QueueSupervisor::change_count() {
 
 // The first number is written when all members want it, and nobody leads who may not know of it.
 std::string QueueSupervisor::why_not_create(Instant now, const wire::FleetRead& fleet) {
-  for (const wire::FleetMember& each : fleet.members) {
+  for (const core::FleetMember& each : fleet.members) {
     if (each.wish != wanted_) {
       return fmt::format("{} asks for {} partitions, this daemon for {}", each.member.id, each.wish,
                          wanted_);
@@ -298,7 +275,7 @@ void QueueSupervisor::drop_driver() {
   driver_.reset();
   count_ = 0;
   renewing_ = false;
-  next_count_ = 0;
+  change_ = {};
   told_members_.clear();
   ask_at_ = Instant::min();
 }

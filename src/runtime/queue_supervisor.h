@@ -3,11 +3,10 @@
 // How many partitions a queue of this daemon has, and who shares them.
 //
 // The configurations of the hosts say how many there should be, and the key `partitions` how many
-// there are; without it there is one. The number changes when all members ask for the same:
+// there are; without it there is one. The number changes when all members want the same:
 //
 //   from one:      all stop, and the first that sees that nobody leads writes the number
-//   from several:  the others hand over to the first by name, which ends its jobs, writes the number
-//                  while it holds all locks, and lets go
+//   from several:  see core/count_change.h
 //
 // A driver has the same number for its life. When Consul has another one, it is made anew.
 
@@ -88,11 +87,10 @@ class QueueSupervisor : public Task {
   std::unique_ptr<QueueDriver> driver_;
   std::uint32_t count_ = 0;  // of the driver
   std::uint64_t count_index_ = 0;
-  std::uint32_t next_count_ = 0;  // that all members want; 0: none but the present one
-  bool changes_it_ = false;       // this host does that
-  bool divided_ = false;          // Consul has a number
-  bool changing_ = false;         // the new number is being written
-  bool renewing_ = false;         // the driver stops, to be made anew
+  core::CountChange change_;
+  bool divided_ = false;   // Consul has a number
+  bool changing_ = false;  // the new number is being written
+  bool renewing_ = false;  // the driver stops, to be made anew
   bool stopping_ = false;
   std::vector<core::BalancerMember> told_members_;
   std::string said_;  // the last message, so that it is said once

@@ -28,8 +28,8 @@ std::uint32_t number_for(const json& value, const char* member, const std::strin
       std::clamp<std::uint64_t>(number->get<std::uint64_t>(), 1, core::kMostPartitions));
 }
 
-FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
-  FleetMember member;
+core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
+  core::FleetMember member;
   member.member.id = std::move(node);
   const json told = parse_json(value).value_or(json{});
   if (!told.is_object()) return member;
@@ -98,7 +98,7 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
       }
     }
   }
-  for (FleetMember& each : read.members) {
+  for (core::FleetMember& each : read.members) {
     each.member.draining =
         std::find(draining.begin(), draining.end(), each.member.id) != draining.end();
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/http.h"
-#include "core/balancer.h"
+#include "core/count_change.h"
 #include "core/event.h"
 #include "wire/consul.h"
 
@@ -20,15 +20,10 @@ namespace lictor::wire {
 /// 1 to core::kMostPartitions.
 [[nodiscard]] Result<std::uint32_t> read_count(std::string_view value);
 
-struct FleetMember {
-  core::BalancerMember member;
-  std::uint32_t wish = 1;  ///< the number of partitions in its configuration
-};
-
 /// The answer to read_fleet().
 struct FleetRead {
   std::string error;  ///< empty: the rest is there
-  std::vector<FleetMember> members;
+  std::vector<core::FleetMember> members;
   std::optional<std::uint32_t> count;  ///< of partitions; nothing: Consul has no number
   std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
   struct Lock {

@@ -62,6 +62,9 @@ CORE = {
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
+    "ResizeUnheld": "the number of partitions is changed whether or not all locks are held",
+    "ResizeWithJobs": "the number of partitions is changed while jobs run",
+    "AnyCount": "the fences do not check the number of partitions",
     "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
 }
 # Those of recurring tasks (ticks.cpp).
@@ -289,7 +292,7 @@ EDITS = [
         "core/queue_lead.cpp",
         """  if (jobs_run) {
 """,
-        """  if (jobs_run && !FAULT(ReleaseWithJobs)) {
+        """  if (jobs_run && !FAULT(ReleaseWithJobs) && !(FAULT(ResizeWithJobs) && keeps_locks_)) {
 """,
     ),
     (
@@ -602,6 +605,13 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
         """  commit.partitions.erase(doubles, commit.partitions.end());
   if (FAULT(FenceOfOne)) commit.partitions = {commit.partitions.back()};
+""",
+    ),
+    (
+        "core/queue_lead.cpp",
+        """    if (!terms_[i].drained) return;
+""",
+        """    if (!terms_[i].drained && !(FAULT(ResizeWithJobs) && keeps_locks_)) return;
 """,
     ),
     (

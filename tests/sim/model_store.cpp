@@ -407,8 +407,22 @@ std::uint64_t FakeStore::make_partitions(std::uint32_t count) {
   return find("partitions")->modify_index;
 }
 
-const std::string& FakeStore::leader_session(std::uint32_t partition) const {
-  const dev::KvRecord* leader = find(binding_.layout.lock_key({count_, partition}));
+std::uint64_t FakeStore::partitions_index() const {
+  const dev::KvRecord* key = find("partitions");
+  return key == nullptr ? 0 : key->modify_index;
+}
+
+bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
+                                  const std::string& session) {
+  std::string error;
+  const http::Request request = wire::change_count(binding_, to, count_, count_index, session);
+  if (!wire::is_count_written(ask(request), error)) return false;
+  count_ = to;
+  return true;
+}
+
+const std::string& FakeStore::session_of(const Partition& partition) const {
+  const dev::KvRecord* leader = find(binding_.layout.lock_key(partition));
   session_ = leader == nullptr ? std::string{} : leader->session;
   return session_;
 }

@@ -23,6 +23,7 @@
 #include "dev/model.h"
 #include "tamper.h"
 #include "wire/consul.h"
+#include "wire/fleet.h"
 
 namespace lictor::core::test {
 
@@ -79,8 +80,15 @@ class FakeStore {
   [[nodiscard]] std::vector<std::string> task_keys() const;
   /// A queue of several partitions has a key that says how many; its ModifyIndex.
   [[nodiscard]] std::uint64_t make_partitions(std::uint32_t count);
+  [[nodiscard]] std::uint32_t partitions() const { return count_; }
+  [[nodiscard]] std::uint64_t partitions_index() const;
+  /// Another number, if the session holds all locks.
+  bool change_partitions(std::uint32_t to, std::uint64_t count_index, const std::string& session);
   /// Who holds the lock of the partition; empty: nobody.
-  [[nodiscard]] const std::string& leader_session(std::uint32_t partition = 0) const;
+  [[nodiscard]] const std::string& session_of(const Partition& partition) const;
+  [[nodiscard]] const std::string& leader_session(std::uint32_t partition = 0) const {
+    return session_of({count_, partition});
+  }
   [[nodiscard]] std::uint64_t index() const { return model_.index(); }
 
   void tamper(Instant now, const Tampering& tampering) {

@@ -193,7 +193,7 @@ void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event&
   const auto& store = cluster_.store;
   if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     if (std::get<ReadLeader>(effect).consistent && read->ok &&
-        read->session != store.leader_session(std::get<ReadLeader>(effect).partition.number)) {
+        read->session != store.session_of(std::get<ReadLeader>(effect).partition)) {
       cluster_.violation(daemon.name + " is told by a consistent read who leads, and it is not so");
     }
   } else if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
@@ -239,7 +239,8 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
 
 // A partition that the transaction writes for, and whose lock its session does not hold.
 std::string Oracle::unfenced(const Commit& commit) const {
-  const std::uint32_t count = cluster_.daemons().front()->options.partitions;
+  const std::uint32_t count = commit.partition_count;
+  if (count != cluster_.store.partitions()) return "another number of partitions";
   const std::set<std::uint32_t> fenced{commit.partitions.begin(), commit.partitions.end()};
   std::set<std::uint32_t> written = fenced;
   for (const Op& op : commit.ops) {

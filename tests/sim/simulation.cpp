@@ -290,6 +290,9 @@ void Simulation::strangers() {
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
   if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
   if (strikes(Misfortune::kTouch)) touch();
+  if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
+    cluster_.resize(2 + static_cast<std::uint32_t>(random_.next() % 3));
+  }
 }
 
 // From the last proof before it until the end of what would have been the lock-delay two may lead.
@@ -500,9 +503,10 @@ void Simulation::check_leftovers() {
     cluster_.violation(std::to_string(cluster_.store.sessions()) + " sessions, of " +
                        std::to_string(cluster_.daemons().size()) + " daemons");
   }
+  if (!cluster_.is_resized()) cluster_.violation("the number of partitions is not what all want");
   const Daemon* leader = cluster_.leader(0);
   const std::string holder =
-      cluster_.store.read_leader({{}, true, 0, {options_.partitions, 0}}).holder;
+      cluster_.store.read_leader({{}, true, 0, {cluster_.store.partitions(), 0}}).holder;
   if (leader != nullptr && holder != leader->name) {
     cluster_.violation(leader->name + " leads, and the leader key names " + holder);
   }

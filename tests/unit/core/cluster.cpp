@@ -130,7 +130,11 @@ Daemon& Cluster::add(QueueOptions options) {
 void Cluster::start(Daemon& daemon) {
   ++daemon.incarnation;
   daemon.restart_at.reset();
-  daemon.stopped = false;
+  daemon.stopped = daemon.renews = daemon.finishes = false;
+  if (daemon.options.partitions_index != 0) {
+    daemon.options.partitions = store.partitions();
+    daemon.options.partitions_index = store.partitions_index();
+  }
   QueueOptions options = daemon.options;
   options.identity = daemon.name + std::to_string(daemon.incarnation);
   options.costs = simple_costs();
@@ -149,6 +153,65 @@ void Cluster::start(Daemon& daemon) {
 void Cluster::drain(Daemon& daemon, bool draining) {
   members_[daemon.name].draining = draining;
   tell_members();
+}
+
+void Cluster::resize(std::uint32_t partitions) {
+  const bool was_reading = wish_ != 0;
+  wish_ = partitions;
+  if (was_reading) return;
+  for (const auto& daemon : daemons_) read_fleet(*daemon);
+}
+
+// What it reads now it acts on a little later.
+void Cluster::read_fleet(Daemon& daemon) {
+  static constexpr Duration kInterval = 2s;
+  std::vector<FleetMember> members;
+  for (const auto& [name, member] : members_) members.push_back({member, wish_});
+  const Duration late{static_cast<Duration::rep>(random_.fraction() * 5e8)};
+  const std::uint64_t index = store.partitions_index();
+  at(now + late, [this, &daemon, members, index, incarnation = daemon.incarnation] {
+    at(now + kInterval, [this, &daemon] { read_fleet(daemon); });
+    const bool acts = daemon.queue && daemon.incarnation == incarnation && !daemon.renews &&
+                      now >= daemon.paused_until;
+    const QueueOptions& options = daemon.options;
+    if (!acts || index < options.partitions_index) return;
+    if (index != options.partitions_index) return renew(daemon);
+    const CountChange change = plan_change(members, {{daemon.name}, wish_}, options.partitions);
+    if (daemon.finishes) return;
+    bool holds_all = true;
+    for (std::uint32_t i = 0; i < options.partitions; ++i) {
+      holds_all = holds_all && daemon.queue->holds_lock(i);
+    }
+    if (change.is_ours && holds_all) {
+      daemon.finishes = true;
+      return tell(daemon, StopRequested{true});
+    }
+    tell(daemon, MembersSeen{change.members});
+  });
+}
+
+void Cluster::renew(Daemon& daemon) {
+  daemon.renews = true;
+  tell(daemon, StopRequested{});
+}
+
+// The request may be lost, as may its answer.
+void Cluster::change_count(Daemon& daemon, const std::string& session) {
+  const bool is_zombie = random_.fraction() < 0.4;  // it lands when its sender has given up
+  const Duration limit = daemon.options.request_timeout;
+  const auto part_of = [this](Duration most) {
+    return Duration{
+        static_cast<Duration::rep>(random_.fraction() * static_cast<double>(most.count()))};
+  };
+  const Duration out = part_of(is_zombie ? 60s : limit / 2);
+  const Duration back = part_of(limit / 2);
+  const bool lost = random_.fraction() < 0.1;
+  at(now + out, [this, session, index = daemon.options.partitions_index, lost] {
+    if (!lost) store.change_partitions(wish_, index, session);
+  });
+  at(now + std::min(out + back, limit), [this, &daemon, incarnation = daemon.incarnation] {
+    if (daemon.queue && daemon.incarnation == incarnation) renew(daemon);
+  });
 }
 
 void Cluster::tell_members() {
@@ -361,7 +424,9 @@ void Cluster::step(Daemon& daemon) {
   if (on_step) on_step(daemon);
   if (!daemon.stopped) return;
   daemon.kept_session.clear();  // it has seen to its lock itself
+  const bool renews = daemon.renews;
   crash(daemon);
+  if (renews && !daemon.restart_at) restart_after(daemon, Duration::zero());
 }
 
 void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
@@ -392,6 +457,8 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
         } else if constexpr (std::is_same_v<E, RememberSession>) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
+        } else if constexpr (std::is_same_v<E, Drained>) {
+          change_count(daemon, e.session);
         } else if constexpr (std::is_same_v<E, Stopped>) {
           daemon.stopped = true;
         }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_change.h"
 #include "core/give_back.h"
 #include "core/queue.h"
 #include "effect_text.h"
@@ -83,6 +84,8 @@ struct Daemon {
 
   std::unique_ptr<Queue> queue;  // none: down
   bool stopped = false;
+  bool renews = false;    // it stops, to begin with another number of partitions
+  bool finishes = false;  // it holds all locks, and ends its jobs to change the number
   Instant paused_until = Instant::min();
   std::uint64_t incarnation = 0;
   std::optional<Instant> restart_at;
@@ -125,6 +128,10 @@ class Cluster {
   void crash(Daemon& daemon);
   /// Whether the host is to be emptied, as all hosts learn; of a queue with several partitions.
   void drain(Daemon& daemon, bool draining);
+  /// All hosts' configurations ask for another number of partitions. What a host does about it is
+  /// what runtime/queue_supervisor.cpp does; it reads the number and the members every 2 s.
+  void resize(std::uint32_t partitions);
+  [[nodiscard]] bool is_resized() const { return wish_ == 0 || store.partitions() == wish_; }
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
   void pause(Daemon& daemon, Duration duration);
   /// A hypervisor stops its host: daemon, warden and jobs, and the monotonic clock with them. When
@@ -223,6 +230,9 @@ class Cluster {
   void start_job(Daemon& daemon, const StartJob& effect);
   void end_queue(Daemon& daemon);
   void tell_members();
+  void read_fleet(Daemon& daemon);
+  void change_count(Daemon& daemon, const std::string& session);
+  void renew(Daemon& daemon);
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
   void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
@@ -254,6 +264,7 @@ class Cluster {
   std::vector<Waiter> waiters_;
   std::uint64_t seen_index_ = 0;
   std::map<std::string, BalancerMember> members_;  // by name
+  std::uint32_t wish_ = 0;                         // of all configurations; 0: as it is
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;

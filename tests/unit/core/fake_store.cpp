@@ -90,7 +90,8 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
     return {effect.request, Answer::kRefused, 0, "Permission denied"};
   }
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
-  Key& leader = locks_[effect.partition.number];
+  if (!is_count(effect.count_index)) return {effect.request, Answer::kChanged, 0, {}};
+  Key& leader = locks_[lock_of(effect.partition)];
   if (effect.held_at != 0 &&
       (leader.session != effect.session || leader.modify_index != effect.held_at)) {
     return {effect.request, Answer::kChanged, 0, "current modify index does not match"};
@@ -114,7 +115,7 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
 }
 
 UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
-  Key& leader = locks_[effect.partition.number];
+  Key& leader = locks_[lock_of(effect.partition)];
   const bool checked = !FAULT(UnlockUnchecked);
   if (leader.session != effect.session || (checked && leader.modify_index != effect.index)) {
     return {effect.request, Outcome::kRejected};
@@ -126,7 +127,7 @@ UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
 }
 
 LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
-  const auto it = locks_.find(effect.partition.number);
+  const auto it = locks_.find(lock_of(effect.partition));
   const Key leader = it == locks_.end() ? Key{} : it->second;
   LeaderRead reply;
   reply.request = effect.request;
@@ -137,15 +138,17 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   reply.released = leader.exists && leader.session.empty() && reply.holder == leader.value;
   reply.holder_lock_delay = leader.lock_delay;
   reply.modify_index = leader.modify_index;
-  reply.consul_index = leader_index(effect.partition.number);
+  reply.consul_index = leader_index(effect.partition);
   return effect.consistent ? reply
-                           : spoiled(std::move(reply), leader_reads_[effect.partition.number]);
+                           : spoiled(std::move(reply), leader_reads_[lock_of(effect.partition)]);
 }
 
 LocksProved FakeStore::prove(const ProveLocks& effect) const {
   LocksProved reply{effect.request, true, {}, {}};
   for (const std::uint32_t partition : effect.partitions) {
-    if (leader_session(partition) != effect.session) reply.lost.push_back(partition);
+    const auto lock = locks_.find({effect.partition_count, partition});
+    const bool ours = lock != locks_.end() && lock->second.session == effect.session;
+    if (!ours || !is_count(effect.count_index)) reply.lost.push_back(partition);
   }
   return reply;
 }
@@ -218,7 +221,7 @@ Reply FakeStore::spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& ear
 }
 
 std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) const {
-  if (!over && leader_index(effect.partition.number) <= effect.index) return std::nullopt;
+  if (!over && leader_index(effect.partition) <= effect.index) return std::nullopt;
   return read_leader(effect);
 }
 
@@ -350,7 +353,9 @@ Committed FakeStore::commit(const Commit& commit) {
   auto& failures = reply.failures;
   for (const std::uint32_t partition : commit.partitions) {
     if (FAULT(DropFence)) continue;
-    if (!commit.session.empty() && locks_[partition].session == commit.session) continue;
+    const bool ours = !commit.session.empty() && is_count(commit.count_index) &&
+                      locks_[{commit.partition_count, partition}].session == commit.session;
+    if (ours) continue;
     failures.push_back({Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask,
                         "not the leader", partition});
   }
@@ -534,14 +539,14 @@ void FakeStore::remove(const std::string& key) {
 }
 
 void FakeStore::remove_leader_key() {
-  const Instant barred_until = locks_[0].barred_until;
-  locks_[0] = {false, {}, {}, ++index_, {}, barred_until};
+  const Instant barred_until = locks_[lock_of(0)].barred_until;
+  locks_[lock_of(0)] = {false, {}, {}, ++index_, {}, barred_until};
 }
 
 void FakeStore::overwrite_leader_key() {
-  locks_[0].value = "a stranger#";
-  locks_[0].lock_delay.reset();
-  locks_[0].modify_index = ++index_;
+  locks_[lock_of(0)].value = "a stranger#";
+  locks_[lock_of(0)].lock_delay.reset();
+  locks_[lock_of(0)].modify_index = ++index_;
 }
 
 void FakeStore::control(bool paused, const std::string& step_down) {
@@ -583,8 +588,23 @@ std::uint64_t FakeStore::tasks_index(const std::string& below) const {
   }
   return index == 0 ? index_ : index;
 }
-std::uint64_t FakeStore::leader_index(std::uint32_t partition) const {
-  const auto lock = locks_.find(partition);
+bool FakeStore::is_count(std::uint64_t count_index) const {
+  return FAULT(AnyCount) || count_index == 0 || count_index == count_index_;
+}
+
+bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
+                                  const std::string& session) {
+  if (!is_count(count_index)) return false;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    if (FAULT(ResizeUnheld)) continue;
+    if (session.empty() || leader_session(i) != session) return false;
+  }
+  make_partitions(to);
+  return true;
+}
+
+std::uint64_t FakeStore::leader_index(const Partition& partition) const {
+  const auto lock = locks_.find(lock_of(partition));
   return lock != locks_.end() && lock->second.exists ? lock->second.modify_index : index_;
 }
 std::uint64_t FakeStore::control_index() const {

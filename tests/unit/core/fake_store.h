@@ -104,17 +104,27 @@ class FakeStore {
   [[nodiscard]] bool has(const std::string& key) const { return tasks_.contains(key); }
   [[nodiscard]] std::vector<std::string> task_keys() const;
   /// A queue of several partitions has a key that says how many; its ModifyIndex.
-  [[nodiscard]] static std::uint64_t make_partitions(std::uint32_t) { return 7; }
+  std::uint64_t make_partitions(std::uint32_t count) {
+    count_ = count;
+    return count_index_ = ++index_;
+  }
+  [[nodiscard]] std::uint32_t partitions() const { return count_; }
+  [[nodiscard]] std::uint64_t partitions_index() const { return count_index_; }
+  /// Another number, if the session holds all locks.
+  bool change_partitions(std::uint32_t to, std::uint64_t count_index, const std::string& session);
   /// Who holds the lock of the partition; empty: nobody.
-  [[nodiscard]] std::string leader_session(std::uint32_t partition = 0) const {
-    const auto lock = locks_.find(partition);
+  [[nodiscard]] std::string session_of(const Partition& partition) const {
+    const auto lock = locks_.find(lock_of(partition));
     return lock == locks_.end() ? std::string{} : lock->second.session;
+  }
+  [[nodiscard]] std::string leader_session(std::uint32_t partition = 0) const {
+    return session_of({count_, partition});
   }
   [[nodiscard]] bool session_lives(const std::string& id) const { return sessions_.contains(id); }
   [[nodiscard]] std::uint64_t index() const { return index_; }
 
   [[nodiscard]] std::uint64_t tasks_index(const std::string& below) const;
-  [[nodiscard]] std::uint64_t leader_index(std::uint32_t partition = 0) const;
+  [[nodiscard]] std::uint64_t leader_index(const Partition& partition) const;
   [[nodiscard]] std::uint64_t control_index() const;
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
@@ -165,7 +175,14 @@ class FakeStore {
   std::map<std::string, Task> templates_;        // by the producer's bytes
   std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
   std::uint64_t last_erased_ = 0;
-  std::map<std::uint32_t, Key> locks_;  // by partition
+  using LockId = std::pair<std::uint32_t, std::uint32_t>;  // how many partitions, and which
+  [[nodiscard]] static LockId lock_of(const Partition& p) { return {p.count, p.number}; }
+  [[nodiscard]] LockId lock_of(std::uint32_t partition) const { return {count_, partition}; }
+  /// The number of partitions is what the request says.
+  [[nodiscard]] bool is_count(std::uint64_t count_index) const;
+  std::map<LockId, Key> locks_;
+  std::uint32_t count_ = 1;
+  std::uint64_t count_index_ = 0;
   Key control_, marker_;
   bool paused_ = false;
   bool control_unreadable_ = false;
@@ -175,7 +192,7 @@ class FakeStore {
   Instant now_{};
   Tampering tampering_;
   mutable std::map<Tamper, std::size_t> tampered_;
-  mutable std::map<std::uint32_t, std::deque<std::pair<Instant, LeaderRead>>> leader_reads_;
+  mutable std::map<LockId, std::deque<std::pair<Instant, LeaderRead>>> leader_reads_;
   mutable std::deque<std::pair<Instant, ControlRead>> control_reads_;
   using ListQuery = std::pair<std::string, bool>;  // below what, with values
   mutable std::map<ListQuery, std::deque<std::pair<Instant, TasksListed>>> lists_;
