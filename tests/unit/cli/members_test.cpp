@@ -122,10 +122,10 @@ TEST_CASE("with a leader, an empty list of members is explained") {
   CHECK_FALSE(contains(led.err(), "start one"));
 
   // Nor by who wants to ask its leader.
-  std::deque<http::Response> replies(11, reply(404, "", 9));
+  std::deque<http::Response> replies(12, reply(404, "", 9));
   replies[0] = reply(200, entry("lictor/q/tasks/7", R"({"taskType":"T"})"), 9);
-  // After the dead letters and the history, the members and their folder.
-  replies[7] = replies[8] = replies[10] = leader;
+  // After the lock, the dead letters and the history, the members and their folder.
+  replies[8] = replies[9] = replies[11] = leader;
   Scene asked{std::move(replies)};
   CHECK(why(asked.client, "7") == 0);
   CHECK(contains(asked.err(), "the leader, a, is not among the members"));
