@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,8 +22,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Each look costs Consul a listing of the locks.
-constexpr auto kLookEvery = std::chrono::milliseconds{500};
+// So often the locks are listed while one of them does not change.
+constexpr Duration kLookEvery = std::chrono::seconds{2};
 
 // "held", "free", "unknown": it may not be read.
 std::string state_of(const client::Locks& locks, std::uint32_t partition) {
@@ -147,7 +146,9 @@ Result<int> wait_for_all(const Client& client, const client::Locks& before, Dura
     client.console.progress(fmt::format("{} of {} partitions have changed hands",
                                         handover.moved.size(),
                                         open + handover.moved.size() + handover.kept.size()));
-    std::this_thread::sleep_for(kLookEvery);
+    const Partitions& open_ones = handover.waiting.empty() ? handover.released : handover.waiting;
+    client::wait_for_change(client.store, client.layout, now, open_ones.front(),
+                            std::min(until - boot_now(), kLookEvery));
   }
 }
 

@@ -1,11 +1,14 @@
 #include "client/locks.h"
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "client/retry.h"
 #include "core/partition.h"
 
 namespace lictor::client {
@@ -64,6 +67,20 @@ Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
     entries[*number] = std::move(entry);
   }
   return Locks{std::move(entries), listed.hidden};
+}
+
+void wait_for_change(Store& store, const wire::Layout& layout, const Locks& locks,
+                     std::uint32_t partition, Duration wait) {
+  const auto& entry = locks.entry(partition);
+  const Instant before = boot_now();
+  if (entry) {
+    const auto watched =
+        store.watch(layout.lock_key({locks.count(), partition}), entry->modify_index,
+                    std::chrono::ceil<std::chrono::milliseconds>(wait));
+    if (watched && watched->entry && watched->entry->modify_index != entry->modify_index) return;
+  }
+  // Consul may answer at once all the same: without the key, after a restore, after an error.
+  if (boot_now() - before < wait / 2) pause_before_retry();
 }
 
 Locks locks_if_known(Result<Locks> read) { return read ? *std::move(read) : Locks::unknown(); }

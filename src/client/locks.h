@@ -49,6 +49,9 @@ class Locks {
 
 /// Errors: those of read_partition_count() and Store::list().
 [[nodiscard]] Result<Locks> read_locks(Store& store, const wire::Layout& layout);
+/// Waits until the partition's lock is no longer as in `locks`, or a little less or more than `wait`.
+void wait_for_change(Store& store, const wire::Layout& layout, const Locks& locks,
+                     std::uint32_t partition, Duration wait);
 /// Locks::unknown() after an error.
 [[nodiscard]] Locks locks_if_known(Result<Locks> read);
 

@@ -44,6 +44,9 @@ class Fleet {
     for (const std::uint32_t i : partitions) consul.put(lock_key(i), value.dump(), session);
     return session;
   }
+  void release(std::uint32_t partition, const std::string& session) {
+    consul.release(lock_key(partition), session);
+  }
   // As its members should have them.
   void settle(const std::vector<std::string>& nodes) {
     core::BalancerView view;
@@ -282,6 +285,36 @@ TEST_CASE("step-down waits until each partition has another leader") {
     return json::parse(stage.out());
   }();
   CHECK(told.at("asked") == json{"a", "b"});
+}
+
+TEST_CASE("step-down tells who leads each partition afterwards") {
+  Fleet fleet;
+  const std::string a = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
+  const std::string b = fleet.add("b", {});
+  LeaderOptions options;
+  options.step_down = true;
+  const auto told = [&](bool all) {
+    fleet.consul.on_wait = [&, all] {
+      for (std::uint32_t i = 0; i < kCount; ++i) {
+        const bool stays = !all && i == 7;
+        fleet.release(i, a);
+        fleet.consul.put(lock_key(i), json{{"node", stays ? "a" : "b"}, {"since", "later"}}.dump(),
+                         stays ? a : b);
+      }
+    };
+    Stage stage{fleet.consul, true};
+    const auto code = leader(stage.client, options);
+    CHECK(code.has_value() == all);
+    if (!code) CHECK(contains(code.error().message, "partition 7 with the same leader again"));
+    return json::parse(stage.out()).at("partitions");
+  };
+  bool all = true;
+  SUBCASE("all of them") {}
+  SUBCASE("but one, which its leader took again") { all = false; }
+  const json partitions = told(all);
+  REQUIRE(partitions.size() == kCount);
+  CHECK(partitions[3] == json{{"partition", 3}, {"stepped_down", "a"}, {"leader", "b"}});
+  CHECK(partitions[7].at("leader") == (all ? "b" : "a"));
 }
 
 TEST_CASE("check reports free partitions, an old leader, and members that ask for other numbers") {
