@@ -1,6 +1,8 @@
 #include "client/locks.h"
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,11 +10,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "client/retry.h"
 #include "core/partition.h"
 
 namespace lictor::client {
 namespace {
+
+using namespace std::chrono_literals;
 
 // As the daemons read it: a shell's line end may follow the number.
 std::optional<std::uint32_t> count_in(std::string_view value) {
@@ -80,7 +83,8 @@ void wait_for_change(Store& store, const wire::Layout& layout, const Locks& lock
     if (watched && watched->entry && watched->entry->modify_index != entry->modify_index) return;
   }
   // Consul may answer at once all the same: without the key, after a restore, after an error.
-  if (boot_now() - before < wait / 2) pause_before_retry();
+  const Duration left = wait - (boot_now() - before);
+  std::this_thread::sleep_for(std::clamp<Duration>(left, 0s, 500ms));
 }
 
 Locks locks_if_known(Result<Locks> read) { return read ? *std::move(read) : Locks::unknown(); }

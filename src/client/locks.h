@@ -49,7 +49,7 @@ class Locks {
 
 /// Errors: those of read_partition_count() and Store::list().
 [[nodiscard]] Result<Locks> read_locks(Store& store, const wire::Layout& layout);
-/// Waits until the partition's lock is no longer as in `locks`, or a little less or more than `wait`.
+/// Waits until the partition's lock is no longer as in `locks`, for `wait` at most; may end early.
 void wait_for_change(Store& store, const wire::Layout& layout, const Locks& locks,
                      std::uint32_t partition, Duration wait);
 /// Locks::unknown() after an error.
