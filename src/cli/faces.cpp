@@ -71,7 +71,9 @@ LeaderFace& LeaderFaces::at(std::uint32_t partition) {
   }
   const auto member = std::find_if((*members_)->begin(), (*members_)->end(),
                                    [&](const Member& each) { return each.node == name; });
-  if (name.empty()) {
+  if (!locks_.leader(partition).known) {
+    leader.why_not = "who leads is not known: the token may not read the lock";
+  } else if (name.empty()) {
     leader.why_not = locks_.count() == 1 ? "no member leads"
                                          : fmt::format("nobody leads partition {}", partition);
   } else if (member == (*members_)->end()) {

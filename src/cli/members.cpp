@@ -43,7 +43,9 @@ std::map<std::string, std::uint32_t, std::less<>> numbers_of(const json& value, 
   const json given = value.value(name, json::object());
   if (!given.is_object()) return numbers;
   for (const auto& [queue, number] : given.items()) {
-    if (number.is_number_unsigned()) numbers[queue] = number.get<std::uint32_t>();
+    if (!number.is_number_unsigned()) continue;
+    numbers[queue] = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(number.get<std::uint64_t>(), 1, core::kMostPartitions));
   }
   return numbers;
 }
@@ -400,6 +402,7 @@ std::string lead_trouble(const Client& client) {
 std::string lead_trouble(const Client& client, const TaskInfo& task) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
+  if (!locks->leader_of(task).known) return {};
   return trouble_of(client, lock_of(*locks, locks->partition_of(task)));
 }
 

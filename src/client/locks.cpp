@@ -6,11 +6,14 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "core/partition.h"
+#include "wire/json_text.h"
+#include "wire/record.h"
 
 namespace lictor::client {
 namespace {
@@ -49,7 +52,12 @@ Locks::Locks(std::vector<std::optional<wire::KvEntry>> entries, bool hidden)
 Locks Locks::unknown() { return Locks{{std::nullopt}, true}; }
 
 std::uint32_t Locks::partition_of(const TaskInfo& task) const {
-  return core::partition_of(task.serial_key, task.id, count());
+  if (count() == 1) return 0;
+  if (!task.serial_key.empty()) return core::partition_of(task.serial_key, count());
+  if (!wire::check_record(task.record)) return core::partition_of(task.key, count());
+  const auto record = wire::parse_json(task.record, wire::kAnyDepth);
+  const std::string id = record ? text_member(*record, "taskId") : std::string{};
+  return core::partition_of(id.empty() ? task.id : id, count());
 }
 
 Result<Locks> read_locks(Store& store, const wire::Layout& layout) {

@@ -33,6 +33,8 @@ class Locks {
   [[nodiscard]] static Locks unknown();
 
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(leaders_.size()); }
+  /// As the daemons have it: by the serialKey, else by the record's taskId, else by the key's part
+  /// after the prefix; of a record that cannot be read by the whole key.
   [[nodiscard]] std::uint32_t partition_of(const TaskInfo& task) const;
   [[nodiscard]] const Leader& leader(std::uint32_t partition) const { return leaders_[partition]; }
   [[nodiscard]] const Leader& leader_of(const TaskInfo& task) const {

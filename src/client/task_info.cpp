@@ -125,7 +125,11 @@ TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry, const Le
     view.session = task.stamp.claim->session;
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
-  view.state = too_large.empty() ? state_of(task, leader_of(view), now) : TaskState::kTooLarge;
+  if (!too_large.empty()) {
+    view.state = TaskState::kTooLarge;
+  } else {
+    view.state = state_of(task, task.stamp.taken ? leader_of(view) : Leader{}, now);
+  }
   return view;
 }
 

@@ -27,7 +27,8 @@ struct Leader {
 
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
                                  const Leader& leader, WallTime now);
-/// The same where the leader depends on the task, of which all but the state is known then.
+/// The same where the leader depends on the task, of which all but the state is known then. Asked for
+/// claimed tasks alone.
 using LeaderOf = std::function<const Leader&(const TaskInfo&)>;
 [[nodiscard]] TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry,
                                      const LeaderOf& leader_of, WallTime now);

@@ -91,21 +91,24 @@ TEST_CASE("each of several partitions has its own leader, by which its tasks run
   CHECK(state_in(*locks, 2) == TaskState::kOrphan);
 }
 
-TEST_CASE("a task without a serialKey is in the partition of its id, also if it cannot be read") {
+TEST_CASE(
+    "a task is in the partition of its serialKey, else its id; unreadable, of its whole key") {
   const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
-  TaskInfo task;
-  task.id = "42";
-  CHECK(locks.partition_of(task) == core::partition_of("42", 4));
-  task.serial_key = "db7";
-  CHECK(locks.partition_of(task) == core::partition_of("db7", 4));
   wire::Layout by_instance = kLayout;
   by_instance.serialize_by = "/taskPara/instanceId";
-  const auto viewed = [&](const std::string& record) {
-    return view_task(by_instance, {kLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {});
+  const auto partition = [&](const std::string& record) {
+    return locks.partition_of(
+        view_task(by_instance, {kLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
   };
-  CHECK(locks.partition_of(viewed(R"({"taskType":"T","taskPara":{"instanceId":"db7"}})")) ==
-        core::partition_of("db7", 4));
-  CHECK(locks.partition_of(viewed(R"({"serialKey":"db7")")) == core::partition_of("42", 4));
+  const auto of = [](const char* text) { return core::partition_of(text, 4); };
+  CHECK(partition(R"({"taskType":"T"})") == of("42"));
+  CHECK(partition(R"({"taskType":"T","taskId":"nightly"})") == of("nightly"));
+  CHECK(partition(R"({"taskType":"T","taskId":"nightly","serialKey":"db7"})") == of("db7"));
+  CHECK(partition(R"({"taskType":"T","taskPara":{"instanceId":"db8"}})") == of("db8"));
+  CHECK(partition(R"({"serialKey":"db7")") == of("lictor/q/tasks/42"));
+  for (const char* text : {"nightly", "db7", "db8", "lictor/q/tasks/42"}) {
+    CHECK_MESSAGE(of(text) != of("42"), text);  // or this shows nothing
+  }
 }
 
 TEST_CASE("keys that are no locks of this number of partitions do not count") {
