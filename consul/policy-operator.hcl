@@ -1,5 +1,5 @@
 # What an operator may do, for the default layout lictor/default/: all that a reader may, and pause,
-# resume, step down, cancel, retry, purge dead letters, and change schedules.
+# resume, step down, cancel, retry, purge dead letters, change schedules, and drain hosts.
 #
 #   consul acl policy create -name lictor-operator -rules @consul/policy-operator.hcl
 #
@@ -23,6 +23,10 @@ key_prefix "lictor/default/done/" { policy = "write" }
 
 # schedule add, remove, pause, resume, run
 key_prefix "lictor/default/schedules/" { policy = "write" }
+
+# drain, undrain: members/<node>/drain. Consul has no rule for such keys alone, so this also lets an
+# operator change what the members say of themselves. Without it a host cannot be emptied.
+key_prefix "lictor/default/members/" { policy = "write" }
 
 # Not the leader key, on purpose: deleting it would let two daemons lead at once. To move the lead,
 # use "lictor leader --step-down"; to free a lock by force, destroy its session, which starts the

@@ -18,5 +18,6 @@ key_prefix "lictor/default/tasks/" { policy = "write" }
 
 # For "lictor submit --ndjson" and submit_many(): many thousands are written a third faster while
 # nobody leads the queue, or while it is paused, which nobody can know without these rules.
+# key "lictor/default/partitions" { policy = "read" }
 # key "lictor/default/leader" { policy = "read" }
 # key "lictor/default/control" { policy = "read" }

@@ -32,6 +32,9 @@ struct ClientOptions {
   /// Whole paths in Consul KV, for a layout of one's own; prefixes end in '/'. What is empty lies
   /// under `<root><queue>/`.
   std::string tasks_prefix{}, leader_key{}, dead_prefix{}, done_prefix{}, control_key{};
+  /// As the queue's configuration has it, if it does: tells the partition of a task without a
+  /// serialKey, and so whether its owner still leads that.
+  std::string serialize_by{};
 };
 
 /// A task to be written.
@@ -53,8 +56,8 @@ struct Submitted {
 };
 
 enum class TaskState {
-  kRunning,     ///< claimed by the leader's session
-  kOrphan,      ///< claimed, but by a session that does not lead (any more); will be run again
+  kRunning,     ///< claimed by the session of its leader: that of its partition
+  kOrphan,      ///< claimed, but by a session that does not lead it (any more); will be run again
   kWaiting,     ///< may start
   kScheduled,   ///< not yet due
   kUnreadable,  ///< becomes a dead letter as soon as somebody leads
@@ -121,7 +124,7 @@ struct WaitOptions {
   /// Of Submitted: what an earlier task of the same id left behind does not count. 0: what is there
   /// counts.
   std::uint64_t index = 0;
-  /// Called with each state that is seen on the way, and whether anybody leads the queue.
+  /// Called with each state that is seen on the way, and whether anybody leads its partition.
   std::function<void(const TaskInfo&, bool led)> changed{};
   /// Consul does not answer; it is waited for, up to a minute.
   std::function<void(const Error&)> trouble{};
@@ -185,9 +188,9 @@ class Client {
   /// time are given one, by which they start in this order; those of one time start in the order in
   /// which they are written. Unless `order` says otherwise, that is this order, and a leader at
   /// work finds no task before those that come before it. While nobody leads the queue, or it is
-  /// paused, tasks whose times grow are written in any order, sixteen transactions at a time; who
-  /// takes the lead or resumes just then may, for a moment, find one of the last thousand before
-  /// all those that come before it are there.
+  /// paused (with several partitions: while it is paused), tasks whose times grow are written in
+  /// any order, sixteen transactions at a time; who takes the lead or resumes just then may, for a
+  /// moment, find one of the last thousand before all those that come before it are there.
   ///
   /// What became of each stands in its place; one that is refused keeps back no other. After an
   /// error of Consul (an outage of half a minute, a lost reply that cannot be resolved within 20 s,
@@ -239,7 +242,7 @@ class Client {
   [[nodiscard]] Result<bool> resume(const std::string& by = {});
   [[nodiscard]] Result<PauseState> paused();
 
-  /// Asks the leader to hand over; does not wait for it.
+  /// Asks the leader to hand over, of several partitions all leaders; does not wait for it.
   [[nodiscard]] Result<void> step_down();
 
   class Impl;

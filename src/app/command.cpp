@@ -270,6 +270,8 @@ const core::Overloaded kCalls{
     [](const cli::Client& c, const cli::LeaderOptions& o) {
       return o.watch ? cli::watch(c.console, [&] { return cli::leader(c, o); }) : cli::leader(c, o);
     },
+    [](const cli::Client& c, const cli::DrainOptions& o) { return cli::drain(c, o); },
+    [](const cli::Client& c, const cli::UndrainOptions& o) { return cli::undrain(c, o); },
     [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
     [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
     [](const cli::Client& c, const cli::EventsOptions& o) { return cli::events(c, o); },

@@ -37,8 +37,8 @@ using Command =
                  cli::ScheduleShowOptions, cli::ScheduleAddOptions, cli::ScheduleRemoveOptions,
                  cli::ScheduleRunOptions, cli::SchedulePauseOptions, cli::ScheduleResumeOptions,
                  cli::ScheduleNextOptions, cli::PauseOptions, cli::ResumeOptions,
-                 cli::LeaderOptions, MembersCommand, CheckCommand, cli::BenchOptions,
-                 VersionCommand, DevCommand>;
+                 cli::LeaderOptions, MembersCommand, cli::DrainOptions, cli::UndrainOptions,
+                 CheckCommand, cli::BenchOptions, VersionCommand, DevCommand>;
 
 /// What was asked for.
 struct Invocation {

@@ -330,13 +330,23 @@ Examples:
 }
 
 void add_leader(Adder& to) {
-  to.add<MembersCommand>("members", "List the daemons that take part", R"(Examples:
+  to.add<MembersCommand>(
+      "members", "List the daemons that take part",
+      R"(Where the queue has several partitions: also which of them each member leads, which members are
+draining, and which partitions are free or about to move.
+
+Examples:
   lictor members
   lictor members --json | jq -r .members[].admin[0]
 )");
   const auto [leader, options] =
       to.add<cli::LeaderOptions>("leader", "Show who leads the queue, or move the lead",
                                  R"(The exit code is 3 if nobody leads.
+
+Where the queue has several partitions, each has its leader: one line shows each, and the exit code
+is 3 if one has none. --step-down asks all leaders, waits until each of their partitions has another
+leader, and fails if one has not. Afterwards the daemons give each partition back to the host that it
+belongs to. "lictor drain" empties a host.
 
 Examples:
   lictor leader
@@ -352,6 +362,37 @@ Examples:
   add_duration(leader, "--timeout", options->timeout, "Stop waiting after this (default: 30s)")
       ->needs(step_down)
       ->excludes(no_wait);
+}
+
+void add_drain(Adder& to) {
+  const auto [drain, options] = to.add<cli::DrainOptions>(
+      "drain", "Make a host give all its partitions away",
+      R"(HOST is a member's name. It gives its partitions to the other members, one at a time, each when its
+jobs have ended (drain_timeout at most), and takes none until "lictor undrain HOST", also after a
+restart. With --wait the exit code is 1 if it still leads one after --wait-timeout. A queue with one
+partition has nothing to drain (exit code 2): use "lictor leader --step-down".
+
+Examples:
+  lictor drain host-a
+  lictor drain host-a --wait --wait-timeout 10m && ssh host-a reboot
+)");
+  drain->add_option("HOST", options->host, "The member's name")->required()->type_name("");
+  CLI::Option* wait =
+      drain->add_flag("--wait", options->wait, "Wait until the host leads no partition");
+  add_duration(drain, "--wait-timeout", options->wait_timeout,
+               "Stop waiting after this, with exit code 1")
+      ->needs(wait);
+
+  const auto [undrain, undrained] = to.add<cli::UndrainOptions>(
+      "undrain", "Let a host take partitions again",
+      R"(HOST is a member's name, or one that left while it was draining. The others give it its share, one
+partition at a time.
+
+Examples:
+  lictor undrain host-a
+  lictor undrain host-a --json | jq .changed
+)");
+  undrain->add_option("HOST", undrained->host, "The member's name")->required()->type_name("");
 }
 
 void add_tools(Adder& to) {
@@ -427,8 +468,9 @@ void read_parameters(cli::TaskText& task) {
 
 CommandMakers add_commands(CLI::App& app, Invocation& invocation) {
   Adder to{app, invocation};
-  for (const auto add : {add_globals, add_run, add_submit, add_lookups, add_cancel_and_retry,
-                         add_dead, add_schedule, add_pause, add_logs, add_leader, add_tools}) {
+  for (const auto add :
+       {add_globals, add_run, add_submit, add_lookups, add_cancel_and_retry, add_dead, add_schedule,
+        add_pause, add_logs, add_leader, add_drain, add_tools}) {
     add(to);
   }
   return std::move(to.makers);

@@ -216,6 +216,20 @@ struct LeaderOptions {
 
 [[nodiscard]] Result<int> members(const Client& client);
 
+struct DrainOptions {
+  std::string host;  ///< a member's name
+  bool wait = false;
+  std::optional<Duration> wait_timeout{};
+};
+/// Makes a host give all its partitions away. Errors: kInvalid, the queue has one partition;
+/// kNotFound, there is no such member; kFailed, it still has some after the timeout.
+[[nodiscard]] Result<int> drain(const Client& client, const DrainOptions& options);
+struct UndrainOptions {
+  std::string host;
+};
+/// Errors: kNotFound, there is no such member, and nothing to end.
+[[nodiscard]] Result<int> undrain(const Client& client, const UndrainOptions& options);
+
 struct LogsOptions {
   std::string id;
   bool follow = false;

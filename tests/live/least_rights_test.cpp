@@ -218,6 +218,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   const auto output_of = [&](const Use& use) {
     consul.kv.put(world.dead_key("x"), "{}");
     consul.kv.put(world.root + "default/control", "{}");
+    consul.kv.put(world.root + "default/members/gone/drain", "{}");
     consul.kv.put(world.task_key("later"), R"({"taskType":"Record","executeAt":99999999999})");
     std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--consul",
                                   world.consul.address()};
@@ -275,6 +276,8 @@ TEST_CASE(
               "cannot write lictor/default/schedules/s: the token may not"}},
             {R"(key_prefix "lictor/default/dead/")",
              {{"dead", "purge", "x"}, "lictor/default/dead/x: the token may not"}},
+            {R"(key_prefix "lictor/default/members/")",
+             {{"undrain", "gone"}, "lictor/default/members/gone/drain: the token may not"}},
             {R"(key_prefix "lictor/default/done/")",
              {{"cancel", "later"}, "the token may not write lictor/default/done/, so "}},
             {R"(session_prefix "")", leader}});

@@ -150,6 +150,9 @@ TEST_CASE("bad usage is one line that names the help") {
   CHECK(contains(refuse({"logs"}), "ID is required"));
   CHECK(contains(refuse({"logs", "1", "--attempt", "0"}), "from 1 on"));
   CHECK(contains(refuse({"leader", "--no-wait"}), "requires"));
+  CHECK(contains(refuse({"drain"}), "HOST is required"));
+  CHECK(contains(refuse({"drain", "a", "--wait-timeout", "1m"}), "requires"));
+  CHECK(contains(refuse({"undrain"}), "HOST is required"));
   CHECK(contains(refuse({"bench", "--tasks", "0"}), "from 1 on"));
   CHECK(contains(refuse({}), "expected a command"));
 }
@@ -162,6 +165,8 @@ TEST_CASE("every command has a help with examples") {
                                                   {"why"},
                                                   {"logs"},
                                                   {"members"},
+                                                  {"drain"},
+                                                  {"undrain"},
                                                   {"cancel"},
                                                   {"retry"},
                                                   {"dead"},

@@ -55,6 +55,9 @@ class ModelConsul : public net::Transport {
     const std::string answer = ask("PUT", "/v1/txn", ops.dump());
     REQUIRE_MESSAGE(answer.find(R"("Errors":null)") != std::string::npos, answer);
   }
+  void release(const std::string& key, const std::string& session) {
+    REQUIRE(ask("PUT", wire::kv_path(key) + "?release=" + session) == "true");
+  }
   /// `path`: the key, percent-encoded.
   void put_bytes(const std::string& path, const std::string& value) {
     REQUIRE(ask("PUT", "/v1/kv/" + path, value) == "true");

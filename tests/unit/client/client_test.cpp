@@ -116,6 +116,9 @@ TEST_CASE("bad options are refused by name") {
   CHECK(contains(error_of({.queue = "a/b"}), "queue"));
   CHECK(contains(error_of({.tasks_prefix = "tasks"}), "tasks_prefix"));
   CHECK(contains(error_of({.leader_key = "leader/"}), "leader_key"));
+  for (const char* pointer : {"taskPara", "/a~", "/a~2"}) {
+    CHECK(contains(error_of({.serialize_by = pointer}), "serialize_by: expected a JSON pointer"));
+  }
   CHECK(contains(error_of({.addresses = {"ftp://x"}}), "ftp://x"));
   CHECK(lictor::Client::open({.addresses = {"http://127.0.0.1:1"}, .use_environment = false}));
 }

@@ -1,0 +1,189 @@
+// Emptying a host: drain, undrain.
+
+#include "client/drain.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/members.h"
+#include "cli/partitions.h"
+#include "cli/process.h"
+#include "client/retry.h"
+#include "client/task_id.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// An undrain in between is seen within this.
+constexpr Duration kLookEvery = std::chrono::seconds{2};
+
+Result<void> check_host(const std::string& host) {
+  if (!host.empty() && host.find('/') == std::string::npos && client::key_fault(host).empty()) {
+    return {};
+  }
+  return fail(ErrorCode::kInvalid, "HOST: expected a member's name, got \"" + excerpt(host) + '"');
+}
+
+Error no_member(const Client& client, const std::string& host, const std::vector<Member>& members) {
+  std::vector<std::string_view> names;
+  for (const Member& member : members) names.emplace_back(member.node);
+  const std::string near = nearest(host, names);
+  return {ErrorCode::kNotFound,
+          fmt::format("no member {} in queue \"{}\" ({}){}", printable(host), client.queue,
+                      client.layout.members_prefix,
+                      names.empty()  ? "; no daemon is up"
+                      : near.empty() ? fmt::format("; the members are {}", fmt::join(names, ", "))
+                                     : "; did you mean " + near + '?')};
+}
+
+const Member* find_member(const std::vector<Member>& members, const std::string& host) {
+  const auto member = std::find_if(members.begin(), members.end(),
+                                   [&](const Member& each) { return each.node == host; });
+  return member == members.end() ? nullptr : &*member;
+}
+
+Partitions held_by(const client::Locks& locks, const std::string& host) {
+  auto held = partitions_by_leader(locks);
+  return std::move(held[host]);
+}
+
+// Nobody takes what the host gives away.
+void complain_if_alone(const Client& client, const std::string& host,
+                       const std::vector<Member>& members) {
+  if (std::any_of(members.begin(), members.end(),
+                  [&](const Member& member) { return member.node != host && !member.draining; })) {
+    return;
+  }
+  client.console.complain("no other member takes partitions: the tasks of those that " + host +
+                          " gives away wait until one does");
+}
+
+// `changed`: nothing is told of it twice.
+void tell_json(const Client& client, const std::string& host, bool changed, bool draining,
+               const Partitions& partitions) {
+  if (!client.json) return;
+  client.console.print(json_document({{"queue", client.queue},
+                                      {"node", host},
+                                      {"changed", changed},
+                                      {"draining", draining},
+                                      {"partitions", partitions}}));
+}
+
+Error still_leads(const Client& client, const std::string& host, const Partitions& partitions,
+                  Duration timeout) {
+  const auto member = read_member(client.store, client.layout, host);
+  const std::string silent = member ? pulse_of(*member).silence : "";
+  return {ErrorCode::kFailed,
+          fmt::format("{} still leads {} after {}: {}; the request stands", host,
+                      partitions.empty() ? "partitions" : partitions_text(partitions),
+                      format_duration(timeout),
+                      silent.empty() ? "it gives them away one at a time, each when its jobs have "
+                                       "ended (drain_timeout), or is cut off from Consul"
+                                     : silent + "; if it is dead, others take them after its "
+                                                "session has ended and the lock-delay is over")};
+}
+
+// Waits until the host leads nothing. It may have taken a partition just before it saw the wish.
+Result<void> wait_until_empty(const Client& client, const std::string& host,
+                              const std::optional<Duration>& timeout) {
+  const Instant until = timeout ? boot_now() + *timeout : Instant::max();
+  Partitions held;
+  for (;;) {
+    const auto draining = client::is_draining(client.store, client.layout, host);
+    if (draining && !*draining) {
+      return fail(ErrorCode::kConflict,
+                  "\"lictor undrain " + host + "\" ended the drain meanwhile");
+    }
+    auto locks = client::read_locks(client.store, client.layout);
+    if (!locks && !client::is_temporary(locks.error())) {
+      return tl::unexpected(std::move(locks.error()));
+    }
+    if (locks) held = held_by(*locks, host);
+    if (locks && held.empty()) return {};
+    const Instant now = boot_now();
+    if (now >= until) return tl::unexpected(still_leads(client, host, held, *timeout));
+    if (!locks) {
+      client::pause_before_retry();
+      continue;
+    }
+    client.console.progress(host + " still leads " + partitions_text(held));
+    client::wait_for_change(client.store, client.layout, *locks, held.front(),
+                            std::min(until - now, kLookEvery));
+  }
+}
+
+}  // namespace
+
+Result<int> drain(const Client& client, const DrainOptions& options) {
+  const std::string& host = options.host;
+  if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
+  LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
+  if (locks.count() == 1) {
+    return fail(
+        ErrorCode::kInvalid,
+        fmt::format("queue \"{}\" has one partition, so nothing can be drained; to move the "
+                    "lead, use \"lictor leader --step-down\"",
+                    client.queue));
+  }
+  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
+  const Member* member = find_member(members, host);
+  if (member == nullptr) return tl::unexpected(no_member(client, host, members));
+  LICTOR_TRY(const bool changed, client::begin_drain(client.store, client.layout, host));
+  complain_if_alone(client, host, members);
+  const Partitions& held = member->partitions;
+  if (!client.json) {
+    client.console.print_line(fmt::format(
+        "{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"", host,
+        changed ? "" : "already ",
+        held.empty() ? "no partition"
+                     : partitions_text(held) + ", which it gives away one at a time, each when its "
+                                               "jobs have ended",
+        host));
+  }
+  if (!options.wait) {
+    tell_json(client, host, changed, true, held);
+    return kDone;
+  }
+  auto emptied = wait_until_empty(client, host, options.wait_timeout);
+  client.console.end_progress();
+  const auto now = client::read_locks(client.store, client.layout);
+  tell_json(client, host, changed, true, now ? held_by(*now, host) : held);
+  if (!emptied) return tl::unexpected(std::move(emptied.error()));
+  if (!client.json) client.console.print_line(host + " leads no partition");
+  return kDone;
+}
+
+Result<int> undrain(const Client& client, const UndrainOptions& options) {
+  const std::string& host = options.host;
+  if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
+  LICTOR_TRY(const bool changed, client::end_drain(client.store, client.layout, host));
+  const client::Locks locks =
+      client::locks_if_known(client::read_locks(client.store, client.layout));
+  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
+  const Member* member = find_member(members, host);
+  if (!changed && member == nullptr) return tl::unexpected(no_member(client, host, members));
+  tell_json(client, host, changed, false, member != nullptr ? member->partitions : Partitions{});
+  if (client.json) return kDone;
+  client.console.print_line(
+      !changed ? host + " is not draining"
+      : member == nullptr
+          ? host + " is no longer to be drained; it is no member now"
+          : host + " takes partitions again: the others give it its share, one at a time");
+  return kDone;
+}
+
+}  // namespace lictor::cli
