@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"
@@ -46,12 +47,16 @@ struct Place {
   }
 };
 
-std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history) {
+std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history, bool divided) {
   std::vector<Place> places{
       {"tasks", layout.tasks_prefix, true},         {"dead letters", layout.dead_prefix, true},
       {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
       {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
   if (keeps_history) places.push_back({"history", layout.done_prefix, true});
+  if (divided) {
+    places.push_back({"number of partitions", layout.partitions_key, true});
+    places.push_back({"partitions' locks", layout.leader_key + '/', true});
+  }
   return places;
 }
 
@@ -87,14 +92,19 @@ class QueueCheck {
         report_(report) {}
 
   void run() {
+    const auto count = client::read_partition_count(store_, queue_.layout);
+    if (count) count_ = *count;
     if (!check_rights()) return;
     check_session_right();
-    const client::Leader leader = check_leader();
+    if (!count && count.error().code == ErrorCode::kInvalid) {
+      report_.fail(name("partitions"), count.error());
+    }
+    const client::Locks locks = check_leaders();
     check_takeover();
     ask_daemons();
     check_pause();
     if (tasks_readable_) check_schedules(store_, queue_, serves_, type_fault(), report_);
-    check_tasks(leader);
+    check_tasks(locks);
     check_dead_letters();
   }
 
@@ -107,7 +117,8 @@ class QueueCheck {
   bool check_rights() {
     std::vector<std::string> keys, readable, unreadable, writable;
     std::vector<std::string> missing;  // rules, for the daemon
-    const std::vector<Place> places = places_of(queue_.layout, queue_.options.history.has_value());
+    const std::vector<Place> places =
+        places_of(queue_.layout, queue_.options.history.has_value(), count_ > 1 || wished() > 1);
     std::vector<bool> may_read;
     for (const Place& place : places) {
       keys.push_back(place.key);
@@ -211,26 +222,34 @@ class QueueCheck {
                  "stepped down leaves the lead to others for 10s; their logs say which it is");
   }
 
-  client::Leader check_leader() {
-    const auto lock = store_.get(queue_.layout.leader_key);
-    if (!lock) return {};  // check_rights() reports it
-    if (!*lock || (*lock)->session.empty()) {
-      check_who_waits();
-      return {};
+  // How many partitions a daemon with this configuration asks for.
+  [[nodiscard]] std::uint32_t wished() const { return serves_ ? queue_.options.partitions : 1; }
+
+  client::Locks check_leaders() {
+    auto read = client::read_locks(store_, queue_.layout);
+    if (!read) return client::Locks::unknown();  // told by then
+    const client::Locks locks = *std::move(read);
+    for (std::uint32_t i = 0; i < locks.count() && session_.empty(); ++i) {
+      session_ = locks.leader(i).session;
     }
-    session_ = (*lock)->session;
-    const std::string who = lock_of(*lock).name();
+    if (locks.count() == 1) check_leader(lock_of(locks, 0));
+    check_partitions(store_, queue_, serves_, locks, report_);
+    return locks;
+  }
+
+  void check_leader(const Lock& lock) {
+    if (lock.session.empty()) return check_who_waits();
+    const std::string who = lock.name();
     const auto member = read_member(store_, queue_.layout, who);
     const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : "";
     const auto seen = parse_rfc3339(member ? member->seen : "");
     if (!doubt.empty()) {
       report_.fail(name("leader"), who + " leads, but " + doubt,
-                   if_dead(store_, queue_.layout, lock_of(*lock), *member));
+                   if_dead(store_, queue_.layout, lock, *member));
     } else {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
     }
-    return client::leader_of(*lock);
   }
 
   // What only the daemons know. The rest of their findings is checked here, without them.
@@ -327,7 +346,7 @@ class QueueCheck {
     };
   }
 
-  void check_tasks(const client::Leader& leader) {
+  void check_tasks(const client::Locks& locks) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
@@ -345,7 +364,7 @@ class QueueCheck {
       }
       ++total;
       bytes += entry.value.size();
-      TaskInfo task = client::view_task(queue_.layout, std::move(entry), leader, now);
+      TaskInfo task = client::view_task(queue_.layout, std::move(entry), locks, now);
       unnameable_keys.mark(task);
       ids[task.state].push_back(task.state == TaskState::kUnnameable ? task.key : task.id);
       if (nothing_runs(task)) {
@@ -431,7 +450,8 @@ class QueueCheck {
   const CheckOptions::Queue& queue_;
   const std::string agent_node_;
   const bool serves_;
-  std::string session_;  // of the leader; empty: nobody leads, or it is not known
+  std::uint32_t count_ = 1;  // of partitions
+  std::string session_;      // of a leader; empty: nobody leads, or it is not known
   Report& report_;
   std::string daemon_;                                 // the leader, else the daemon that was asked
   std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for

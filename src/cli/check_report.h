@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "client/locks.h"
 #include "client/store.h"
 
 namespace lictor::cli {
@@ -46,6 +47,11 @@ class Report {
 /// `serves`: a daemon is to run with this token.
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report);
+
+/// The checks of several partitions' leaders, and of the numbers of partitions that the members ask
+/// for. `serves`: as above.
+void check_partitions(Store& store, const CheckOptions::Queue& queue, bool serves,
+                      const client::Locks& locks, Report& report);
 
 struct Fault {
   std::string what;

@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
+#include "cli/leaders.h"
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "cli/process.h"
@@ -166,7 +167,11 @@ Result<int> tell_pause(const Client& client, bool changed) {
 }  // namespace
 
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  LICTOR_TRY(const auto lock, read_lock(client.store, client.layout));
+  LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
+  if (locks.count() != 1) {
+    return options.step_down ? step_down_all(client, locks, options) : show_leaders(client, locks);
+  }
+  const Lock lock = lock_of(locks, 0);
   if (lock.session.empty()) {
     if (client.json) {
       client.console.print(json_document({{"queue", client.queue},
@@ -197,17 +202,21 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
 }
 
 void note_if_never_led(const Client& client) {
-  const auto lock = read_lock(client.store, client.layout);
-  if (!lock || lock->index != 0) return;
+  const auto locks = client::read_locks(client.store, client.layout);
+  if (!locks) return;
+  for (std::uint32_t i = 0; i < locks->count(); ++i) {
+    if (locks->entry(i)) return;
+  }
   client.console.note(
       fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "
                   "queue's name right, and a daemon up?",
-                  client.queue, client.layout.leader_key));
+                  client.queue, client.layout.lock_key({locks->count(), 0})));
 }
 
 void note_if_not_led(const Client& client) {
-  const auto lock = read_lock(client.store, client.layout);
-  if (lock && lock->session.empty()) client.console.note(nobody_leads(client, *lock).message);
+  const auto locks = client::read_locks(client.store, client.layout);
+  if (!locks) return;
+  if (const auto error = nobody_leads(client, *locks)) client.console.note(error->message);
 }
 
 Result<int> pause(const Client& client, const PauseOptions& options) {

@@ -12,6 +12,7 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"

@@ -144,7 +144,8 @@ class Search {
     tried_.clear();
     unheard_.clear();
     likeliest_.clear();
-    LICTOR_TRY(auto members, read_members(client_.store, client_.layout));
+    // Who leads does not matter.
+    LICTOR_TRY(auto members, read_members(client_.store, client_.layout, client::Locks::unknown()));
     const auto listed = [&](const std::string& node) {
       return std::any_of(members.begin(), members.end(),
                          [&](const Member& member) { return member.node == node; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -15,8 +16,10 @@
 #include "base/try.h"
 #include "cli/console.h"
 #include "cli/json_output.h"
-#include "cli/listing.h"
+#include "cli/partitions.h"
 #include "cli/process.h"
+#include "client/drain.h"
+#include "client/retry.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
@@ -32,6 +35,17 @@ constexpr std::size_t kAskedAtOnce = 16;  // a few threads each
 bool is_loopback_url(std::string_view url) {
   return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
          url.starts_with("http://localhost:");
+}
+
+// "partitions": {"<queue>": 16}
+std::map<std::string, std::uint32_t, std::less<>> numbers_of(const json& value, const char* name) {
+  std::map<std::string, std::uint32_t, std::less<>> numbers;
+  const json given = value.value(name, json::object());
+  if (!given.is_object()) return numbers;
+  for (const auto& [queue, number] : given.items()) {
+    if (number.is_number_unsigned()) numbers[queue] = number.get<std::uint32_t>();
+  }
+  return numbers;
 }
 
 Member member_of(std::string name, const std::string& value) {
@@ -50,6 +64,8 @@ Member member_of(std::string name, const std::string& value) {
     if (digest.is_string()) member.parts.emplace(part, digest);
   }
   member.seen = text_of(*parsed, "seen");
+  member.wishes = numbers_of(*parsed, "partitions");
+  member.weights = numbers_of(*parsed, "weights");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
     if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
@@ -57,56 +73,44 @@ Member member_of(std::string name, const std::string& value) {
   return member;
 }
 
-}  // namespace
-
-Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
-                                      std::chrono::milliseconds limit, std::string token) {
-  net::Options options;
-  options.addresses = std::move(addresses);
-  options.server = "a lictor daemon";
-  LICTOR_TRY(auto transport, net::Transport::open(std::move(options)));
-  return AdminClient{std::move(transport), limit, std::move(token)};
-}
-
-Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
-  http::Request request;
-  request.target = std::move(target);
-  request.timeout = limit_ + wait;
-  request.long_poll = wait > 0s;
-  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
-  http::Response response = transport_->perform(std::move(request));
-  if (response.delivery != http::Delivery::kReplied) {
-    const bool connected = response.delivery == http::Delivery::kLost;
-    return fail(connected ? ErrorCode::kTimeout : ErrorCode::kUnavailable, response.error);
-  }
-  if (response.status == 200) return std::move(response.body);
-  if (response.status == 401) {
-    return fail(ErrorCode::kPermissionDenied,
-                response.endpoint +
-                    (token_.empty() ? " asks for the admin token"
-                                    : " refuses the admin token that was sent") +
-                    "; --config must name a file whose admin.token_file holds that daemon's token");
-  }
-  return fail(response.status == 404   ? ErrorCode::kNotFound
-              : response.status == 403 ? ErrorCode::kPermissionDenied
-                                       : ErrorCode::kFailed,
-              fmt::format("{} answered {} ({})", response.endpoint, response.status,
-                          excerpt(response.body, 200)));
-}
-
-Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout) {
-  const std::string& prefix = layout.members_prefix;
-  LICTOR_TRY(auto listed, store.list(prefix));
-  const Lock lock = read_lock(store, layout).value_or(Lock{});
-  const std::string leader = lock.session.empty() ? std::string{} : lock.text("node");
+// Those of a listing of the members' prefix. "<node>/drain" says that the node is to be emptied.
+std::vector<Member> members_in(const wire::Layout& layout,
+                               const std::vector<wire::KvEntry>& entries) {
+  std::set<std::string_view> keys;
+  for (const wire::KvEntry& entry : entries) keys.insert(entry.key);
   std::vector<Member> members;
-  for (const wire::KvEntry& entry : listed.entries) {
+  for (const wire::KvEntry& entry : entries) {
+    std::string name = entry.key.substr(layout.members_prefix.size());
     // A daemon's entry is held by a session; somebody wrote this one by hand.
-    if (entry.key.ends_with('/') || entry.session.empty()) continue;
-    members.push_back(member_of(entry.key.substr(prefix.size()), entry.value));
-    members.back().leads = !leader.empty() && members.back().node == leader;
+    if (name.find('/') != std::string::npos || entry.session.empty()) continue;
+    members.push_back(member_of(name, entry.value));
+    members.back().draining = keys.contains(client::drain_key(layout, name));
   }
   return members;
+}
+
+std::vector<Member> with_leads(std::vector<Member> members, const client::Locks& locks) {
+  const auto held = partitions_by_leader(locks);
+  for (Member& member : members) {
+    const auto own = held.find(member.node);
+    if (own != held.end()) member.partitions = own->second;
+    member.leads = !member.partitions.empty();
+  }
+  return members;
+}
+
+}  // namespace
+
+Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout) {
+  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
+  const client::Locks locks = client::locks_if_known(client::read_locks(store, layout));
+  return with_leads(members_in(layout, listed.entries), locks);
+}
+
+Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout,
+                                         const client::Locks& locks) {
+  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
+  return with_leads(members_in(layout, listed.entries), locks);
 }
 
 std::optional<Member> read_member(Store& store, const wire::Layout& layout,
@@ -125,14 +129,18 @@ std::string Lock::name() const {
   return node.empty() ? "session " + session : node;
 }
 
-Lock lock_of(const std::optional<wire::KvEntry>& entry) {
-  Lock lock{{}, json::object(), 0};
+Lock lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partition) {
+  Lock lock{{}, json::object(), 0, partition};
   if (!entry) return lock;
   lock.session = entry->session;
   lock.index = entry->modify_index;
   auto value = wire::parse_json(entry->value);
   if (value && value->is_object()) lock.value = std::move(*value);
   return lock;
+}
+
+Lock lock_of(const client::Locks& locks, std::uint32_t partition) {
+  return lock_of(locks.entry(partition), {locks.count(), partition});
 }
 
 Result<Lock> read_lock(Store& store, const wire::Layout& layout) {
@@ -155,112 +163,6 @@ Reach reach_of(const Member& member, std::string_view own_host) {
                           "on that host";
   }
   return reach;
-}
-
-LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
-  LeaderFace leader;
-  const auto members = read_members(client.store, client.layout);
-  if (!members) {
-    leader.why_not = members.error().message;
-    leader.code = members.error().code;
-    return leader;
-  }
-  const auto member =
-      std::find_if(members->begin(), members->end(), [](const Member& each) { return each.leads; });
-  if (member == members->end()) {
-    const auto lock = read_lock(client.store, client.layout);
-    const std::string name = lock ? lock->name() : std::string{};
-    leader.why_not = name.empty() ? "no member leads"
-                                  : "the leader, " + name +
-                                        ", is not among the members, so its address is unknown";
-    return leader;
-  }
-  leader.node = member->node;
-  const Reach reach = reach_of(*member, host_name());
-  leader.why_not = "the leader, " + member->node + ", could not be asked: " + reach.why_not;
-  if (reach.addresses.empty()) return leader;
-  if (auto face = AdminClient::open(reach.addresses, limit, client.admin_token)) {
-    leader.face = std::move(*face);
-  } else {
-    leader.why_not += face.error().message;
-  }
-  return leader;
-}
-
-Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {
-  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
-  auto answer = leader.face->get("/v1/tasks/" + wire::query_value(id) +
-                                 "/why?queue=" + wire::query_value(client.queue));
-  if (!answer) return fail(answer.error().code, leader.why_not + answer.error().message);
-  auto reasons = wire::parse_json(*answer);
-  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
-                    std::all_of(reasons->begin(), reasons->end(),
-                                [](const json& reason) { return reason.is_object(); });
-  if (!fits) return fail(ErrorCode::kFailed, leader.why_not + "its answer is no list of reasons");
-  return *std::move(reasons);
-}
-
-namespace {
-
-Result<json> get_json(AdminClient& face, const std::string& target) {
-  LICTOR_TRY(const std::string body, face.get(target));
-  auto answer = wire::parse_json(body);
-  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
-  return *std::move(answer);
-}
-
-}  // namespace
-
-Result<json> DaemonFaces::get(const std::string& target) {
-  if (face_) {
-    if (auto answer = get_json(*face_, target)) return answer;
-    face_.reset();
-  }
-  auto listed = read_members(store_, layout_);
-  const std::optional<Error> unlisted = listed ? std::nullopt : std::optional{listed.error()};
-  if (unlisted && own_.empty()) return tl::unexpected(*unlisted);
-  const std::string host = host_name();
-  std::vector<Member> members{{.node = "here", .host = host, .admin = own_}};
-  if (listed) members = *std::move(listed);
-  const auto rank = [&](const Member& member) {
-    return member.host == host ? 0 : member.leads ? 1 : 2;
-  };
-  std::stable_sort(members.begin(), members.end(),
-                   [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
-  std::string why_not;
-  for (const Member& member : members) {
-    const Reach reach = reach_of(member, host);
-    std::string why = reach.why_not;
-    if (!reach.addresses.empty()) {
-      auto face = AdminClient::open(reach.addresses, 2s, token_);
-      auto answer = face ? get_json(*face, target) : tl::unexpected(face.error());
-      if (answer) {
-        face_.emplace(std::move(*face));
-        return answer;
-      }
-      why = answer.error().message;
-    }
-    why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
-  }
-  if (unlisted) return tl::unexpected(*unlisted);
-  if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
-  return fail(ErrorCode::kFailed, why_not);
-}
-
-void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
-  constexpr std::size_t kMostAsked = 16;
-  std::optional<LeaderFace> leader;
-  std::size_t asked = 0;
-  for (TaskInfo& task : tasks) {
-    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
-    if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
-    if (!leader) leader = leader_face(client, kGlance);
-    const auto reasons = ask_why(client, *leader, task.id);
-    if (!reasons) return;
-    if (text_of(reasons->front(), "reason") != "running") continue;
-    task.state = TaskState::kRunning;
-    task.node = leader->node;
-  }
 }
 
 Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {
@@ -307,20 +209,19 @@ std::string doubt_of(const Member& member, const Pulse& pulse) {
 
 namespace {
 
-// Not known where the token may not list the members. Blocks for kGlance and a request.
-Candidates read_candidates(Store& store, const wire::Layout& layout) {
+// Not known where the token may not list the members. `undivided`: then a member that is to be emptied
+// leads all the same. Blocks for kGlance and a request.
+Candidates read_candidates(Store& store, const wire::Layout& layout, bool undivided = true) {
   const auto listed = store.list(layout.members_prefix);
   if (!listed) return std::nullopt;
-  std::vector<Member> members;
-  for (const wire::KvEntry& entry : listed->entries) {
-    if (entry.key.ends_with('/') || entry.session.empty()) continue;
-    members.push_back(member_of(entry.key.substr(layout.members_prefix.size()), entry.value));
-  }
+  const std::vector<Member> members = members_in(layout, listed->entries);
   // The session of a daemon that died with its lead may outlive the lock by its TTL.
   const std::vector<Pulse> pulses = pulses_of(members);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (doubt_of(members[i], pulses[i]).empty()) names.push_back(members[i].node);
+    if (doubt_of(members[i], pulses[i]).empty() && (undivided || !members[i].draining)) {
+      names.push_back(members[i].node);
+    }
   }
   return names;
 }
@@ -341,7 +242,7 @@ std::string one_of(const std::vector<std::string>& names) {
 
 std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
                     const Member& member) {
-  Candidates others = read_candidates(store, layout);
+  Candidates others = read_candidates(store, layout, lock.partition.count == 1);
   if (others) std::erase(*others, member.node);
   return if_dead(store, lock, member, others);
 }
@@ -389,28 +290,117 @@ std::string if_free(const Lock& lock, const Candidates& candidates) {
          " when the lock-delay has passed" + (delay.empty() ? "" : ", within " + delay);
 }
 
+namespace {
+
+// Who takes free partitions, `each` or "it", and when. `delay`: how long the lock-delay may last
+// still; empty: at once.
+std::string takers_text(const Candidates& candidates, const std::string& each,
+                        const std::string& delay) {
+  std::string text = !candidates ? "a running daemon takes " + each
+                     : candidates->empty()
+                         ? "no daemon is up that takes partitions (\"lictor run\" starts one, "
+                           "\"lictor undrain HOST\" lets one take them again)"
+                         : one_of(*candidates) + " takes " + each;
+  if (!delay.empty()) text += " when the lock-delay has passed, within " + delay;
+  return text;
+}
+
+// The lock-delay of a lock that was not released; empty: it was, or was never held.
+std::string delay_of(const Lock& lock) {
+  return lock.text("released").empty() ? lock.text("lock_delay") : std::string{};
+}
+
+}  // namespace
+
 Error nobody_leads(const Client& client, const Lock& lock) {
+  const bool undivided = lock.partition.count == 1;
   std::string text =
-      fmt::format("nobody leads queue \"{}\" ({}", client.queue, client.layout.leader_key);
-  if (lock.index == 0) {
-    text +=
-        " does not exist): no daemon has ever led it; if its name is right, start one with "
-        "\"lictor run\"";
+      fmt::format("nobody leads {}queue \"{}\" ({}",
+                  undivided ? "" : fmt::format("partition {} of ", lock.partition.number),
+                  client.queue, client.layout.lock_key(lock.partition));
+  text += lock.index == 0 ? " does not exist)" : " is free)";
+  if (undivided && lock.index == 0) {
+    text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
     return {ErrorCode::kNotFound, std::move(text)};
   }
-  text += " is free); " + if_free(lock, read_candidates(client.store, client.layout));
+  const Candidates candidates = read_candidates(client.store, client.layout, undivided);
+  const bool plain = lock.index == 0 || (!undivided && candidates && candidates->empty());
+  text +=
+      "; " + (plain ? takers_text(candidates, "it", delay_of(lock)) : if_free(lock, candidates));
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
-std::string lead_trouble(const Client& client) {
-  const auto lock = read_lock(client.store, client.layout);
-  if (!lock) return {};
-  if (lock->session.empty()) return nobody_leads(client, *lock).message;
-  const auto member = read_member(client.store, client.layout, lock->text("node"));
+std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks) {
+  const Partitions free = free_partitions(locks);
+  if (free.empty()) return std::nullopt;
+  if (free.size() == 1) return nobody_leads(client, lock_of(locks, free.front()));
+  std::string delay;
+  for (const std::uint32_t i : free) {
+    const std::string own = delay_of(lock_of(locks, i));
+    const auto time = parse_duration(own);
+    if (time && *time > parse_duration(delay).value_or(Duration::zero())) delay = own;
+  }
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("nobody leads {} of queue \"{}\" (below {}/{}/); {}", partitions_text(free),
+                  client.queue, client.layout.leader_key, locks.count(),
+                  takers_text(read_candidates(client.store, client.layout, false), "each", delay))};
+}
+
+namespace {
+
+std::string doubt_text(const Client& client, const Lock& lock, const Member& member,
+                       const std::string& doubt) {
+  const std::string what =
+      lock.partition.count == 1 ? std::string{} : ' ' + partitions_text(member.partitions);
+  return fmt::format("{} leads{}, but {}; {}", lock.name(), what, doubt,
+                     if_dead(client.store, client.layout, lock, member));
+}
+
+// Of one lock. Empty: its holder answers.
+std::string trouble_of(const Client& client, const Lock& lock) {
+  if (lock.session.empty()) return nobody_leads(client, lock).message;
+  auto member = read_member(client.store, client.layout, lock.text("node"));
   const std::string doubt = member ? doubt_of(*member, pulse_of(*member, kGlance)) : "";
   if (doubt.empty()) return {};
-  return fmt::format("{} leads, but {}; {}", lock->name(), doubt,
-                     if_dead(client.store, client.layout, *lock, *member));
+  member->partitions = {lock.partition.number};
+  return doubt_text(client, lock, *member, doubt);
+}
+
+}  // namespace
+
+std::vector<std::string> doubtful_leaders(const Client& client, const client::Locks& locks,
+                                          const std::vector<Member>& members,
+                                          const std::vector<Pulse>& pulses) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Member& member = members[i];
+    if (!member.leads) continue;
+    const std::string doubt = doubt_of(member, pulses[i]);
+    if (doubt.empty()) continue;
+    lines.push_back(doubt_text(client, lock_of(locks, member.partitions.front()), member, doubt));
+  }
+  return lines;
+}
+
+std::string lead_trouble(const Client& client) {
+  const auto locks = client::read_locks(client.store, client.layout);
+  if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
+  if (locks->count() == 1) return trouble_of(client, lock_of(*locks, 0));
+  std::vector<std::string> troubles;
+  if (const auto free = nobody_leads(client, *locks)) troubles.push_back(free->message);
+  if (const auto members = read_members(client.store, client.layout, *locks)) {
+    for (std::string& line : doubtful_leaders(client, *locks, *members, pulses_of(*members))) {
+      troubles.push_back(std::move(line));
+    }
+  }
+  return fmt::format("{}", fmt::join(troubles, "; "));
+}
+
+std::string lead_trouble(const Client& client, const TaskInfo& task) {
+  const auto locks = client::read_locks(client.store, client.layout);
+  if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
+  return trouble_of(client, lock_of(*locks, locks->partition_of(task)));
 }
 
 namespace {
@@ -425,18 +415,30 @@ ordered_json json_of(const Member& member, const Pulse& pulse) {
           {"since", text_or_null(member.since)},
           {"seen", text_or_null(member.seen)},
           {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
-          {"leads", member.leads}};
+          {"leads", member.leads},
+          {"partitions", member.partitions},
+          {"draining", member.draining}};
 }
 
-Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses) {
+// "0-3,7 (5)"
+std::string held_text(const Member& member) {
+  if (member.partitions.empty()) return "none";
+  return fmt::format("{} ({})", ranges(member.partitions), member.partitions.size());
+}
+
+// `undivided`: the queue has one partition.
+Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses,
+               bool undivided) {
   const auto time_text = [now = wall_now()](const std::string& text) {
     const auto time = parse_rfc3339(text);
     return time ? relative_time(*time, now) : text;
   };
-  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "LEADS"}};
+  Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "STATE",
+               undivided ? "LEADS" : "PARTITIONS"}};
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Member& member = members[i];
     const bool silent = !pulses[i].silence.empty();
+    const bool drains = member.draining && !undivided;
     table.add_row({{member.node},
                    {member.host},
                    {member.pid},
@@ -448,32 +450,70 @@ Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pul
                     : pulses[i].answers ? "yes"
                                         : "",
                     silent ? Style::kRed : Style::kPlain},
-                   {member.leads ? "leads" : "", Style::kGreen}});
+                   {drains ? "draining" : "", Style::kYellow},
+                   {!undivided     ? held_text(member)
+                    : member.leads ? "leads"
+                                   : "",
+                    member.leads ? Style::kGreen : Style::kPlain}});
   }
   return table;
+}
+
+// Which partitions are free, or about to move.
+void note_moves(const Client& client, const client::Locks& locks,
+                const std::vector<Member>& members) {
+  if (locks.count() == 1) return;
+  const Partitions free = free_partitions(locks);
+  if (!free.empty()) {
+    client.console.note(fmt::format("nobody leads {}; \"lictor leader\" says who takes {}",
+                                    partitions_text(free), free.size() == 1 ? "it" : "them"));
+  }
+  const Partitions moving = misplaced(locks, members, client.queue);
+  if (moving.empty()) return;
+  client.console.note(fmt::format("{} {} about to move to {}, one at a time",
+                                  partitions_text(moving), moving.size() == 1 ? "is" : "are",
+                                  moving.size() == 1 ? "another member" : "other members"));
+}
+
+void note_no_members(const Client& client, const client::Locks& locks) {
+  const auto leaders = partitions_by_leader(locks);
+  client.console.note(fmt::format(
+      "no members in queue \"{}\" ({}){}", client.queue, client.layout.members_prefix,
+      leaders.empty() ? R"(; start one with "lictor run")"
+                      : ", though " + leaders.begin()->first +
+                            " leads: a daemon's entry may come seconds after it "
+                            "starts to lead; if it does not, the daemon's log says why"));
 }
 
 }  // namespace
 
 Result<int> members(const Client& client) {
-  LICTOR_TRY(const auto members, read_members(client.store, client.layout));
+  auto read = client::read_locks(client.store, client.layout);
+  if (!read && client::is_temporary(read.error())) return tl::unexpected(std::move(read.error()));
+  if (!read && read.error().code == ErrorCode::kInvalid) {
+    client.console.complain(read.error().message);
+  }
+  const bool known = read.has_value();
+  const client::Locks locks = client::locks_if_known(std::move(read));
+  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
   const std::vector<Pulse> pulses = pulses_of(members);
   if (client.json) {
     ordered_json all = ordered_json::array();
     for (std::size_t i = 0; i < members.size(); ++i) all.push_back(json_of(members[i], pulses[i]));
-    client.console.print(json_document({{"queue", client.queue}, {"members", std::move(all)}}));
-  } else if (members.empty()) {
-    const auto lock = read_lock(client.store, client.layout);
-    const std::string leader = lock ? lock->name() : std::string{};
-    client.console.note(fmt::format(
-        "no members in queue \"{}\" ({}){}", client.queue, client.layout.members_prefix,
-        leader.empty() ? R"(; start one with "lictor run")"
-                       : ", though " + leader +
-                             " leads: a daemon's entry may come seconds after it "
-                             "starts to lead; if it does not, the daemon's log says why"));
-  } else {
-    client.console.print(table_of(members, pulses).render(client.console.width()));
+    client.console.print(
+        json_document({{"queue", client.queue},
+                       {"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
+                       {"free", free_partitions(locks)},
+                       {"members", std::move(all)}}));
+    return kDone;
   }
+  if (members.empty()) {
+    note_no_members(client, locks);
+    return kDone;
+  }
+  client.console.print(
+      table_of(members, pulses, locks.count() == 1).render(client.console.width()));
+  note_moves(client, locks, members);
   return kDone;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,37 +11,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "client/config_parts.h"
+#include "client/locks.h"
+#include "core/partition.h"
 #include "lictor/result.h"
 #include "net/transport.h"
 
 namespace lictor::cli {
-
-/// Asks the admin face of a member. Never sends a Consul token.
-class AdminClient {
- public:
-  /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin faces
-  /// (admin.token_file); empty: none is sent. Errors: kInvalid.
-  [[nodiscard]] static Result<AdminClient> open(
-      std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
-      std::string token = {});
-
-  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
-  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401,
-  /// 403), kFailed.
-  [[nodiscard]] Result<std::string> get(std::string target,
-                                        std::chrono::seconds wait = std::chrono::seconds{0});
-
- private:
-  AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit,
-              std::string token)
-      : transport_(std::move(transport)), limit_(limit), token_(std::move(token)) {}
-
-  std::unique_ptr<net::Transport> transport_;
-  std::chrono::milliseconds limit_;
-  std::string token_;
-};
 
 /// A member, from its key below the members prefix. The value may be of another version: missing
 /// fields are empty.
@@ -54,27 +33,39 @@ struct Member {
   client::ConfigParts parts{};
   std::string reload_error{};  ///< why it keeps an older configuration than its file
   std::string seen{};          ///< when it last wrote its entry, by its own clock; RFC 3339
+  std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
+  bool draining = false;                    ///< an operator wants it to lead none
+  /// By queue: how many partitions its configuration has, if not 1, and its weight, likewise.
+  std::map<std::string, std::uint32_t, std::less<>> wishes{}, weights{};
 };
 
-/// In the order of their keys. Errors: those of Store::list().
+/// In the order of their keys. Without the right to read the locks, nobody leads. Errors: those of
+/// Store::list().
 [[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout);
+[[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout,
+                                                       const client::Locks& locks);
 
 /// The member `node`. Nothing: there is none, or the token may not read it.
 [[nodiscard]] std::optional<Member> read_member(Store& store, const wire::Layout& layout,
                                                 const std::string& node);
 
-/// The leader key. Another version or program may have written its value.
+/// The leader key, or the lock of a partition. Another version or program may have written its
+/// value.
 struct Lock {
   std::string session;      ///< empty: nobody holds it
   nlohmann::json value;     ///< an object
   std::uint64_t index = 0;  ///< 0: there is no such key
+  core::Partition partition{};
 
   /// A field of the value; empty: there is none.
   [[nodiscard]] std::string text(const char* field) const;
   /// Of the leader; empty: nobody leads.
   [[nodiscard]] std::string name() const;
 };
-[[nodiscard]] Lock lock_of(const std::optional<wire::KvEntry>& entry);
+[[nodiscard]] Lock lock_of(const std::optional<wire::KvEntry>& entry,
+                           core::Partition partition = {});
+[[nodiscard]] Lock lock_of(const client::Locks& locks, std::uint32_t partition);
+/// Of an undivided queue.
 [[nodiscard]] Result<Lock> read_lock(Store& store, const wire::Layout& layout);
 
 /// How a member's admin face can be asked from the host called `own_host`.
@@ -83,48 +74,6 @@ struct Reach {
   std::string why_not;                 ///< then, with the way out
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
-
-/// The admin face of the leader of a queue.
-struct LeaderFace {
-  std::optional<AdminClient> face;      ///< nothing: it cannot be asked
-  std::string node;                     ///< empty: no member leads
-  std::string why_not;                  ///< why it cannot be asked
-  ErrorCode code = ErrorCode::kFailed;  ///< then; of the error, if Consul could not be read
-};
-[[nodiscard]] LeaderFace leader_face(const Client& client,
-                                     std::chrono::milliseconds limit = std::chrono::seconds{5});
-/// The admin faces of the daemons of a queue. Any of them knows the queue, or asks the leader.
-class DaemonFaces {
- public:
-  /// `token`: of the admin faces, may be empty. `own`: the addresses of this host's daemon, asked
-  /// where Consul does not tell the members. The references must outlive this.
-  DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token,
-              std::vector<std::string> own = {})
-      : store_(store),
-        layout_(layout),
-        queue_(std::move(queue)),
-        token_(std::move(token)),
-        own_(std::move(own)) {}
-
-  /// The JSON that the daemon answers that answered last, else the first of: those of this host,
-  /// the leader, any other. Blocks, for two seconds a daemon at most, and as long as Consul. Errors:
-  /// kFailed, with why each of them could not be asked; those of read_members().
-  [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
-
- private:
-  Store& store_;
-  const wire::Layout& layout_;
-  const std::string queue_, token_;
-  const std::vector<std::string> own_;
-  std::optional<AdminClient> face_;
-};
-
-/// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
-[[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
-                                             const std::string& id);
-/// Marks those of `tasks` that run although their records say that they wait: their producers rewrote
-/// them, and only the leader knows. Blocks for kGlance at most and a few requests.
-void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
 
 /// Whether a member's admin face answers. A dead daemon's stops long before its session ends.
 struct Pulse {
@@ -154,10 +103,19 @@ using Candidates = std::optional<std::vector<std::string>>;
                                   const Candidates& others);
 /// Nobody holds the lock: who led last, and which members may lead next, when.
 [[nodiscard]] std::string if_free(const Lock& lock, const Candidates& candidates);
-/// Why no task may start now: nobody leads, or the leader may be dead; with when that ends. Empty:
-/// the queue is led. Blocks for twice kGlance at most and a few requests.
+/// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead; with
+/// when that ends. Empty: the queue is led. Blocks for twice kGlance at most and a few requests.
 [[nodiscard]] std::string lead_trouble(const Client& client);
-/// Nobody leads: why, and which members may lead next.
+/// The same of the task's partition.
+[[nodiscard]] std::string lead_trouble(const Client& client, const TaskInfo& task);
+/// Nobody holds the lock: why, and which members may lead next.
 [[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
+/// The same of all partitions that are free. Nothing: all are led, or may not be read.
+[[nodiscard]] std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks);
+/// A line for each leader that may be dead, with what happens then.
+[[nodiscard]] std::vector<std::string> doubtful_leaders(const Client& client,
+                                                        const client::Locks& locks,
+                                                        const std::vector<Member>& members,
+                                                        const std::vector<Pulse>& pulses);
 
 }  // namespace lictor::cli

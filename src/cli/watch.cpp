@@ -10,8 +10,8 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "wire/json_text.h"
 

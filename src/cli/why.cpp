@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"
@@ -74,9 +75,12 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   if (const auto paused = client.api.paused(); paused && paused->paused) {
     reasons.push_back("the queue is " + pause_text(*paused));
   }
-  const auto lock = client.store.get(client.layout.leader_key);
-  if (lock && (!*lock || (*lock)->session.empty())) {
-    reasons.insert(reasons.begin(), nobody_leads(client, lock_of(*lock)).message);
+  const auto locks = client::read_locks(client.store, client.layout);
+  if (locks && locks->leader_of(task).known) {
+    const Lock lock = lock_of(*locks, locks->partition_of(task));
+    if (lock.session.empty()) reasons.insert(reasons.begin(), nobody_leads(client, lock).message);
+  } else if (!locks && locks.error().code == ErrorCode::kInvalid) {
+    reasons.insert(reasons.begin(), locks.error().message);
   }
   if (reasons.empty()) reasons.emplace_back("as far as Consul knows, it starts at its turn");
   return reasons;
@@ -84,10 +88,10 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
 
 // The leader knows more than Consul holds. Nothing: `why_not` says why, and `is_silent` that its
 // daemon did not answer.
-std::optional<json> ask_leader(const Client& client, const std::string& id, std::string& why_not,
+std::optional<json> ask_leader(const Client& client, const TaskInfo& task, std::string& why_not,
                                bool& is_silent) {
-  LeaderFace leader = leader_face(client);
-  auto reasons = ask_why(client, leader, id);
+  LeaderFaces leaders{client};
+  auto reasons = ask_why(client, leaders.of(task), task.id);
   if (!reasons) {
     why_not = reasons.error().message;
     is_silent = reasons.error().code == ErrorCode::kUnavailable ||
@@ -104,7 +108,7 @@ std::optional<json> ask_leader(const Client& client, const std::string& id, std:
 std::string reason_of(const Client& client, const TaskInfo& task) {
   std::string why_not;
   bool is_silent = false;
-  const auto told = ask_leader(client, task.id, why_not, is_silent);
+  const auto told = ask_leader(client, task, why_not, is_silent);
   return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
 }
 
@@ -148,13 +152,13 @@ Result<int> why(const Client& client, const std::string& id) {
   std::string why_not;
   std::optional<json> told;
   bool is_silent = false;
-  if (task.state < TaskState::kDead) told = ask_leader(client, id, why_not, is_silent);
+  if (task.state < TaskState::kDead) told = ask_leader(client, task, why_not, is_silent);
   if (!told) {
     told = json::array();
     for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
   }
   if (is_silent) {
-    const std::string trouble = lead_trouble(client);
+    const std::string trouble = lead_trouble(client, task);
     told->insert(told->begin(),
                  json{{"reason", "leader_silent"}, {"text", trouble.empty() ? why_not : trouble}});
     why_not.clear();

@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "base/try.h"
 #include "client/dead_letters.h"
+#include "client/locks.h"
 #include "client/queue.h"
 #include "client/retry.h"
 #include "client/task_info.h"
@@ -57,15 +58,15 @@ class Follower {
 
   void see(wire::KvEntry entry) {
     born_ = entry.create_index;
-    // The leader key is only needed to describe the task.
+    // The locks are only needed to describe the task.
     if (!options_.changed && !options_.timeout) {
-      last_ = view_task(queue_.layout, std::move(entry), {}, wall_now());
+      last_ = view_task(queue_.layout, std::move(entry), Leader{}, wall_now());
       return;
     }
-    const auto lock = queue_.store.get(queue_.layout.leader_key);
-    const Leader leader = lock ? leader_of(*lock) : Leader{};
-    last_ = view_task(queue_.layout, std::move(entry), leader, wall_now());
-    if (options_.changed) options_.changed(last_, !leader.session.empty() || !lock);
+    const Locks locks = locks_if_known(read_locks(queue_.store, queue_.layout));
+    last_ = view_task(queue_.layout, std::move(entry), locks, wall_now());
+    const Leader& leader = locks.leader_of(last_);
+    if (options_.changed) options_.changed(last_, !leader.session.empty() || !leader.known);
   }
 
   // Waits out a temporary error. False: it is permanent, or has lasted for kSitOut.

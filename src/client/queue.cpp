@@ -20,6 +20,7 @@
 #include "client/client.h"
 #include "client/control.h"
 #include "client/dead_letters.h"
+#include "client/locks.h"
 #include "client/new_record.h"
 #include "client/retry.h"
 #include "client/task_id.h"
@@ -79,17 +80,17 @@ std::string no_task(const Queue& queue, const std::string& id) {
 
 Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList& gathered) {
   LICTOR_TRY(auto listed, queue.store.list(queue.layout.tasks_prefix));
-  const auto lock = queue.store.get(queue.layout.leader_key);
-  if (!lock && lock.error().code != ErrorCode::kPermissionDenied) {
-    return tl::unexpected(lock.error());
+  auto read = read_locks(queue.store, queue.layout);
+  if (!read && read.error().code != ErrorCode::kPermissionDenied) {
+    return tl::unexpected(std::move(read.error()));
   }
-  const Leader leader = leader_if_known(lock);
+  const Locks locks = locks_if_known(std::move(read));
   if (listed.hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
   const UnnameableKeys unnameable{queue.store, listed.entries};
   gathered.tasks.reserve(listed.entries.size());
   for (wire::KvEntry& entry : listed.entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
-    TaskInfo task = view_task(queue.layout, std::move(entry), leader, wall_now());
+    TaskInfo task = view_task(queue.layout, std::move(entry), locks, wall_now());
     unnameable.mark(task);
     if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
   }
@@ -119,8 +120,8 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   std::vector<TaskInfo> found;
   LICTOR_TRY(auto task, queue.store.get(queue.layout.task_key(id)));
   if (task) {
-    const auto lock = queue.store.get(queue.layout.leader_key);
-    found.push_back(view_task(queue.layout, *std::move(task), leader_if_known(lock), wall_now()));
+    const Locks locks = locks_if_known(read_locks(queue.store, queue.layout));
+    found.push_back(view_task(queue.layout, *std::move(task), locks, wall_now()));
   }
   auto letters = dead_letters_of(queue, id);
   if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));
@@ -172,27 +173,37 @@ std::string cancelled_record(const TaskInfo& task) {
 
 // How tasks are cancelled.
 struct Cancelling {
-  Plan silent;         // deletes the task
-  Plan told;           // and leaves a record
-  std::string leader;  // the node
+  Plan silent;  // deletes the task
+  Plan told;    // and leaves a record
+  Locks locks;
+
+  // The node of a leader, now or last: all are configured alike. Empty: it is not known.
+  [[nodiscard]] std::string leader() const {
+    for (std::uint32_t i = 0; i < locks.count(); ++i) {
+      const auto& entry = locks.entry(i);
+      const auto value = entry ? wire::parse_json(entry->value) : std::nullopt;
+      std::string node = text_member(value.value_or(json{}), "node");
+      if (!node.empty()) return node;
+    }
+    return {};
+  }
 };
 
 // Errors: Consul does not answer.
 Result<Cancelling> cancelling(const Queue& queue) {
   // Only needed to describe a claimed task, so other errors are ignored.
-  const auto lock = queue.store.get(queue.layout.leader_key);
-  if (!lock && is_temporary(lock.error())) return tl::unexpected(unchanged(lock.error()));
-  const auto view = [&queue, leader = leader_if_known(lock)](wire::KvEntry entry) {
-    return view_task(queue.layout, std::move(entry), leader, wall_now());
+  auto read = read_locks(queue.store, queue.layout);
+  if (!read && is_temporary(read.error())) return tl::unexpected(unchanged(read.error()));
+  Locks locks = locks_if_known(std::move(read));
+  const auto view = [&queue, locks](wire::KvEntry entry) {
+    return view_task(queue.layout, std::move(entry), locks, wall_now());
   };
   const auto tell = [&queue](const TaskInfo& task) -> Result<PlannedChange> {
     Store::Change change = removal(task.key, task.modify_index);
     change.push_back({Store::Op::Verb::kSet, queue.done_key(task.id), 0, cancelled_record(task)});
     return PlannedChange{std::move(change), {}};
   };
-  const auto value = lock && *lock ? wire::parse_json((*lock)->value) : std::nullopt;
-  return Cancelling{
-      {view, plan_removal}, {view, tell}, text_member(value.value_or(json{}), "node")};
+  return Cancelling{{view, plan_removal}, {view, tell}, std::move(locks)};
 }
 
 // The error for a task that neither waits nor runs.
@@ -320,7 +331,7 @@ Result<TaskInfo> Client::cancel(const std::string& id) {
   if (!cancelled && cancelled.error().code == ErrorCode::kNotFound) {
     return tl::unexpected(not_there(queue, id));
   }
-  if (cancelled && !keeps_history(queue, how.leader)) {
+  if (cancelled && !keeps_history(queue, how.leader())) {
     impl_->cancel_marks.delete_later(queue.done_key(id));
   }
   return cancelled;
@@ -342,7 +353,7 @@ Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& 
     return task.state >= TaskState::kUnnameable;
   });
   LICTOR_TRY(const auto how, cancelling(queue));
-  bool tell = !listed.tasks.empty() && keeps_history(queue, how.leader);
+  bool tell = !listed.tasks.empty() && keeps_history(queue, how.leader());
   if (tell) {
     const auto writable = queue.store.writable({queue.done_key(listed.tasks.front().id)});
     tell = writable && writable->front();

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "client/control.h"
+#include "client/locks.h"
 #include "client/retry.h"
 
 namespace lictor::client {
@@ -19,20 +20,25 @@ bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
 }
 
-// While this condition holds, no tasks of the queue are started: nobody leads, or it is paused.
-// Nothing: tasks may start, or it is unknown.
+// While this condition holds, no tasks of the queue are started: nobody leads, or it is paused. One
+// condition cannot hold for the locks of several partitions. Nothing: tasks may start, or it is
+// unknown.
 std::optional<Store::Condition> at_rest(const Queue& queue) {
   const auto unchanged = [](const std::string& key, const std::optional<wire::KvEntry>& entry) {
     return Store::Condition{key, entry ? entry->modify_index : 0};
   };
-  const auto leader = queue.store.get(queue.layout.leader_key);
-  if (!leader) return std::nullopt;
-  if (!*leader) {
-    // A leader makes the tasks' folder, so with a folder the leader key must be elsewhere.
-    const auto folder = queue.store.get(queue.layout.tasks_prefix);
-    if (!folder || *folder) return std::nullopt;
+  const auto count = read_partition_count(queue.store, queue.layout);
+  if (!count) return std::nullopt;
+  if (*count == 1) {
+    const auto leader = queue.store.get(queue.layout.leader_key);
+    if (!leader) return std::nullopt;
+    if (!*leader) {
+      // A leader makes the tasks' folder, so with a folder the leader key must be elsewhere.
+      const auto folder = queue.store.get(queue.layout.tasks_prefix);
+      if (!folder || *folder) return std::nullopt;
+    }
+    if (!*leader || (*leader)->session.empty()) return unchanged(queue.layout.leader_key, *leader);
   }
-  if (!*leader || (*leader)->session.empty()) return unchanged(queue.layout.leader_key, *leader);
   const auto control = queue.store.get(queue.layout.control_key);
   if (!control || !*control || !read_pause((*control)->value).paused) return std::nullopt;
   return unchanged(queue.layout.control_key, *control);

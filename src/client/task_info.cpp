@@ -83,12 +83,14 @@ Leader leader_of(const std::optional<wire::KvEntry>& lock) {
   return {lock->session, value ? text_member(*value, "instance") : ""};
 }
 
-Leader leader_if_known(const Result<std::optional<wire::KvEntry>>& lock) {
-  return lock ? leader_of(*lock) : Leader{{}, {}, false};
-}
-
 TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader& leader,
                    WallTime now) {
+  return view_led_task(
+      layout, std::move(entry), [&](const TaskInfo&) -> const Leader& { return leader; }, now);
+}
+
+TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry, const LeaderOf& leader_of,
+                       WallTime now) {
   TaskInfo view;
   view.key = entry.key;
   view.id = layout.task_id(entry.key).value_or(entry.key);
@@ -110,7 +112,6 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
     return view;
   }
   auto& task = std::get<core::Task>(stored);
-  view.state = too_large.empty() ? state_of(task, leader, now) : TaskState::kTooLarge;
   view.time = task.execute_at ? task.execute_at : task.task_time;
   view.due = core::due_of(task);
   view.attempt = task.stamp.attempt;
@@ -124,6 +125,7 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader
     view.session = task.stamp.claim->session;
     if (task.stamp.claim->since != WallTime{}) view.since = task.stamp.claim->since;
   }
+  view.state = too_large.empty() ? state_of(task, leader_of(view), now) : TaskState::kTooLarge;
   return view;
 }
 

@@ -2,6 +2,7 @@
 
 // What a stored record says of a task, for people. Pure.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,11 +24,13 @@ struct Leader {
 
 /// `lock`: the leader key, if it exists.
 [[nodiscard]] Leader leader_of(const std::optional<wire::KvEntry>& lock);
-/// The same from a read that may have failed.
-[[nodiscard]] Leader leader_if_known(const Result<std::optional<wire::KvEntry>>& lock);
 
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
                                  const Leader& leader, WallTime now);
+/// The same where the leader depends on the task, of which all but the state is known then.
+using LeaderOf = std::function<const Leader&(const TaskInfo&)>;
+[[nodiscard]] TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry,
+                                     const LeaderOf& leader_of, WallTime now);
 
 /// An entry below the layout's dead prefix.
 [[nodiscard]] TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry);

@@ -58,9 +58,10 @@ TEST_CASE("a token without rights is reported, and nothing else is asked") {
   FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(409, kAllDenied),
-                     // the leader, then the dead letters
-                     reply(403, "Permission denied"), reply(403, "Permission denied")}};
+                     reply(403, "Permission denied"), reply(409, kAllDenied),
+                     // the locks, then the members, then the dead letters
+                     reply(403, "Permission denied"), reply(403, "Permission denied"),
+                     reply(403, "Permission denied")}};
   Store store{consul};
   Report report;
   check_queue(store, queue(), "node", false, report);

@@ -62,7 +62,7 @@ TEST_CASE("an empty result is a document, with an error beside it") {
 }
 
 TEST_CASE("a missing leader is a document for --step-down, too") {
-  test::Scene scene{{test::reply(404, "", 9)}, true};
+  test::Scene scene{{test::reply(404, "", 9), test::reply(404, "", 9)}, true};
   LeaderOptions options;
   options.step_down = true;
   REQUIRE_FALSE(leader(scene.client, options));

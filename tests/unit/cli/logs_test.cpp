@@ -169,10 +169,10 @@ TEST_CASE("the error names a silent member that ran the task as the probable cau
   const std::string value =
       R"({"node":"b","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool member : {true, false}) {
-    std::deque<http::Response> replies(9, reply(404, "", 9));
+    std::deque<http::Response> replies(12, reply(404, "", 9));
     replies[0] = reply(200, entry("lictor/q/tasks/7", record), 9);
-    // After the task, the leader, the dead letters and the history.
-    if (member) replies[5] = reply(200, entry("lictor/q/members/b", value, 7, "s2"), 9);
+    // After the task, the lock, the dead letters and the history.
+    if (member) replies[6] = reply(200, entry("lictor/q/members/b", value, 7, "s2"), 9);
     Scene scene{std::move(replies)};
     const std::string told = logs(scene.client, state.options()).error().message;
     CAPTURE(told);

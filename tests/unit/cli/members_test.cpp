@@ -17,6 +17,9 @@ std::string listed(const std::string& node, const std::string& value,
   return entry("lictor/q/members/" + node, value, 7, session);
 }
 
+// The answer to a look at the number of partitions.
+http::Response undivided() { return reply(404, "", 9); }
+
 constexpr const char* kValue =
     R"({"node":"a","host":"host-a","pid":12,"admin":["http://127.0.0.1:8642"],"version":"1.0",)"
     R"("since":"2026-11-21T02:32:30.949Z","seen":"2026-11-21T02:35:00Z"})";
@@ -28,11 +31,14 @@ Member with_admin(std::vector<std::string> admin) {
 }  // namespace
 
 TEST_CASE("members marks the leader") {
-  Scene scene{{reply(200, listed("a", kValue), 9), reply(404, "", 9),
-               reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s2"), 9)},
+  Scene scene{{undivided(), reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s2"), 9),
+               reply(200, listed("a", kValue), 9), reply(404, "", 9)},
               true};
   CHECK(members(scene.client) == 0);
-  const json told = json::parse(scene.out())["members"];
+  const json document = json::parse(scene.out());
+  CHECK(document["partitions"] == 1);
+  CHECK(document["free"] == json::array());
+  const json told = document["members"];
   REQUIRE(told.size() == 1);
   CHECK(told[0] == json{{"node", "a"},
                         {"host", "host-a"},
@@ -42,7 +48,9 @@ TEST_CASE("members marks the leader") {
                         {"since", "2026-11-21T02:32:30.949Z"},
                         {"seen", "2026-11-21T02:35:00Z"},
                         {"answers", nullptr},
-                        {"leads", true}});
+                        {"leads", true},
+                        {"partitions", {0}},
+                        {"draining", false}});
 }
 
 TEST_CASE(
@@ -50,7 +58,9 @@ TEST_CASE(
   const std::string value = R"({"node":"a","host":")" + host_name() +
                             R"(","admin":["http://127.0.0.1:1"],"seen":"2026-11-21T02:35:00Z"})";
   for (const bool as_json : {true, false}) {
-    Scene scene{{reply(200, listed("a", value), 9), reply(404, "", 9), reply(404, "", 9)}, as_json};
+    Scene scene{
+        {undivided(), reply(404, "", 9), reply(200, listed("a", value), 9), reply(404, "", 9)},
+        as_json};
     CHECK(members(scene.client) == 0);
     if (as_json) {
       CHECK(json::parse(scene.out())["members"][0]["answers"] == false);
@@ -65,7 +75,7 @@ TEST_CASE("leader reports a leader whose admin face refuses") {
   const std::string value =
       R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
-    Scene scene{{reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
+    Scene scene{{undivided(), reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
                  reply(200, listed("a", value), 9), reply(200, listed("a", value), 9),
                  reply(404, "", 9), reply(200, "[]", 9), reply(200, "[]", 9)},
                 as_json};
@@ -86,8 +96,8 @@ TEST_CASE("leader reports a leader whose admin face refuses") {
 TEST_CASE("leader shows the start of the lead and the start of the daemon") {
   const std::string value = R"({"node":"a","started":"2026-11-20T00:00:00Z")";
   const auto told = [](const std::string& stored, bool as_json) {
-    Scene scene{{reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9), reply(404, "", 9),
-                 reply(200, "[]", 9)},
+    Scene scene{{undivided(), reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9),
+                 reply(404, "", 9), reply(200, "[]", 9)},
                 as_json};
     CHECK(leader(scene.client, {}) == 0);
     return scene.out();
@@ -103,12 +113,12 @@ TEST_CASE("leader shows the start of the lead and the start of the daemon") {
 }
 
 TEST_CASE("an entry of another version is shown in part, an entry without a session is not") {
-  Scene odd{{reply(200, listed("b", "[1]"), 9), reply(404, "", 9), reply(404, "", 9)}};
+  Scene odd{{undivided(), reply(404, "", 9), reply(200, listed("b", "[1]"), 9), reply(404, "", 9)}};
   CHECK(members(odd.client) == 0);
   CHECK(contains(odd.out(), "NODE"));
   CHECK(contains(odd.out(), "b"));
-  Scene unheld{{reply(200, listed("c", kValue, ""), 9), reply(404, "", 9), reply(404, "", 9),
-                reply(404, "", 9)}};
+  Scene unheld{
+      {undivided(), reply(404, "", 9), reply(200, listed("c", kValue, ""), 9), reply(404, "", 9)}};
   CHECK(members(unheld.client) == 0);
   CHECK(unheld.out().empty());
   CHECK(contains(unheld.err(), "no members in queue \"q\""));
@@ -116,16 +126,16 @@ TEST_CASE("an entry of another version is shown in part, an entry without a sess
 
 TEST_CASE("with a leader, an empty list of members is explained") {
   const auto leader = reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9);
-  Scene led{{reply(404, "", 9), reply(404, "", 9), leader, leader}};
+  Scene led{{undivided(), leader, reply(404, "", 9), reply(404, "", 9)}};
   CHECK(members(led.client) == 0);
   CHECK(contains(led.err(), "no members in queue \"q\" (lictor/q/members/), though a leads: "));
   CHECK_FALSE(contains(led.err(), "start one"));
 
   // Nor by who wants to ask its leader.
-  std::deque<http::Response> replies(11, reply(404, "", 9));
+  std::deque<http::Response> replies(13, reply(404, "", 9));
   replies[0] = reply(200, entry("lictor/q/tasks/7", R"({"taskType":"T"})"), 9);
-  // After the dead letters and the history, the members and their folder.
-  replies[7] = replies[8] = replies[10] = leader;
+  // After the dead letters, the history and the number of partitions; and after the pause and that.
+  replies[7] = replies[12] = leader;
   Scene asked{std::move(replies)};
   CHECK(why(asked.client, "7") == 0);
   CHECK(contains(asked.err(), "the leader, a, is not among the members"));
@@ -133,7 +143,7 @@ TEST_CASE("with a leader, an empty list of members is explained") {
 }
 
 TEST_CASE("a missing right is no empty list") {
-  Scene scene{{reply(404, "", 9), reply(403, "Permission denied")}};
+  Scene scene{{undivided(), reply(404, "", 9), reply(404, "", 9), reply(403, "Permission denied")}};
   const auto code = members(scene.client);
   REQUIRE_FALSE(code);
   CHECK(code.error().code == ErrorCode::kPermissionDenied);

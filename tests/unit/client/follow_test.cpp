@@ -84,6 +84,7 @@ TEST_CASE(
         R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
         R"("taskClaim":{"node":"h","session":"s","nonce":"n","since":"2026-01-01T00:00:00Z"}})";
     Scene scene{{reply(200, entry(kTask, claimed, 9), 9),
+                 reply(404, "", 9),  // the number of partitions
                  reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
                  undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
                  undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};

@@ -271,7 +271,7 @@ TEST_CASE("with any order no transaction waits for another, and all are settled 
   REQUIRE(scene.consul.written.size() == 1'000);
   CHECK(scene.consul.written.front() != key(0));
   CHECK(scene.consul.out_of_order == 0);
-  CHECK(scene.consul.sent == 18);  // none of them twice, after a look at leader and control key
+  CHECK(scene.consul.sent == 19);  // none twice, after a look at partitions, leader and control key
   scene.check_settled(1'000);
 }
 
@@ -294,6 +294,9 @@ TEST_CASE("in a queue at rest transactions go in any order") {
   SUBCASE("that nobody has ever led") { scene.consul.keys.clear(); }
   SUBCASE("that nobody leads") { scene.consul.keys["q/leader"].session.clear(); }
   SUBCASE("that is paused") { scene.consul.keys["q/control"] = {R"({"paused": true})", {}}; }
+  SUBCASE("that is paused, with several partitions") {
+    scene.consul.keys = {{"q/partitions", {"4", {}}}, {"q/control", {R"({"paused": true})", {}}}};
+  }
   scene.consul.hold_back(key(0), 3);
   scene.write(1'000);
   REQUIRE(scene.consul.written.size() == 1'000);
@@ -307,6 +310,12 @@ TEST_CASE("in a queue at rest transactions go in any order") {
 TEST_CASE("the order is kept while somebody leads, or if that is unknown") {
   Scene scene;
   SUBCASE("a leader") {}
+  SUBCASE("leaders of partitions: that the leader key is free means nothing") {
+    scene.consul.keys = {{"q/partitions", {"4", {}}}, {"q/leader", {"{}", {}}}};
+  }
+  SUBCASE("a number of partitions that cannot be read") {
+    scene.consul.keys = {{"q/partitions", {"many", {}}}, {"q/leader", {"{}", {}}}};
+  }
   SUBCASE("a key that may not be read") { scene.consul.may_read = false; }
   SUBCASE("a key that may be read and not compared") {
     scene.consul.keys.clear();

@@ -31,6 +31,7 @@ std::string listing(const std::string& one, const std::string& other) {
 std::deque<http::Response> listed(http::Response single) {
   return {reply(200, listing(task_entry(kBad, 7), task_entry("good", 8)), 9),
           reply(404, "", 9),  // the folder
+          reply(404, "", 9),  // the number of partitions
           reply(404, "", 9),  // the leader
           std::move(single)};
 }
@@ -73,7 +74,8 @@ TEST_CASE("cancel --all refuses unnameable tasks without a try") {
     if (waiting) filter.state = TaskState::kWaiting;
     if (!waiting) scene.consul.add(reply(404, "", 9));  // the dead letters
     if (!waiting) scene.consul.add(reply(404, "", 9));
-    scene.consul.add(reply(404, "", 9));  // the leader
+    scene.consul.add(reply(404, "", 9));  // the number of partitions, and the leader
+    scene.consul.add(reply(404, "", 9));
     scene.consul.add(reply(200, R"({"Results":null,"Errors":null})"));
     const auto done = scene.client.cancel_all(filter);
     REQUIRE(done);

@@ -1,0 +1,321 @@
+// A queue of several partitions, as the commands show it.
+
+#include "cli/partitions.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/host_name.h"
+#include "cli/check_report.h"
+#include "cli/process.h"
+#include "core/balancer.h"
+#include "core/partition.h"
+#include "harness.h"
+#include "model_consul.h"
+
+namespace lictor::cli::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint32_t kCount = 8;
+
+std::string lock_key(std::uint32_t partition) {
+  return "lictor/q/leader/8/" + std::to_string(partition);
+}
+
+// A queue of eight partitions.
+class Fleet {
+ public:
+  Fleet() { consul.put("lictor/q/partitions", std::to_string(kCount)); }
+
+  // A member that leads these. `url`: of its admin face.
+  std::string add(const std::string& node, const Partitions& partitions,
+                  const std::string& url = {}) {
+    const std::string session = consul.session();
+    json value{{"node", node}, {"host", host_name()}, {"partitions", {{"q", kCount}}}};
+    if (!url.empty()) value["admin"] = {url};
+    consul.put("lictor/q/members/" + node, value.dump(), session);
+    value["since"] = "2026-11-21T00:00:00Z";
+    for (const std::uint32_t i : partitions) consul.put(lock_key(i), value.dump(), session);
+    return session;
+  }
+  // As its members should have them.
+  void settle(const std::vector<std::string>& nodes) {
+    core::BalancerView view;
+    for (const std::string& node : nodes) view.members.push_back({node});
+    view.owners.resize(kCount);
+    const std::vector<std::string> targets = core::targets(view);
+    for (const std::string& node : nodes) {
+      Partitions own;
+      for (std::uint32_t i = 0; i < kCount; ++i) {
+        if (targets[i] == node) own.push_back(i);
+      }
+      add(node, own);
+    }
+  }
+
+  ModelConsul consul;
+};
+
+// An id of a task in that partition.
+std::string id_in(std::uint32_t partition) {
+  for (int i = 0;; ++i) {
+    std::string id = "t" + std::to_string(i);
+    if (core::partition_of(id, kCount) == partition) return id;
+  }
+}
+
+json document_of(ModelConsul& consul, Result<int> (*command)(const Client&)) {
+  Stage stage{consul, true};
+  static_cast<void>(command(stage.client));
+  return json::parse(stage.out());
+}
+
+std::string checked(ModelConsul& consul, std::uint32_t wished = kCount) {
+  Store store{consul};
+  CheckOptions::Queue queue{"q", wire::Layout::under("lictor/", "q"), {}, {}};
+  queue.options.partitions = wished;
+  Report report;
+  check_queue(store, queue, "node", true, report);
+  return report.page().text(false);
+}
+
+}  // namespace
+
+TEST_CASE("partitions are told in ranges") {
+  CHECK(ranges({}).empty());
+  CHECK(ranges({3}) == "3");
+  CHECK(ranges({0, 1, 2, 3, 7}) == "0-3,7");
+  CHECK(ranges({0, 2, 3}) == "0,2-3");
+  CHECK(partitions_text({3}) == "partition 3");
+  CHECK(partitions_text({3, 4}) == "partitions 3-4");
+}
+
+TEST_CASE("leader shows who leads each partition, and fails where nobody does") {
+  Fleet fleet;
+  fleet.add("a", {0, 1, 2});
+  fleet.add("b", {3, 4, 5, 6});
+  Stage stage{fleet.consul};
+  const auto code = leader(stage.client, {});
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ErrorCode::kNotFound);
+  CHECK(contains(code.error().message,
+                 "nobody leads partition 7 of queue \"q\" (lictor/q/leader/8/7 does not exist); "
+                 "a or b takes it"));
+  CHECK(contains(stage.out(), "PARTITION"));
+  CHECK(contains(stage.out(), "\n2          a"));
+  CHECK(contains(stage.out(), "\n7                          free"));
+
+  Stage document{fleet.consul, true};
+  REQUIRE_FALSE(leader(document.client, {}));
+  const json all = json::parse(document.out()).at("partitions");
+  REQUIRE(all.size() == kCount);
+  CHECK(all[3].at("partition") == 3);
+  CHECK(all[3].at("lock") == "held");
+  CHECK(all[3].at("node") == "b");
+  CHECK(all[3].at("since") == "2026-11-21T00:00:00Z");
+  CHECK(all[3].at("key") == "lictor/q/leader/8/3");
+  CHECK(all[7].at("lock") == "free");
+  CHECK(all[7].at("node").is_null());
+
+  fleet.add("c", {7});
+  Stage led{fleet.consul};
+  CHECK(leader(led.client, {}) == 0);
+  CHECK(led.err().empty());
+}
+
+TEST_CASE("leader tells of several free partitions at once, and of a leader that is silent") {
+  Fleet fleet;
+  fleet.add("a", {0, 1}, "http://127.0.0.1:1");
+  fleet.add("b", {2, 3});
+  fleet.consul.put(lock_key(5), R"({"node":"c","lock_delay":"30s"})");
+  Stage stage{fleet.consul};
+  const auto code = leader(stage.client, {});
+  REQUIRE_FALSE(code);
+  CHECK(contains(code.error().message,
+                 "nobody leads partitions 4-7 of queue \"q\" (below lictor/q/leader/8/); b takes "
+                 "each when the lock-delay has passed, within 30s"));
+  CHECK(stage.out().starts_with("a leads partitions 0-1, but its daemon does not answer: "));
+}
+
+TEST_CASE("a number of partitions that cannot be read is an error with the way out") {
+  ModelConsul consul;
+  consul.put("lictor/q/partitions", "lots");
+  Stage stage{consul};
+  const auto code = leader(stage.client, {});
+  REQUIRE_FALSE(code);
+  CHECK(exit_code(code.error().code) == kUsage);
+  CHECK(contains(code.error().message, "lictor/q/partitions: expected the number of partitions"));
+  CHECK(contains(checked(consul, 1), "lictor/q/partitions: expected the number of partitions"));
+}
+
+TEST_CASE("members shows which partitions each leads, who is draining, and what is free") {
+  Fleet fleet;
+  fleet.add("a", {0, 1, 2, 3, 7});
+  fleet.add("b", {4});
+  fleet.consul.put("lictor/q/members/b/drain", "{}");
+  fleet.consul.put("lictor/q/members/gone/drain", "{}");
+  Stage stage{fleet.consul};
+  CHECK(members(stage.client) == 0);
+  CHECK(contains(stage.out(), "PARTITIONS"));
+  CHECK(contains(stage.out(), "0-3,7 (5)"));
+  CHECK(contains(stage.out(), "draining  4 (1)"));
+  CHECK_FALSE(contains(stage.out(), "gone"));
+  CHECK(contains(stage.err(), "nobody leads partitions 5-6; \"lictor leader\" says who"));
+  CHECK(contains(stage.err(), "partition 4 is about to move to another member"));
+
+  const json told = document_of(fleet.consul, members);
+  CHECK(told.at("partitions") == 8);
+  CHECK(told.at("free") == json{5, 6});
+  REQUIRE(told.at("members").size() == 2);
+  CHECK(told["members"][0].at("partitions") == json{0, 1, 2, 3, 7});
+  CHECK(told["members"][0].at("draining") == false);
+  CHECK(told["members"][1].at("draining") == true);
+  CHECK(told["members"][1].at("leads") == true);
+}
+
+TEST_CASE("members hints at moves only while partitions are not where they belong") {
+  Fleet settled;
+  settled.settle({"a", "b", "c"});
+  Stage quiet{settled.consul};
+  CHECK(members(quiet.client) == 0);
+  CHECK(quiet.err().empty());
+  settled.add("d", {});
+  Stage moving{settled.consul};
+  CHECK(members(moving.client) == 0);
+  CHECK(contains(moving.out(), "none"));
+  CHECK(contains(moving.err(), "are about to move to other members, one at a time"));
+}
+
+TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
+  std::atomic<int> asked_a = 0, asked_b = 0;
+  const auto answering = [](std::atomic<int>& asked) {
+    return Face::Handler{[&asked](const httpd::Request& request) {
+      if (request.url.path.ends_with("/why")) ++asked;
+      return httpd::Response{
+          200, "application/json", R"([{"reason":"running","text":"it is running"}])", {}};
+    }};
+  };
+  const Face a{answering(asked_a)}, b{answering(asked_b)};
+  Fleet fleet;
+  fleet.add("a", {0}, a.url());
+  fleet.add("b", {1}, b.url());
+  const auto put = [&](std::uint32_t partition) {
+    fleet.consul.put("lictor/q/tasks/" + id_in(partition), R"({"taskType":"old"})");
+    fleet.consul.put("lictor/q/tasks/" + id_in(partition), R"({"taskType":"new"})");
+  };
+  for (const std::uint32_t i : {0, 1, 3}) put(i);
+  Stage stage{fleet.consul};
+  REQUIRE(why(stage.client, id_in(1)) == 0);
+  CHECK(stage.out() == "task " + id_in(1) + ": it is running\n");
+  CHECK(asked_a == 0);
+  CHECK(asked_b == 1);
+
+  Stage free{fleet.consul};
+  REQUIRE(why(free.client, id_in(3)) == 0);
+  CHECK(contains(free.out(), "nobody leads partition 3 of queue \"q\""));
+  CHECK(contains(free.err(), "as far as Consul knows; nobody leads partition 3"));
+
+  // By its serialKey, whatever its id.
+  fleet.consul.put("lictor/q/tasks/" + id_in(3),
+                   R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
+  Stage serial{fleet.consul};
+  REQUIRE(why(serial.client, id_in(3)) == 0);
+  CHECK(asked_a == 1);
+
+  // A list asks the leader of each task.
+  asked_a = asked_b = 0;
+  put(3);
+  Stage listed{fleet.consul, true};
+  REQUIRE(list(listed.client, {}) == 0);
+  CHECK(asked_a == 1);
+  CHECK(asked_b == 1);
+  for (const json& task : json::parse(listed.out()).at("tasks")) {
+    const bool led = task.at("id") != id_in(3);
+    CHECK(task.at("state") == (led ? "running" : "waiting"));
+    CHECK(task.at("node") == (task.at("id") == id_in(0)   ? json("a")
+                              : task.at("id") == id_in(1) ? json("b")
+                                                          : json{}));
+  }
+}
+
+TEST_CASE("list and why tell of the trouble of the leaders") {
+  Fleet fleet;
+  fleet.add("a", {0, 1}, "http://127.0.0.1:1");
+  fleet.add("b", {2, 3, 4, 5});
+  fleet.consul.put("lictor/q/tasks/" + id_in(1), R"({"taskType":"T"})");
+  Stage listed{fleet.consul};
+  REQUIRE(list(listed.client, {}) == 0);
+  CHECK(listed.out().starts_with("nobody leads partitions 6-7 of queue \"q\""));
+  CHECK(contains(listed.out(), "; a leads partitions 0-1, but its daemon does not answer: "));
+  Stage waits{fleet.consul};
+  REQUIRE(why(waits.client, id_in(1)) == 0);
+  CHECK(waits.out().starts_with("task " + id_in(1) +
+                                ": a leads partition 1, but its daemon does not answer: "));
+}
+
+TEST_CASE("step-down waits until each partition has another leader") {
+  Fleet fleet;
+  const std::string a = fleet.add("a", {0, 1, 2, 3});
+  const std::string b = fleet.add("b", {4, 5, 6, 7});
+  LeaderOptions options;
+  options.step_down = true;
+  options.timeout = Duration::zero();
+  Stage early{fleet.consul};
+  const auto code = leader(early.client, options);
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ErrorCode::kFailed);
+  CHECK(contains(code.error().message, "partitions 0-7 still with the old leaders within 0s"));
+
+  Stage asked{fleet.consul};
+  options.wait = false;
+  CHECK(leader(asked.client, options) == 0);
+  CHECK(asked.out() == "a, b are asked to step down\n");
+  const json told = [&] {
+    Stage stage{fleet.consul, true};
+    CHECK(leader(stage.client, options) == 0);
+    return json::parse(stage.out());
+  }();
+  CHECK(told.at("asked") == json{"a", "b"});
+}
+
+TEST_CASE("check reports free partitions, an old leader, and members that ask for other numbers") {
+  Fleet fleet;
+  fleet.add("a", {0, 1, 2, 3});
+  const std::string session = fleet.add("b", {4, 5, 6});
+  std::string text = checked(fleet.consul);
+  CHECK(contains(text, "nobody leads partition 7 of 8: their tasks are not run"));
+  CHECK_FALSE(contains(text, "q: partitions"));
+  CHECK_FALSE(contains(text, "though the queue has"));
+
+  fleet.consul.put(lock_key(7), R"({"node":"b"})", session);
+  fleet.consul.put("lictor/q/members/a/drain", "{}");
+  text = checked(fleet.consul, 4);
+  CHECK(contains(text, "a leads partitions 0-3, b leads partitions 4-7; a is draining"));
+  CHECK(contains(text, "the queue has 8 partitions, and this configuration asks for 4"));
+  CHECK(contains(text,
+                 "writes tasks, dead letters, leader, members, schedules, control, number of "
+                 "partitions, partitions' locks"));
+
+  const std::string old = fleet.consul.session();
+  fleet.consul.put("lictor/q/members/old", R"({"node":"old"})", old);
+  fleet.consul.put("lictor/q/leader", R"({"node":"old"})", old);
+  text = checked(fleet.consul);
+  CHECK(contains(text, "old holds lictor/q/leader, though the queue has 8 partitions"));
+  CHECK(contains(text, "its members ask for different numbers: 1 by old, 8 by a b"));
+}
+
+TEST_CASE("check reports that all members ask for another number than the queue has") {
+  Fleet fleet;
+  const std::string session = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
+  fleet.consul.put("lictor/q/members/a", R"({"node":"a","partitions":{"q":16,"other":4}})",
+                   session);
+  CHECK(contains(checked(fleet.consul), "the queue has 8 partitions, and its members ask for 16"));
+}
+
+}  // namespace lictor::cli::test

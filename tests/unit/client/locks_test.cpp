@@ -1,0 +1,168 @@
+#include "client/locks.h"
+
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "client/client.h"
+#include "core/partition.h"
+#include "fake_consul.h"
+
+namespace lictor::client {
+namespace {
+
+using test::contains;
+using test::entry;
+using test::reply;
+
+const wire::Layout kLayout = wire::Layout::under("lictor/", "q");
+
+http::Response count_of(const std::string& value) {
+  return reply(200, entry("lictor/q/partitions", value), 9);
+}
+
+// The locks that Consul's answers tell, all of which are asked for.
+Result<Locks> locks_by(std::deque<http::Response> replies) {
+  test::FakeConsul consul{std::move(replies)};
+  Store store{consul};
+  auto locks = read_locks(store, kLayout);
+  CHECK(consul.all_asked());
+  return locks;
+}
+
+std::string held(const std::string& key, const std::string& node, const std::string& session) {
+  const std::string value = R"({"node":")" + node + R"(","instance":"i-)" + node + "\"}";
+  return entry("lictor/q/leader" + key, value, 7, session);
+}
+
+std::string listing(const std::string& one, const std::string& other) {
+  return one.substr(0, one.size() - 1) + "," + other.substr(1);
+}
+
+// A task that "a" claimed with its session.
+std::string claimed(const std::string& serial_key) {
+  return R"({"taskType":"T","serialKey":")" + serial_key +
+         R"(","taskTaken":true,"taskAttempt":1,)"
+         R"("taskClaim":{"node":"a","session":"s-a","nonce":"i-a-1",)"
+         R"("since":"2026-01-01T00:00:00Z"}})";
+}
+
+// A serialKey of a task in that partition of four.
+std::string key_in(std::uint32_t partition) {
+  for (int i = 0;; ++i) {
+    std::string key = "k" + std::to_string(i);
+    if (core::partition_of(key, 4) == partition) return key;
+  }
+}
+
+// The state of a task of that partition that "a" claimed.
+TaskState state_in(const Locks& locks, std::uint32_t partition) {
+  return view_task(kLayout, {kLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
+                   WallTime{})
+      .state;
+}
+
+}  // namespace
+
+TEST_CASE("without a number of partitions, or with 1, the leader key is the only lock") {
+  for (const auto& count : {reply(404, "", 9), count_of("1"), count_of("1\n")}) {
+    const auto locks = locks_by({count, reply(200, held("", "a", "s-a"), 9)});
+    REQUIRE(locks);
+    CHECK(locks->count() == 1);
+    CHECK(locks->leader(0).session == "s-a");
+    CHECK(locks->leader(0).instance == "i-a");
+    CHECK(locks->entry(0)->key == "lictor/q/leader");
+    CHECK(state_in(*locks, 3) == TaskState::kRunning);
+  }
+}
+
+TEST_CASE("each of several partitions has its own leader, by which its tasks run") {
+  const std::string locked = listing(held("/4/0", "a", "s-a"), held("/4/2", "b", "s-b"));
+  const auto locks = locks_by({count_of("4"), reply(200, locked, 9), reply(404, "", 9)});
+  REQUIRE(locks);
+  REQUIRE(locks->count() == 4);
+  CHECK(locks->leader(0).session == "s-a");
+  CHECK(locks->leader(1).session.empty());
+  CHECK(locks->leader(2).session == "s-b");
+  CHECK_FALSE(locks->entry(1));
+  CHECK(state_in(*locks, 0) == TaskState::kRunning);
+  CHECK(state_in(*locks, 1) == TaskState::kOrphan);
+  CHECK(state_in(*locks, 2) == TaskState::kOrphan);
+}
+
+TEST_CASE("a task without a serialKey is in the partition of its id, also if it cannot be read") {
+  const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
+  TaskInfo task;
+  task.id = "42";
+  CHECK(locks.partition_of(task) == core::partition_of("42", 4));
+  task.serial_key = "db7";
+  CHECK(locks.partition_of(task) == core::partition_of("db7", 4));
+  wire::Layout by_instance = kLayout;
+  by_instance.serialize_by = "/taskPara/instanceId";
+  const auto viewed = [&](const std::string& record) {
+    return view_task(by_instance, {kLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {});
+  };
+  CHECK(locks.partition_of(viewed(R"({"taskType":"T","taskPara":{"instanceId":"db7"}})")) ==
+        core::partition_of("db7", 4));
+  CHECK(locks.partition_of(viewed(R"({"serialKey":"db7")")) == core::partition_of("42", 4));
+}
+
+TEST_CASE("keys that are no locks of this number of partitions do not count") {
+  const std::string odd = listing(held("/4/7", "a", "s-a"), held("/4/01", "b", "s-b"));
+  const auto locks = locks_by({count_of("4"), reply(200, odd, 9), reply(404, "", 9)});
+  REQUIRE(locks);
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK(locks->leader(i).session.empty());
+}
+
+TEST_CASE("an unreadable number of partitions is an error with the key and what was expected") {
+  for (const std::string value : {"", "0", "257", "-4", "4.0", "many", "4 4", "\n"}) {
+    const auto locks = locks_by({count_of(value)});
+    REQUIRE_FALSE(locks);
+    CHECK(locks.error().code == ErrorCode::kInvalid);
+    CHECK(contains(locks.error().message,
+                   "lictor/q/partitions: expected the number of partitions, from 1 to 256, got"));
+  }
+}
+
+TEST_CASE("while the locks may not be read, claimed tasks count as running") {
+  const auto denied = reply(403, "Permission denied");
+  CHECK(locks_by({denied}).error().code == ErrorCode::kPermissionDenied);
+  CHECK(locks_by({count_of("4"), reply(404, "", 9), denied}).error().code ==
+        ErrorCode::kPermissionDenied);
+  CHECK(state_in(locks_if_known(locks_by({reply(404, "", 9), denied})), 0) == TaskState::kRunning);
+  // Of some partitions.
+  const auto part = locks_by({count_of("4"), reply(200, held("/4/2", "b", "s-b"), 9), denied});
+  REQUIRE(part);
+  CHECK(state_in(*part, 0) == TaskState::kRunning);
+  CHECK(state_in(*part, 2) == TaskState::kOrphan);
+}
+
+TEST_CASE("list and show tell the state of a task by the leader of its partition") {
+  const std::string in_0 = entry("lictor/q/tasks/1", claimed(key_in(0)));
+  const std::string in_2 = entry("lictor/q/tasks/2", claimed(key_in(2)));
+  const std::string locked = listing(held("/4/0", "a", "s-a"), held("/4/2", "b", "s-b"));
+  const auto none = reply(404, "", 9);
+  test::FakeConsul consul{{reply(200, listing(in_0, in_2), 9), none, count_of("4"),
+                           reply(200, locked, 9), none, none, none}};
+  lictor::Client client{std::make_unique<lictor::Client::Impl>(consul, "q", kLayout)};
+  const auto all = client.list();
+  REQUIRE(all);
+  CHECK(consul.all_asked());
+  REQUIRE(all->tasks.size() == 2);
+  for (const TaskInfo& task : all->tasks) {
+    CHECK(task.state == (task.id == "1" ? TaskState::kRunning : TaskState::kOrphan));
+  }
+
+  // Then no dead letters, and no history.
+  for (const auto& answer : {reply(200, in_2, 9), count_of("4"), reply(200, locked, 9), none, none,
+                             reply(409, test::kNoLetters), none}) {
+    consul.add(answer);
+  }
+  const auto shown = client.show("2");
+  REQUIRE(shown);
+  REQUIRE(shown->size() == 1);
+  CHECK(shown->front().state == TaskState::kOrphan);
+}
+
+}  // namespace lictor::client
