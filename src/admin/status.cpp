@@ -86,6 +86,8 @@ ordered_json queue_json(const QueueStatus& queue) {
   ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
   // A follower keeps no list, so 0 would be wrong.
   const bool knows = queue.role != QueueStatus::Role::kFollowing;
+  told["partitions"] = queue.partitions != 0 ? ordered_json(queue.partitions) : ordered_json{};
+  told["leads"] = queue.leads;
   told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
   told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
   told["running"] = queue.running;
