@@ -67,15 +67,16 @@ Response why_response(Backend& backend, const Call& call) {
   }
   // While the lead changes, two daemons may each take the other for the leader: ask only once.
   const bool relayed = call.request.parameter("relayed").has_value();
-  auto asked = relayed ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")
-                       : backend.ask_member(queue, {},
-                                            "/v1/tasks/" + wire::query_value(id) +
-                                                "/why?relayed=1&queue=" + wire::query_value(queue));
+  auto asked = relayed
+                   ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")
+                   : backend.ask_leader_of(queue, id,
+                                           "/v1/tasks/" + wire::query_value(id) +
+                                               "/why?relayed=1&queue=" + wire::query_value(queue));
   if (asked) {
     response.body = *std::move(asked);
   } else {
-    return error_response(
-        404, "this daemon does not lead queue " + queue + "; " + asked.error().message);
+    return error_response(404, "this daemon does not lead queue " + queue +
+                                   ", or not the partition of this task; " + asked.error().message);
   }
   return response;
 }

@@ -85,7 +85,7 @@ TEST_CASE("why is asked of the daemon by queue and id") {
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").status == 404);
   backend.member_answers = "[the leader's answer]";
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").body == "[the leader's answer]");
-  CHECK(backend.asked == " /v1/tasks/a%2Fc/why?relayed=1&queue=q");
+  CHECK(backend.asked == "leader of a/c /v1/tasks/a%2Fc/why?relayed=1&queue=q");
 }
 
 TEST_SUITE_END();
