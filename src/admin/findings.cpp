@@ -15,7 +15,7 @@ namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr Duration kLongDue = 60s;
 constexpr Duration kShortLease = 2s;
@@ -60,20 +60,80 @@ void Findings::add(const char* kind, const char* severity, std::string&& what,
                    {"remedy", std::move(remedy)}});
 }
 
-void Findings::of_fleet(const Fleet& fleet) {
-  if (fleet.leader.empty()) {
-    error("no_leader", "nobody leads this queue, so no task starts",
-          fleet.members.empty()
-              ? "start a daemon that serves the queue: systemctl start lictor"
-              : (fleet.next.empty() ? "a daemon takes the lead within seconds, after a crash when "
-                                      "the session TTL and the lock-delay are over"
-                                    : fleet.next) +
-                    "; if nobody does, read their logs");
+void Findings::of_leads(const Fleet& fleet) {
+  const std::vector<std::uint32_t> free = fleet.free();
+  if (free.empty()) return;
+  const bool all = free.size() == fleet.leads.size();
+  const std::string next =
+      !fleet.next.empty() ? fleet.next
+      : free.size() == 1 ? "a daemon takes the lead within seconds, after a crash when the session "
+                           "TTL and the lock-delay are over"
+                         : "daemons take them within seconds, after a crash when the session TTL "
+                           "and the lock-delay are over";
+  error("no_leader",
+        all ? "nobody leads this queue, so no task starts"
+            : "nobody leads " + partitions_text(free) + ", so none of " +
+                  (free.size() == 1 ? "its" : "their") + " tasks starts",
+        fleet.members.empty() ? "start a daemon that serves the queue: systemctl start lictor"
+                              : next + "; if nobody does, read their logs");
+}
+
+void Findings::of_wishes(const Fleet& fleet) {
+  std::map<std::uint32_t, std::string> wishes;  // who has each
+  for (const Peer& peer : fleet.members) {
+    std::string& nodes = wishes[peer.wish];
+    nodes += (nodes.empty() ? "" : ", ") + peer.node;
   }
-  // The leader runs the tasks, so compare with it; without a leader, with the first member.
+  if (wishes.empty()) return;
+  const std::string has = "the queue has " + counted(fleet.leads.size(), "partition");
+  if (wishes.size() > 1) {
+    std::string parts;
+    for (const auto& [wish, nodes] : wishes) {
+      parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", wish, nodes);
+    }
+    warning("partitions_differ",
+            has + ", and the daemons ask for different numbers (" + parts + ")",
+            "give every host the same \"partitions\" in its configuration, then: systemctl reload "
+            "lictor; until then the number stays");
+  } else if (wishes.begin()->first != fleet.leads.size()) {
+    warning("partitions_change",
+            fmt::format("{}, and all daemons ask for {}", has, wishes.begin()->first),
+            "the number changes when the jobs have ended, within drain_timeout; the logs of the "
+            "daemons say what they wait for");
+  }
+}
+
+void Findings::of_peer(const Peer& peer, const Fleet& fleet) {
+  if (const WallTime now = wall_now(); const auto seen = parse_rfc3339(peer.seen)) {
+    if (*seen - now > kClockSkew) {
+      warning("clock",
+              fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
+                          rounded_duration(std::min(*seen - now, kYear))),
+              "the leader's clock decides when a task is due: have every host keep time by NTP");
+    }
+  }
+  if (peer.doubt.empty()) return;
+  if (peer.leads()) {
+    const std::string what =
+        fleet.divided() ? " leads " + partitions_text(peer.partitions) : std::string{" leads"};
+    error("leader_silent", peer.node + what + ", but " + peer.doubt,
+          peer.next.empty() ? "if it is dead, another daemon takes the lead when its session has "
+                              "ended and the lock-delay is over"
+                            : peer.next);
+  } else {
+    warning("member_silent", peer.node + ": " + peer.doubt,
+            "look at that host: systemctl status lictor");
+  }
+}
+
+void Findings::of_fleet(const Fleet& fleet) {
+  of_leads(fleet);
+  of_wishes(fleet);
+  // A leader runs the tasks, so compare with it; without a leader, with the first member.
   const Peer* model = nullptr;
   for (const Peer& peer : fleet.members) {
-    if (!peer.config.empty() && (model == nullptr || peer.leads)) model = &peer;
+    if (peer.config.empty()) continue;
+    if (model == nullptr || (peer.leads() && !model->leads())) model = &peer;
   }
   std::string groups = groups_of(fleet.members);  // told once
   for (const Peer& peer : fleet.members) {
@@ -93,94 +153,117 @@ void Findings::of_fleet(const Fleet& fleet) {
               "compare the files of these hosts (\"lictor run --dry-run\" lists their queues and "
               "executors), install the same on every host, then: systemctl reload lictor");
     }
-    const auto seen = parse_rfc3339(peer.seen);
-    if (const WallTime now = wall_now(); seen && *seen - now > kClockSkew) {
-      warning("clock",
-              fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
-                          rounded_duration(std::min(*seen - now, kYear))),
-              "the leader's clock decides when a task is due: have every host keep time by NTP");
-    }
-    if (peer.doubt.empty()) continue;
-    if (peer.leads) {
-      error("leader_silent", peer.node + " leads, but " + peer.doubt,
-            fleet.next.empty() ? "if it is dead, another daemon takes the lead when its session "
-                                 "has ended and the lock-delay is over"
-                               : fleet.next);
-    } else {
-      warning("member_silent", peer.node + ": " + peer.doubt,
-              "look at that host: systemctl status lictor");
-    }
+    of_peer(peer, fleet);
   }
 }
 
-void Findings::of_queue(const json& status, const std::string& leader, const PauseState& paused) {
+namespace {
+
+std::uint64_t count_of(const ordered_json& status, const char* group, const char* name) {
+  return status.value(group, ordered_json::object()).value(name, std::uint64_t{0});
+}
+
+std::uint64_t sum_of(const std::vector<LeaderStatus>& leaders, const char* group,
+                     const char* name) {
+  std::uint64_t sum = 0;
+  for (const LeaderStatus& leader : leaders) sum += count_of(leader.status, group, name);
+  return sum;
+}
+
+std::chrono::milliseconds ms_of(const LeaderStatus& leader, const char* name,
+                                std::int64_t otherwise = 0) {
+  return std::chrono::milliseconds{leader.status.value(name, otherwise)};
+}
+
+}  // namespace
+
+// What is wrong with one host.
+void Findings::of_host(const LeaderStatus& leader) {
+  if (leader.status.value("role", "") == "draining") {
+    warning("draining",
+            fmt::format("{} gives up the lead: it starts no job and waits for {}", leader.node,
+                        counted(leader.status.value("running", std::uint64_t{0}), "running job")),
+            "another daemon goes on when they have ended; a job that hangs holds this up until "
+            "drain_timeout");
+  }
+  const std::string cannot_start = leader.status.value("cannot_start", "");
+  if (!cannot_start.empty()) {
+    error("cannot_start", leader.node + " cannot start jobs: " + cannot_start,
+          "repair that host, or hand the lead to another: step down");
+  }
+  if (const std::string lost = leader.status.value("log_error", ""); !lost.empty()) {
+    warning("output_lost", leader.node + " cannot keep the output of jobs: " + lost,
+            "make room in the daemon's state_dir; the jobs themselves go on");
+  }
+  if (const auto lease = ms_of(leader, "lease_left_ms", -1); lease >= 0ms && lease < kShortLease) {
+    warning("lease_short",
+            fmt::format("the lease of {} ends in {} ms unless Consul answers", leader.node,
+                        lease.count()),
+            "Consul is slow or cut off from that host; see its log");
+  }
+}
+
+void Findings::of_tasks(const std::vector<LeaderStatus>& leaders) {
+  if (const auto tasks = sum_of(leaders, "states", "no executor"); tasks != 0) {
+    std::string who;
+    std::size_t named = 0;
+    for (const LeaderStatus& leader : leaders) {
+      if (count_of(leader.status, "states", "no executor") == 0) continue;
+      who += (who.empty() ? "" : ", ") + leader.node;
+      ++named;
+    }
+    error("no_executor",
+          fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
+                      named == 1 ? "has" : "have"),
+          "add an executor for the type, or \"*\", to the configuration and reload it");
+  }
+  if (const auto tasks = sum_of(leaders, "states", "too large"); tasks != 0) {
+    warning("too_large", counted(tasks, "task") + " too large to be claimed",
+            "write the data elsewhere and its place into the task; then cancel these");
+  }
+  if (const auto tasks = sum_of(leaders, "states", "unnameable"); tasks != 0) {
+    warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
+            "delete the keys and write the tasks under others");
+  }
+  if (const auto bad = sum_of(leaders, "schedules", "bad"); bad != 0) {
+    warning("schedule_fault",
+            counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
+            "\"lictor check\" names them and says what is wrong");
+  }
+}
+
+void Findings::of_due(const std::vector<LeaderStatus>& leaders) {
+  std::chrono::milliseconds due{0}, longest{0};
+  std::uint64_t running = 0;
+  for (const LeaderStatus& leader : leaders) {
+    if (!leader.status.value("cannot_start", "").empty()) return;  // that is why
+    due = std::max(due, ms_of(leader, "oldest_due_ms"));
+    longest = std::max(longest, ms_of(leader, "longest_running_ms"));
+    running += leader.status.value("running", std::uint64_t{0});
+  }
+  if (due <= kLongDue) return;
+  std::string what = "the first task that may start has been due for " + rounded_duration(due);
+  if (running != 0) {
+    what += fmt::format("; {} run{}, the oldest for {}", counted(running, "job"),
+                        running == 1 ? "s" : "", rounded_duration(longest));
+  }
+  warning("overdue", what,
+          running == 0
+              ? "\"lictor why ID\" says what it waits for"
+              : "if a job hangs, cancel it and give its type a timeout; if tasks come faster than "
+                "jobs end, raise concurrency where their order does not matter");
+}
+
+void Findings::of_queue(const std::vector<LeaderStatus>& leaders, const PauseState& paused) {
   if (paused.paused) {
     warning("paused",
             "paused" + (paused.by.empty() ? "" : " by " + paused.by) +
                 (paused.reason.empty() ? "" : ": " + paused.reason),
             "resume it when no tasks need to be held back any more");
   }
-  if (!status.is_object()) return;
-  const std::string who = leader.empty() ? "the leader" : leader;
-  if (status.value("role", "") == "draining") {
-    warning("draining",
-            fmt::format("{} gives up the lead: it starts no job and waits for {}", who,
-                        counted(status.value("running", std::uint64_t{0}), "running job")),
-            "another daemon goes on when they have ended; a job that hangs holds this up until "
-            "drain_timeout");
-  }
-  const std::string cannot_start = status.value("cannot_start", "");
-  if (!cannot_start.empty()) {
-    error("cannot_start", who + " cannot start jobs: " + cannot_start,
-          "repair that host, or hand the lead to another: step down");
-  }
-  if (const std::string lost = status.value("log_error", ""); !lost.empty()) {
-    warning("output_lost", who + " cannot keep the output of jobs: " + lost,
-            "make room in the daemon's state_dir; the jobs themselves go on");
-  }
-  const json states = status.value("states", json::object());
-  const auto count = [&](const char* name) { return states.value(name, std::uint64_t{0}); };
-  if (const auto tasks = count("no executor"); tasks != 0) {
-    error("no_executor", counted(tasks, "task") + " of a type that " + who + " has no executor for",
-          "add an executor for the type, or \"*\", to the configuration and reload it");
-  }
-  if (const auto tasks = count("too large"); tasks != 0) {
-    warning("too_large", counted(tasks, "task") + " too large to be claimed",
-            "write the data elsewhere and its place into the task; then cancel these");
-  }
-  if (const auto tasks = count("unnameable"); tasks != 0) {
-    warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
-            "delete the keys and write the tasks under others");
-  }
-  const json schedules = status.value("schedules", json::object());
-  if (const auto bad = schedules.value("bad", std::uint64_t{0}); bad != 0) {
-    warning("schedule_fault",
-            counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
-            "\"lictor check\" names them and says what is wrong");
-  }
-  const auto ms = [&](const char* name, std::int64_t otherwise) {
-    return std::chrono::milliseconds{status.value(name, otherwise)};
-  };
-  if (const auto due = ms("oldest_due_ms", 0);
-      !paused.paused && cannot_start.empty() && due > kLongDue) {
-    const auto running = status.value("running", std::uint64_t{0});
-    std::string what = "the first task that may start has been due for " + rounded_duration(due);
-    if (running != 0) {
-      what += fmt::format("; {} run{}, the oldest for {}", counted(running, "job"),
-                          running == 1 ? "s" : "", rounded_duration(ms("longest_running_ms", 0)));
-    }
-    warning(
-        "overdue", what,
-        running == 0
-            ? "\"lictor why ID\" says what it waits for"
-            : "if a job hangs, cancel it and give its type a timeout; if tasks come faster than "
-              "jobs end, raise concurrency where their order does not matter");
-  }
-  if (const auto lease = ms("lease_left_ms", -1); lease >= 0ms && lease < kShortLease) {
-    warning("lease_short",
-            fmt::format("the lease of {} ends in {} ms unless Consul answers", who, lease.count()),
-            "Consul is slow or cut off from that host; see its log");
-  }
+  for (const LeaderStatus& leader : leaders) of_host(leader);
+  of_tasks(leaders);
+  if (!paused.paused) of_due(leaders);
 }
 
 }  // namespace lictor::admin

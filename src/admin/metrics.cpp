@@ -166,9 +166,15 @@ struct Metrics::Families {
       "(nobody led, or the schedule was paused), overlap (its last task waited or ran).");
   Family<Counter>& started = counters("lictor_attempts_started_total", "Attempts that started.");
   Family<Counter>& terms =
-      counters("lictor_leader_changes_total", "How often this daemon became the leader.");
-  Family<Counter>& losses = counters("lictor_leases_lost_total",
-                                     "How often this daemon lost the lock or its lease ran out.");
+      counters("lictor_leader_changes_total",
+               "How often this daemon became the leader: once for each partition that it took.");
+  Family<Counter>& losses =
+      counters("lictor_leases_lost_total",
+               "How often this daemon lost the lock of a partition or its lease ran out.");
+  Family<Counter>& releases =
+      counters("lictor_partitions_released_total",
+               "How often this daemon released a partition: it stopped, stepped down or handed the "
+               "partition over.");
   Family<Counter>& requests = counters("lictor_consul_requests_total",
                                        "Requests to Consul, by what was asked and the outcome.");
   Family<Histogram>& request_time =
@@ -222,6 +228,7 @@ struct Metrics::OfQueue {
         name(queue),
         terms(all.terms.Add({{"queue", queue}})),
         losses(all.losses.Add({{"queue", queue}})),
+        releases(all.releases.Add({{"queue", queue}})),
         operations(all.operations.Add({{"queue", queue}}, kOperations)),
         takeover(all.takeover.Add({{"queue", queue}}, kLatency)) {}
 
@@ -239,6 +246,7 @@ struct Metrics::OfQueue {
   const std::string name;
   Counter& terms;
   Counter& losses;
+  Counter& releases;
   Histogram& operations;
   Histogram& takeover;
   std::set<std::string> types;
@@ -270,6 +278,8 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
     of_queue.takeover.Observe(seconds(fact.took));
   } else if (fact.kind == Kind::kLeaseLost || fact.kind == Kind::kLeaseExpired) {
     of_queue.losses.Increment();
+  } else if (fact.kind == Kind::kSteppedDown) {
+    of_queue.releases.Increment();
   } else if (fact.kind == Kind::kStarted && fact.task) {
     OfType& of_type = of_queue.of_type(fact.task->type);
     of_type.started.Increment();
@@ -321,18 +331,34 @@ std::string Metrics::text(const Status& status) const {
       return leads ? std::optional{static_cast<double>(read(queue))} : std::nullopt;
     };
   };
-  for_queues("lictor_leading", "1 while this daemon leads the queue, else 0.",
+  for_queues("lictor_leading", "1 while this daemon leads the queue or a partition of it, else 0.",
              [](const QueueStatus& queue) {
                return std::optional{queue.role == QueueStatus::Role::kFollowing ? 0.0 : 1.0};
              });
-  for_queues("lictor_paused", "1 while the queue is paused; only the leader knows.",
+  for_queues("lictor_partitions",
+             "Partitions of the queue; missing while the daemon does not know. The same on all "
+             "hosts: take the max.",
+             [](const QueueStatus& queue) {
+               return queue.partitions != 0 ? std::optional{static_cast<double>(queue.partitions)}
+                                            : std::nullopt;
+             });
+  for_queues("lictor_partitions_led",
+             "Partitions that this daemon leads. The sum over hosts is lictor_partitions, or some "
+             "partition has no leader.",
+             [](const QueueStatus& queue) {
+               return std::optional{static_cast<double>(queue.leads.size())};
+             });
+  for_queues("lictor_paused", "1 while the queue is paused; only leaders know.",
              of_leader([](const QueueStatus& queue) { return queue.paused ? 1 : 0; }));
   for_queues("lictor_lease_remaining_seconds",
-             "How long the leader's jobs may run without another proof of leadership.",
+             "How long this leader's jobs may run without another proof of leadership; of several "
+             "partitions the shortest.",
              of_leader([](const QueueStatus& queue) { return seconds(queue.lease_left); }));
-  for_queues("lictor_oldest_due_seconds", "How long the first task that may start has been due.",
+  for_queues("lictor_oldest_due_seconds",
+             "How long the first task of this leader that may start has been due. Take the max "
+             "over hosts.",
              of_leader([](const QueueStatus& queue) { return seconds(queue.oldest_due); }));
-  for_queues("lictor_claims_ahead", "Tasks that are claimed and not started yet.",
+  for_queues("lictor_claims_ahead", "Tasks that this leader has claimed and not started yet.",
              of_leader([](const QueueStatus& queue) { return queue.claimed_ahead; }));
   for_queues("lictor_unacked", "Jobs that ended and whose end is not in Consul yet.",
              of_leader([](const QueueStatus& queue) { return queue.unacked; }));
@@ -341,20 +367,26 @@ std::string Metrics::text(const Status& status) const {
   });
   for (const QueueStatus& queue : status.queues) {
     for (const auto& [state, count] : queue.states) {
-      now.gauge("lictor_tasks", "Tasks that the leader knows, by state.",
-                static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
+      now.gauge(
+          "lictor_tasks",
+          "Tasks of the partitions that this daemon leads, by state; the sum over hosts is the "
+          "queue's.",
+          static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
     }
   }
   for (const QueueStatus& queue : status.queues) {
     for (const auto& [state, count] : queue.schedules) {
-      now.gauge("lictor_schedules",
-                "Recurring tasks, by state; a bad one makes no tasks until it is corrected.",
-                static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
+      now.gauge(
+          "lictor_schedules",
+          "Recurring tasks, by state; a bad one makes no tasks until it is corrected. Only the "
+          "leader of partition 0 knows any: the sum over hosts is the queue's.",
+          static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
     }
   }
   for (const QueueStatus& queue : status.queues) {
     now.add(prometheus::MetricType::Counter, "lictor_tasks_discovered_total",
-            "Keys that became known to this leader, those that it found at its takeover included.",
+            "Keys that became known to this leader, those that it found at its takeover included. "
+            "Each leader gets to know all keys of the queue: take the max over hosts.",
             static_cast<double>(queue.discovered), {{"queue", queue.name}});
   }
   now.gauge("process_start_time_seconds", "When the daemon started, in seconds since the epoch.",

@@ -1,49 +1,26 @@
 // The queues and their members: who leads, how much waits, what is wrong.
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "admin/activity.h"
 #include "admin/findings.h"
+#include "admin/leaders.h"
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "client/task_json.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::admin {
 namespace {
 
 using client::text_or_null;
-using nlohmann::json;
 using nlohmann::ordered_json;
-
-// Whether the members that are read here have the types that they should have.
-bool is_status(const json& status) {
-  for (const auto& [name, value] : status.items()) {
-    const bool fits = name.ends_with("_ms")    ? value.is_number_integer()
-                      : name == "cannot_start" ? value.is_string()
-                      : name == "log_error"    ? value.is_string()
-                      : name == "running"      ? value.is_number_unsigned()
-                      : name == "states"       ? value.is_object()
-                      : name == "schedules"    ? value.is_object()
-                      : name == "types"        ? value.is_array()
-                      : name == "activity"     ? value.is_object()
-                                               : true;
-    if (!fits) return false;
-  }
-  const auto counts = [&](const char* name) {
-    const json all = status.value(name, json::object());
-    return std::all_of(all.begin(), all.end(),
-                       [](const json& count) { return count.is_number_unsigned(); });
-  };
-  return counts("states") && counts("schedules");
-}
 
 ordered_json peer_json(const Peer& peer) {
   return {{"node", peer.node},
@@ -54,9 +31,27 @@ ordered_json peer_json(const Peer& peer) {
           {"seen", text_or_null(peer.seen)},
           {"config", text_or_null(peer.config)},
           {"admin", peer.admin},
-          {"leads", peer.leads},
+          {"leads", peer.leads()},
+          {"partitions", peer.partitions},
+          {"draining", peer.draining},
+          {"partitions_wanted", peer.wish},
           {"answers", peer.answers ? ordered_json(*peer.answers) : ordered_json{}},
           {"doubt", text_or_null(peer.doubt)}};
+}
+
+// The leader of an undivided queue; of a divided one nobody is *the* leader.
+void add_leaders(const Fleet& fleet, ordered_json& told) {
+  const Lead* leader = fleet.divided() ? nullptr : &fleet.leads.front();
+  told["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
+  told["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
+  told["partitions"] = fleet.leads.size();
+  told["leaders"] = ordered_json::array();
+  for (const Lead& lead : fleet.leads) {
+    told["leaders"].push_back({{"partition", told["leaders"].size()},
+                               {"node", text_or_null(lead.node)},
+                               {"since", text_or_null(lead.since)}});
+  }
+  told["moving"] = fleet.moving;
 }
 
 class Queues {
@@ -78,7 +73,7 @@ class Queues {
           std::find_if(status->queues.begin(), status->queues.end(),
                        [&](const auto& each) { return each.name == queue.queue.name; });
       if (own == status->queues.end()) continue;
-      told.push_back(relayed ? of_leader(*own) : whole(queue, *own, trouble));
+      told.push_back(relayed ? of_leader(*own) : whole(queue, status->node, *own, trouble));
     }
     return json_response(200, {{"node", status->node},
                                {"version", status->version},
@@ -93,16 +88,15 @@ class Queues {
     if (queue == nullptr) return *refused;
     const auto fleet = backend_.fleet(queue->queue.name);
     if (!fleet) return response_of(fleet.error());
-    ordered_json told = ordered_json::array();
-    for (const Peer& peer : fleet->members) told.push_back(peer_json(peer));
-    return json_response(200, {{"queue", queue->queue.name},
-                               {"leader", text_or_null(fleet->leader)},
-                               {"leads_since", text_or_null(fleet->leads_since)},
-                               {"members", std::move(told)}});
+    ordered_json told{{"queue", queue->queue.name}};
+    add_leaders(*fleet, told);
+    told["members"] = ordered_json::array();
+    for (const Peer& peer : fleet->members) told["members"].push_back(peer_json(peer));
+    return json_response(200, told);
   }
 
  private:
-  // What this daemon knows as the leader.
+  // What this daemon knows as a leader.
   ordered_json of_leader(const QueueStatus& own) const {
     if (own.role == QueueStatus::Role::kFollowing) return nullptr;
     ordered_json told = queue_json(own);
@@ -111,7 +105,7 @@ class Queues {
     return told;
   }
 
-  ordered_json whole(const StoredQueue& queue, const QueueStatus& own,
+  ordered_json whole(const StoredQueue& queue, const std::string& node, const QueueStatus& own,
                      const std::string& trouble) const {
     const std::string& name = queue.queue.name;
     Findings findings;
@@ -120,12 +114,19 @@ class Queues {
                      "no task is claimed or finished until Consul answers again; look at Consul's "
                      "agent on this host");
     }
-    ordered_json leading = of_leader(own);
+    std::vector<LeaderStatus> leaders;
+    if (ordered_json leading = of_leader(own); !leading.is_null()) {
+      leaders.push_back({node, std::move(leading)});
+    }
+    const auto number = own.partitions != 0 ? ordered_json(own.partitions) : ordered_json{};
     ordered_json told{{"name", name},
-                      {"leads_here", !leading.is_null()},
+                      {"leads_here", !leaders.empty()},
                       {"types", own.types},
                       {"leader", nullptr},
                       {"leads_since", nullptr},
+                      {"partitions", number},
+                      {"leaders", ordered_json::array()},
+                      {"moving", ordered_json::array()},
                       {"members", ordered_json::array()},
                       {"fleet_error", text_or_null(trouble)}};
     PauseState paused;
@@ -137,38 +138,41 @@ class Queues {
                        "give the daemon's token the rights of consul/policy-daemon.hcl");
       } else {
         findings.of_fleet(*fleet);
-        told["leader"] = text_or_null(fleet->leader);
-        told["leads_since"] = text_or_null(fleet->leads_since);
+        add_leaders(*fleet, told);
         for (const Peer& peer : fleet->members) told["members"].push_back(peer_json(peer));
-        if (leading.is_null() && !fleet->leader.empty()) leading = ask_leader(name, told);
+        const bool complete = !fleet->divided() && !leaders.empty();
+        if (!complete && fleet->free().size() < fleet->leads.size()) {
+          ask_leaders(name, leaders, told);
+        }
       }
       if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }
     told["paused"] = client::pause_json(paused);
-    findings.of_queue(leading, told["leader"].is_string() ? told["leader"].get<std::string>() : "",
-                      paused);
-    // Only the leader runs tasks, and it may have another configuration.
-    if (leading.contains("types")) told["types"] = leading["types"];
-    told["status"] = std::move(leading);
+    findings.of_queue(leaders, paused);
+    ordered_json status = leaders.size() == 1 ? leaders.front().status : merged(leaders);
+    // Only leaders run tasks, and they may have another configuration.
+    if (status.contains("types")) told["types"] = status["types"];
+    told["status"] = std::move(status);
     told["findings"] = findings.take();
     return told;
   }
 
-  ordered_json ask_leader(const std::string& name, ordered_json& told) const {
-    const auto answer =
-        backend_.ask_member(name, {}, "/v1/queues?relayed=1&queue=" + wire::query_value(name));
-    if (!answer) {
-      told["leader_silent"] = answer.error().message;
-      return nullptr;
+  // Adds what the other leaders tell. "leader_silent" says which could not be asked, and why.
+  void ask_leaders(const std::string& name, std::vector<LeaderStatus>& leaders,
+                   ordered_json& told) const {
+    std::string silent;
+    for (const Backend::Answer& answer :
+         backend_.ask_leaders(name, "/v1/queues?relayed=1&queue=" + wire::query_value(name))) {
+      ordered_json status = answer.body ? read_status(*answer.body) : ordered_json{};
+      if (!status.is_null()) {
+        leaders.push_back({answer.node, std::move(status)});
+        continue;
+      }
+      silent += (silent.empty() ? "" : "; ") +
+                (!answer.body ? answer.body.error().message
+                              : answer.node + " gave an answer that this version does not know");
     }
-    // Whoever may write members' entries could have named another program's address.
-    const auto parsed = wire::parse_json(*answer);
-    const json queues = parsed && parsed->is_object() ? parsed->value("queues", json{}) : json{};
-    if (queues.is_array() && !queues.empty() && queues[0].is_object() && is_status(queues[0])) {
-      return queues[0];
-    }
-    told["leader_silent"] = "the leader gave an answer that this version does not know";
-    return nullptr;
+    if (!silent.empty()) told["leader_silent"] = silent;
   }
 
   Backend& backend_;
@@ -177,6 +181,14 @@ class Queues {
 };
 
 }  // namespace
+
+std::vector<std::uint32_t> Fleet::free() const {
+  std::vector<std::uint32_t> free;
+  for (std::uint32_t i = 0; i < leads.size(); ++i) {
+    if (leads[i].known && leads[i].node.empty()) free.push_back(i);
+  }
+  return free;
+}
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity) {

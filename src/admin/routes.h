@@ -58,21 +58,36 @@ struct Status {
 /// A daemon that takes part in a queue, by its entry in Consul.
 struct Peer {
   std::string node, host, pid, version, since, seen;
-  std::string config;              ///< digest of what must be alike; empty: an older version
-  client::ConfigParts parts;       ///< of the same
-  std::string reload_error;        ///< why it keeps an older configuration than its file
-  std::vector<std::string> admin;  ///< URLs of its admin face
-  bool leads = false;
-  std::optional<bool> answers;  ///< nothing: its face cannot be asked from here
-  std::string doubt;            ///< why it may be dead; empty: no reason
+  std::string config;                     ///< digest of what must be alike; empty: an older version
+  client::ConfigParts parts;              ///< of the same
+  std::string reload_error;               ///< why it keeps an older configuration than its file
+  std::vector<std::string> admin;         ///< URLs of its admin face
+  std::vector<std::uint32_t> partitions;  ///< that it leads; of an undivided queue 0
+  bool draining = false;                  ///< an operator wants it to lead none
+  std::uint32_t wish = 1;                 ///< how many partitions its configuration asks for
+  std::optional<bool> answers;            ///< nothing: its face cannot be asked from here
+  std::string doubt;                      ///< why it may be dead; empty: no reason
+  std::string next;                       ///< if it leads and may be dead: who may lead, and when
+
+  [[nodiscard]] bool leads() const { return !partitions.empty(); }
+};
+
+/// The leader of a partition.
+struct Lead {
+  std::string node, since;  ///< empty: nobody leads, as far as is known
+  bool known = true;        ///< its lock may be read
 };
 
 /// Who takes part in a queue, and who leads it.
 struct Fleet {
-  std::string leader, leads_since;  ///< empty: nobody leads
-  std::string last_leader;          ///< while nobody leads
-  std::string next;                 ///< then, or if the leader may be dead: who may lead, and when
+  std::vector<Lead> leads{1};         ///< by partition; an undivided queue has one
+  std::vector<std::uint32_t> moving;  ///< partitions that are about to go to another member
+  std::string next;                   ///< while some are free: who may lead them, and when
   std::vector<Peer> members;
+
+  [[nodiscard]] bool divided() const { return leads.size() > 1; }
+  /// The partitions that nobody leads.
+  [[nodiscard]] std::vector<std::uint32_t> free() const;
 };
 
 /// What the admin face asks the daemon. Thread safe. Every method blocks: two seconds at most for
@@ -87,18 +102,31 @@ class Backend {
   /// Why Consul cannot be used now; empty: it can.
   [[nodiscard]] virtual std::string consul_trouble() = 0;
 
-  /// JSON that says why the task is not running. Nothing: this member does not lead the queue.
+  /// JSON that says why the task is not running. Nothing: this member does not lead its partition.
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
                                                        const std::string& id) = 0;
 
   /// Errors: those of a read of Consul.
   [[nodiscard]] virtual Result<Fleet> fleet(const std::string& queue) = 0;
 
-  /// What the admin face of a member answers to GET `target`; `node` empty: the leader. Errors:
-  /// kFailed, there is none, it is this daemon, or it cannot be asked from here; those of the answer.
+  /// What the admin face of a member answers to GET `target`. Errors: kFailed, there is no such
+  /// member, it is this daemon, or it cannot be asked from here; those of the answer.
   [[nodiscard]] virtual Result<std::string> ask_member(const std::string& queue,
                                                        const std::string& node,
                                                        const std::string& target) = 0;
+
+  /// The same of the leader of the task's partition. Errors: likewise, and kNotFound, no such task.
+  [[nodiscard]] virtual Result<std::string> ask_leader_of(const std::string& queue,
+                                                          const std::string& id,
+                                                          const std::string& target) = 0;
+
+  struct Answer {
+    std::string node;
+    Result<std::string> body;
+  };
+  /// The same of all leaders but this daemon, several at once. An answer may be a second old.
+  [[nodiscard]] virtual std::vector<Answer> ask_leaders(const std::string& queue,
+                                                        const std::string& target) = 0;
 };
 
 /// A queue in Consul. What it refers to must outlive the router.

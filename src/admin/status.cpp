@@ -67,15 +67,16 @@ Response why_response(Backend& backend, const Call& call) {
   }
   // While the lead changes, two daemons may each take the other for the leader: ask only once.
   const bool relayed = call.request.parameter("relayed").has_value();
-  auto asked = relayed ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")
-                       : backend.ask_member(queue, {},
-                                            "/v1/tasks/" + wire::query_value(id) +
-                                                "/why?relayed=1&queue=" + wire::query_value(queue));
+  auto asked = relayed
+                   ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")
+                   : backend.ask_leader_of(queue, id,
+                                           "/v1/tasks/" + wire::query_value(id) +
+                                               "/why?relayed=1&queue=" + wire::query_value(queue));
   if (asked) {
     response.body = *std::move(asked);
   } else {
-    return error_response(
-        404, "this daemon does not lead queue " + queue + "; " + asked.error().message);
+    return error_response(404, "this daemon does not lead queue " + queue +
+                                   ", or not the partition of this task; " + asked.error().message);
   }
   return response;
 }
@@ -86,6 +87,8 @@ ordered_json queue_json(const QueueStatus& queue) {
   ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
   // A follower keeps no list, so 0 would be wrong.
   const bool knows = queue.role != QueueStatus::Role::kFollowing;
+  told["partitions"] = queue.partitions != 0 ? ordered_json(queue.partitions) : ordered_json{};
+  told["leads"] = queue.leads;
   told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
   told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
   told["running"] = queue.running;

@@ -1,16 +1,24 @@
 #include "app/admin_backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "cli/admin_client.h"
 #include "cli/members.h"
+#include "cli/partitions.h"
+#include "client/locks.h"
+#include "client/task_info.h"
+#include "core/partition.h"
 #include "wire/consul.h"
+#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -21,6 +29,8 @@ constexpr auto kPatience = 2s;
 constexpr auto kConsulPatience = 1500ms;
 constexpr auto kConsulAnswerHolds = 1s;
 constexpr auto kFleetHolds = 2s;
+constexpr auto kAnswersHold = 1s;
+constexpr std::size_t kAskedAtOnce = 16;
 
 // What `work` returns on the loop's thread. Nothing: not within kPatience, or the loop has ended.
 template <class Value>
@@ -31,6 +41,13 @@ std::optional<Value> ask(runtime::Loop& loop, std::function<Value()> work) {
       [promise = std::move(promise), work = std::move(work)] { promise->set_value(work()); });
   if (!taken || answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
   return answer.get();
+}
+
+// Whether the reasons say only that this daemon does not lead the task's partition.
+bool is_of_another(const std::string& reasons) {
+  const auto list = wire::parse_json(reasons);
+  return list && list->is_array() && list->size() == 1 && list->front().is_object() &&
+         list->front().value("reason", "") == "not_leading";
 }
 
 }  // namespace
@@ -53,8 +70,11 @@ std::optional<admin::Status> AdminBackend::status() {
 }
 
 std::optional<std::string> AdminBackend::why(const std::string& queue, const std::string& id) {
-  return ask<std::optional<std::string>>(loop_, [=, this] { return read_why_(queue, id); })
-      .value_or(std::nullopt);
+  auto told = ask<std::optional<std::string>>(loop_, [=, this] {
+                return read_why_(queue, id);
+              }).value_or(std::nullopt);
+  if (told && is_of_another(*told)) return std::nullopt;
+  return told;
 }
 
 Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
@@ -73,80 +93,163 @@ Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
   return fleet.fleet;
 }
 
+namespace {
+
+admin::Peer peer_of(cli::Member member, const std::string& queue, const cli::Pulse& pulse) {
+  admin::Peer peer;
+  peer.answers = pulse.answers;
+  peer.doubt = cli::doubt_of(member, pulse);
+  peer.node = std::move(member.node);
+  peer.host = std::move(member.host);
+  peer.pid = std::move(member.pid);
+  peer.version = std::move(member.version);
+  peer.since = std::move(member.since);
+  peer.config = std::move(member.config);
+  peer.parts = std::move(member.parts);
+  peer.reload_error = std::move(member.reload_error);
+  peer.seen = std::move(member.seen);
+  peer.admin = std::move(member.admin);
+  peer.partitions = std::move(member.partitions);
+  peer.draining = member.draining;
+  const auto wish = member.wishes.find(queue);
+  if (wish != member.wishes.end()) peer.wish = wish->second;
+  return peer;
+}
+
+// Who may lead free partitions, and when. Empty: what is usual.
+std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>& free,
+                    const std::vector<std::string>& candidates) {
+  if (free.empty()) return {};
+  const cli::Lock lock = cli::lock_of(locks, free.front());
+  if (locks.count() == 1) return lock.index == 0 ? "" : cli::if_free(lock, candidates);
+  if (candidates.empty()) {
+    return "no daemon is up that takes partitions (\"lictor undrain HOST\" lets a draining one "
+           "take "
+           "them again)";
+  }
+  return free.size() == 1 && lock.index != 0 ? cli::if_free(lock, candidates) : "";
+}
+
+}  // namespace
+
 Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) const {
-  const auto lock = cli::read_lock(queue.queue.store, queue.queue.layout);
-  if (!lock) return tl::unexpected(lock.error());
-  auto members = cli::read_members(queue.queue.store, queue.queue.layout);
+  const auto locks = client::read_locks(queue.queue.store, queue.queue.layout);
+  if (!locks) return tl::unexpected(locks.error());
+  auto members = cli::read_members(queue.queue.store, queue.queue.layout, *locks);
   if (!members) return tl::unexpected(std::move(members.error()));
   admin::Fleet fleet;
-  const std::string leader = lock->text("node");
-  (lock->session.empty() ? fleet.last_leader : fleet.leader) = leader;
-  if (!lock->session.empty()) fleet.leads_since = lock->text("since");
+  fleet.leads.clear();
+  for (std::uint32_t i = 0; i < locks->count(); ++i) {
+    const cli::Lock lock = cli::lock_of(*locks, i);
+    fleet.leads.push_back(
+        {lock.name(), lock.session.empty() ? "" : lock.text("since"), locks->leader(i).known});
+  }
+  if (fleet.divided()) fleet.moving = cli::misplaced(*locks, *members, queue.queue.name);
   // This daemon answers: it is being asked.
   std::vector<cli::Member> others;
   std::copy_if(members->begin(), members->end(), std::back_inserter(others),
                [&](const cli::Member& member) { return member.node != node_; });
   const std::vector<cli::Pulse> pulses = cli::pulses_of(others);
   std::vector<std::string> candidates;
-  std::optional<cli::Member> silent_leader;
-  for (cli::Member& member : *members) {
-    admin::Peer peer;
+  for (const cli::Member& member : *members) {
     cli::Pulse pulse{true, {}};
     for (std::size_t i = 0; i < others.size(); ++i) {
       if (others[i].node == member.node) pulse = pulses[i];
     }
-    peer.answers = pulse.answers;
-    peer.doubt = cli::doubt_of(member, pulse);
-    if (peer.doubt.empty()) {
-      candidates.push_back(member.node);
-    } else if (member.leads) {
-      silent_leader = member;
-    }
-    peer.node = std::move(member.node);
-    peer.host = std::move(member.host);
-    peer.pid = std::move(member.pid);
-    peer.version = std::move(member.version);
-    peer.since = std::move(member.since);
-    peer.config = std::move(member.config);
-    peer.parts = std::move(member.parts);
-    peer.reload_error = std::move(member.reload_error);
-    peer.seen = std::move(member.seen);
-    peer.admin = std::move(member.admin);
-    peer.leads = member.leads;
-    fleet.members.push_back(std::move(peer));
+    const admin::Peer& peer = fleet.members.emplace_back(peer_of(member, queue.queue.name, pulse));
+    // A draining member leads an undivided queue all the same.
+    if (peer.doubt.empty() && !(fleet.divided() && peer.draining)) candidates.push_back(peer.node);
   }
-  if (silent_leader) {
-    fleet.next = cli::if_dead(queue.queue.store, *lock, *silent_leader, candidates);
-  } else if (lock->session.empty() && lock->index != 0) {
-    fleet.next = cli::if_free(*lock, candidates);
+  for (std::size_t i = 0; i < members->size(); ++i) {
+    admin::Peer& peer = fleet.members[i];
+    if (peer.doubt.empty() || !peer.leads()) continue;
+    peer.next = cli::if_dead(queue.queue.store, cli::lock_of(*locks, peer.partitions.front()),
+                             (*members)[i], candidates);
   }
+  fleet.next = next_of(*locks, fleet.free(), candidates);
   return fleet;
 }
 
-Result<std::string> AdminBackend::ask_member(const std::string& queue, const std::string& node,
-                                             const std::string& target) {
-  const auto fleet = this->fleet(queue);
-  if (!fleet) return tl::unexpected(fleet.error());
-  const auto peer = std::find_if(
-      fleet->members.begin(), fleet->members.end(),
-      [&](const admin::Peer& each) { return node.empty() ? each.leads : each.node == node; });
-  if (peer == fleet->members.end()) {
-    return fail(ErrorCode::kFailed, node.empty() ? "nobody leads it" : node + " is no member now");
-  }
-  if (peer->node == node_) {
+Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
+                                           const std::string& target) const {
+  if (peer.node == node_) {
     return fail(ErrorCode::kFailed, "its leadership is just changing; ask again");
   }
   cli::Member member;
-  member.host = peer->host;
-  member.admin = peer->admin;
+  member.host = peer.host;
+  member.admin = peer.admin;
   const cli::Reach reach = cli::reach_of(member, host_name());
-  const std::string whose = peer->node + " could not be asked: ";
+  const std::string whose = peer.node + " could not be asked: ";
   if (reach.addresses.empty()) return fail(ErrorCode::kFailed, whose + reach.why_not);
   auto face = cli::AdminClient::open(reach.addresses, kPatience, token_());
   if (!face) return fail(face.error().code, whose + face.error().message);
   auto answer = face->get(target);
   if (!answer) return fail(answer.error().code, whose + answer.error().message);
   return answer;
+}
+
+Result<std::string> AdminBackend::ask_member(const std::string& queue, const std::string& node,
+                                             const std::string& target) {
+  const auto fleet = this->fleet(queue);
+  if (!fleet) return tl::unexpected(fleet.error());
+  const auto peer = std::find_if(fleet->members.begin(), fleet->members.end(),
+                                 [&](const admin::Peer& each) { return each.node == node; });
+  if (peer == fleet->members.end()) {
+    return fail(ErrorCode::kFailed, node + " is no member now");
+  }
+  return ask_peer(*peer, target);
+}
+
+Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const std::string& id,
+                                                const std::string& target) {
+  const auto fleet = this->fleet(queue);
+  if (!fleet) return tl::unexpected(fleet.error());
+  std::uint32_t partition = 0;
+  if (fleet->divided()) {
+    const auto stored = std::find_if(queues_.begin(), queues_.end(),
+                                     [&](const auto& each) { return each.queue.name == queue; });
+    const auto tasks = client::show_task(stored->queue, id);
+    if (!tasks) return tl::unexpected(tasks.error());
+    const TaskInfo& task = tasks->front();
+    partition = core::partition_of(task.serial_key, task.id,
+                                   static_cast<std::uint32_t>(fleet->leads.size()));
+  }
+  const std::string& leader = fleet->leads[partition].node;
+  if (!leader.empty()) return ask_member(queue, leader, target);
+  return fail(ErrorCode::kFailed, fleet->divided()
+                                      ? "nobody leads partition " + std::to_string(partition)
+                                      : "nobody leads it");
+}
+
+std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,
+                                                            const std::string& target) {
+  const auto known = fleets_.find(queue);
+  const auto fleet = this->fleet(queue);
+  if (known == fleets_.end() || !fleet) return {};
+  LeaderAnswers& leaders = known->second.leaders;
+  const std::lock_guard lock{leaders.mutex};
+  if (leaders.target == target && boot_now() - leaders.asked_at < kAnswersHold) {
+    return leaders.answers;
+  }
+  std::vector<const admin::Peer*> peers;
+  for (const admin::Peer& peer : fleet->members) {
+    if (peer.leads() && peer.node != node_) peers.push_back(&peer);
+  }
+  leaders.answers.assign(peers.size(), {});
+  std::atomic<std::size_t> next = 0;
+  const auto ask = [&] {
+    for (std::size_t i = next++; i < peers.size(); i = next++) {
+      leaders.answers[i] = {peers[i]->node, ask_peer(*peers[i], target)};
+    }
+  };
+  {
+    std::vector<std::jthread> askers;
+    while (askers.size() + 1 < std::min(peers.size(), kAskedAtOnce)) askers.emplace_back(ask);
+    ask();
+  }
+  leaders.target = target;
+  leaders.asked_at = boot_now();
+  return leaders.answers;
 }
 
 std::string AdminBackend::consul_trouble() {

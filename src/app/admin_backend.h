@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/routes.h"
 #include "net/transport.h"
@@ -32,14 +33,27 @@ class AdminBackend : public admin::Backend {
   [[nodiscard]] Result<admin::Fleet> fleet(const std::string& queue) override;
   [[nodiscard]] Result<std::string> ask_member(const std::string& queue, const std::string& node,
                                                const std::string& target) override;
+  [[nodiscard]] Result<std::string> ask_leader_of(const std::string& queue, const std::string& id,
+                                                  const std::string& target) override;
+  [[nodiscard]] std::vector<Answer> ask_leaders(const std::string& queue,
+                                                const std::string& target) override;
 
  private:
+  struct LeaderAnswers {
+    std::mutex mutex;  // held while they are asked, so that one asks for all
+    Instant asked_at{};
+    std::string target;
+    std::vector<Answer> answers;
+  };
   struct KnownFleet {
     std::mutex mutex;  // held while Consul and the members are asked
     Instant asked_at = Instant::min();
     Result<admin::Fleet> fleet = admin::Fleet{};
+    LeaderAnswers leaders;
   };
   [[nodiscard]] Result<admin::Fleet> read_fleet(const admin::StoredQueue& queue) const;
+  [[nodiscard]] Result<std::string> ask_peer(const admin::Peer& peer,
+                                             const std::string& target) const;
 
   runtime::Loop& loop_;
   net::Transport& transport_;

@@ -37,6 +37,8 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
     const auto state = static_cast<core::TaskState>(i);
     // No longer a task, or another host's.
     if (state == core::TaskState::kDeleted || state == core::TaskState::kForeign) continue;
+    // A key that cannot be read is of no partition, and every host knows it.
+    if (state == core::TaskState::kUnnameable && !core.leading(now, 0)) continue;
     told.states.emplace_back(core::name_of(state), core.count(state));
   }
   const core::Scheduler::Stats schedules = core.schedules();

@@ -279,6 +279,7 @@ class QueueCheck {
     }
     const bool leader_answers = queues[0].contains("status") && !queues[0]["status"].is_null();
     daemon_ = text_of(leader_answers ? queues[0] : *answer, leader_answers ? "leader" : "node");
+    if (daemon_.empty()) daemon_ = "a leader";  // of several
     check_own_types();
   }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
+#include "cli/partitions.h"
 #include "cli/process.h"
 #include "cli/screen.h"
 #include "wire/layout.h"
@@ -53,6 +55,37 @@ std::string indented(std::string_view text, std::size_t width, const std::string
   const std::size_t room = width > indent.size() ? width - indent.size() : 1;
   for (const std::string& line : wrapped(text, room)) lines += indent + line + '\n';
   return lines;
+}
+
+// The partitions of `told`, which has none of them if it is of another version.
+Partitions partitions_in(const json& told) {
+  Partitions partitions;
+  for (const json& each : told.is_array() ? told : json::array()) {
+    if (each.is_number_unsigned()) partitions.push_back(each.get<std::uint32_t>());
+  }
+  return partitions;
+}
+
+// Who leads a queue of several partitions, and whether somebody leads each.
+struct Leads {
+  std::string text;  // empty: the queue has one
+  bool complete = true;
+};
+Leads leads_of(const json& queue) {
+  const json leaders = queue.value("leaders", json::array());
+  if (!leaders.is_array() || leaders.size() < 2) return {};
+  Partitions free;
+  std::set<std::string> nodes;
+  for (std::uint32_t i = 0; i < leaders.size(); ++i) {
+    const std::string node = leaders[i].is_object() ? text_of(leaders[i], "node") : "";
+    if (node.empty()) {
+      free.push_back(i);
+    } else {
+      nodes.insert(node);
+    }
+  }
+  if (!free.empty()) return {"nobody leads " + partitions_text(free), false};
+  return {counted(leaders.size(), "partition") + ", led by " + counted(nodes.size(), "daemon")};
 }
 
 // What is shown, and why it may be old.
@@ -272,17 +305,23 @@ class Top {
     const std::string leader = text_of(queue, "leader");
     const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
     const bool leads_here = queue.value("leads_here", false);
+    const Leads leads = leads_of(queue);
+    const bool divided = !leads.text.empty();
     page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
              : unknown             ? "   who leads is not known"
+             : divided             ? "   " + leads.text
              : leader.empty()
                  ? "   nobody leads"
                  : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
-             leader.empty() ? Style::kRed : Style::kPlain);
+             (divided ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
     page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
              Style::kYellow);
     std::string members = "members";
     for (const json& member : queue.value("members", json::array())) {
       members += "  " + text_of(member, "node");
+      const Partitions own = partitions_in(member.value("partitions", json{}));
+      if (divided && !own.empty()) members += " (leads " + ranges(own) + ')';
+      if (divided && member.value("draining", json{}) == true) members += " (draining)";
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }
     page.add(printable(members) + '\n');

@@ -378,6 +378,96 @@ describe("two daemons", () => {
   });
 });
 
+describe("a queue of three partitions", () => {
+  const kCount = 3;
+  let world;
+  let a;
+  let b;
+  before(async () => {
+    world = await World.create();
+    a = await world.daemon("host-a", { queue: { partitions: kCount } });
+    b = await world.daemon("host-b", { queue: { partitions: kCount } });
+    await eventually(async () => {
+      const leaders = await world.leaders(kCount);
+      return leaders.includes("host-a") && leaders.includes("host-b") && !leaders.includes("");
+    }, "both hosts lead");
+  });
+  after(async () => world?.end());
+
+  const row = (page, node) => page.locator("section[aria-label=Members] tbody tr", { has: page.locator("th", { hasText: node }) });
+  const partitionsOf = async (page, node) => (await row(page, node).locator("td[data-label=Partitions]").innerText()).trim();
+  const note = async (page, label) => (await page.locator(".tile", { has: page.locator(".label", { hasText: new RegExp(`^${label}$`) }) }).locator(".note").innerText()).trim();
+
+  it("shows who leads which, and counts the tasks of all", async () => {
+    for (let i = 0; i < 12; ++i) await world.put(`tasks/quick-${i}`, { taskType: "Quick" });
+    for (const daemon of [a, b]) {
+      const page = await open(daemon);
+      await eventually(async () => (await tile(page, "Partitions")) === "3" && (await note(page, "Partitions")) === "led by 2 daemons");
+      await shows(page, "All is well");
+      const shares = [await partitionsOf(page, "host-a"), await partitionsOf(page, "host-b")];
+      assert.match(shares.join(" "), /\((1|2)\).*\((1|2)\)/);
+      await eventually(async () => (await tile(page, "Done, last minute")) === "12", "what both hosts did is counted");
+      assert.equal(await page.locator(".tile .label", { hasText: /^Leader$/ }).count(), 0);
+      assert.deepEqual(page.errors, []);
+      await page.context().close();
+    }
+  });
+
+  it("says of any task why it does not run, whichever host leads it", async () => {
+    const ids = Array.from({ length: 8 }, (_, i) => `later-${i}`);
+    for (const id of ids) await world.put(`tasks/${id}`, { taskType: "Quick", executeAt: "2999-01-01T00:00:00Z" });
+    for (const daemon of [a, b]) {
+      const page = await open(daemon);
+      for (const id of ids) {
+        await page.goto(`${daemon.url}/#/default/task/${id}`);
+        await page.waitForSelector("main[data-ready=task]");
+        await shows(page, id, "h1");
+        await shows(page, "it is not due until");
+      }
+      assert.deepEqual(page.errors, []);
+      await page.context().close();
+    }
+    for (const id of ids) await world.remove(`tasks/${id}`);
+  });
+
+  it("shows a host that drains, and the partitions that nobody leads", async () => {
+    const page = await open(b);
+    await world.put("members/host-b/drain", "{}");
+    await eventually(async () => (await row(page, "host-b").innerText()).includes("draining"));
+    await eventually(async () => (await partitionsOf(page, "host-a")) === "0-2 (3)", "host-a takes all");
+    assert.equal(await partitionsOf(page, "host-b"), "none");
+    await eventually(async () => (await note(page, "Partitions")) === "led by 1 daemon");
+    await a.stop();
+    await shows(page, "nobody leads this queue");
+    await shows(page, "no daemon is up that takes partitions");
+    await eventually(async () => (await partitionsOf(page, "nobody")) === "0-2");
+    assert.equal(await note(page, "Partitions"), "nobody leads 0-2");
+    assert.ok(await button(page, "Step down").isDisabled());
+    for (const [width, colorScheme] of [[380, "light"], [1200, "dark"]]) {
+      const other = await open(b, "", { viewport: { width, height: 800 }, colorScheme });
+      assert.deepEqual(await seriousFindings(other), [], `at ${width}, ${colorScheme}`);
+      const over = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `at ${width} it is ${over} px too wide`);
+      await other.context().close();
+    }
+    await world.remove("members/host-b/drain");
+    await eventually(async () => (await partitionsOf(page, "host-b")) === "0-2 (3)", "host-b takes all");
+    await shows(page, "All is well");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  it("asks all leaders to step down", async () => {
+    const page = await open(b);
+    await button(page, "Step down").click();
+    await shows(page, "Ask all leaders to step down?", "dialog");
+    await page.locator("dialog").getByRole("button", { name: "Step down" }).click();
+    await shows(page, "All leaders are asked to step down", "#toasts");
+    await eventually(() => /stepped down.*partition=/.test(b.text()), "host-b steps down");
+    await page.context().close();
+  });
+});
+
 describe("a schedule of the configuration", () => {
   let world;
   after(async () => world?.end());

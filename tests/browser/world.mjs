@@ -97,6 +97,10 @@ export class World {
     const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/${key}`, { method: "PUT", body: typeof value === "string" ? value : JSON.stringify(value) });
     if (!answer.ok) throw new Error(`PUT ${key}: ${answer.status}`);
   }
+  async remove(key) {
+    const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/${key}`, { method: "DELETE" });
+    if (!answer.ok) throw new Error(`DELETE ${key}: ${answer.status}`);
+  }
   async exists(key) {
     return (await fetch(`${this.consulUrl}/v1/kv/lictor/default/${key}?keys`)).ok;
   }
@@ -114,6 +118,16 @@ export class World {
     if (!answer.ok) return "";
     const [entry] = await answer.json();
     return entry.Session ? JSON.parse(Buffer.from(entry.Value, "base64")).node : "";
+  }
+
+  /** Who leads each partition of a divided queue; "" where nobody does. */
+  async leaders(count) {
+    const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/leader/${count}/?recurse`);
+    const leaders = Array(count).fill("");
+    for (const entry of answer.ok ? await answer.json() : []) {
+      if (entry.Session) leaders[entry.Key.split("/").at(-1)] = JSON.parse(Buffer.from(entry.Value, "base64")).node;
+    }
+    return leaders;
   }
 
   async daemon(node, { admin = {}, queue = {}, executors } = {}) {

@@ -90,6 +90,17 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** [0, 1, 2, 7] is "0-2, 7". */
+export function ranges(numbers) {
+  const parts = [];
+  for (const number of numbers) {
+    const last = parts.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else parts.push([number, number]);
+  }
+  return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
+}
+
 export function chip(state, text = state) {
   return h("span", { class: "chip", "data-state": state }, text.replaceAll("_", " "));
 }

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bars, delays } from "./charts.js";
-import { ago, ask, chip, count, duration, fill, h, plural, toast } from "./dom.js";
+import { ago, ask, chip, count, duration, fill, h, plural, ranges, toast } from "./dom.js";
 
 export const title = "Overview";
 
@@ -73,18 +73,32 @@ function schedules(counts, base) {
   return tile("Schedules", count(all), { href: `${base}/schedules`, note: note.join(", "), kind: counts.bad ? "bad" : null });
 }
 
+const isDivided = (queue) => queue.partitions > 1;
+const freeOf = (queue) => queue.leaders.filter((each) => each.node === null).map((each) => each.partition);
+
+/** Who leads. Of several partitions: how many there are, and which have no leader. */
+function leadTile(queue) {
+  if (isDivided(queue)) {
+    const free = freeOf(queue);
+    const leaders = new Set(queue.leaders.map((each) => each.node).filter((each) => each !== null));
+    const note = queue.fleet_error ? "who leads them is unknown" : free.length ? `nobody leads ${ranges(free)}` : `led by ${plural(leaders.size, "daemon")}`;
+    return tile("Partitions", count(queue.partitions), { note, kind: free.length ? "bad" : null });
+  }
+  const leader = queue.leader ?? (queue.fleet_error ? "unknown" : "nobody");
+  return tile("Leader", leader, { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
+}
+
 function tiles(queue, tasks, base) {
   const counts = tasks?.counts ?? {};
   const known = (value) => (tasks ? count(value) : "unknown");
   const status = queue.status ?? {};
   const last = queue.status?.activity?.last_minute;
-  const leader = queue.leader ?? (queue.fleet_error ? "unknown" : "nobody");
   const dead = counts.dead ?? 0;
   const odd = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
   return h(
     "section",
     { class: "tiles", "aria-label": "Counts" },
-    tile("Leader", leader, { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" }),
+    leadTile(queue),
     tile("Running", known(counts.running), { href: `${base}/tasks?state=running` }),
     tile("Waiting", known(counts.waiting), {
       href: `${base}/tasks?state=waiting`,
@@ -95,11 +109,11 @@ function tiles(queue, tasks, base) {
     schedules(status.schedules ?? {}, base),
     odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
     last ? tile("Done, last minute", count(last.done), { note: last.failed || last.dead ? `${count(last.failed + last.dead)} failed` : null }) : null,
-    status.lease_left_ms !== undefined ? tile("Lease left", duration(status.lease_left_ms)) : null,
+    status.lease_left_ms !== undefined ? tile(isDivided(queue) ? "Shortest lease" : "Lease left", duration(status.lease_left_ms)) : null,
   );
 }
 
-function pictures(activity, silent) {
+function pictures(activity, silent, divided) {
   if (!activity) {
     return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? "Only the leader knows."));
   }
@@ -111,21 +125,29 @@ function pictures(activity, silent) {
       { name: "done", values: activity.done, class: "done" },
       { name: "failed", values: failed, class: "failed" },
     ]),
-    delays("Start after the task was due", [
+    delays(divided ? "Start after the task was due, slowest host" : "Start after the task was due", [
       { name: "p50", values: activity.delay_p50_ms, class: "p50" },
       { name: "p99", values: activity.delay_p99_ms, class: "p99" },
     ]),
+    silent ? h("p", { class: "quiet" }, `This lacks what other leaders know: ${silent}`) : null,
   );
 }
 
+function movesText(moving) {
+  const one = moving.length === 1;
+  return `${one ? "Partition" : "Partitions"} ${ranges(moving)} ${one ? "is" : "are"} about to move to ${one ? "another member" : "other members"}, one at a time.`;
+}
+
 function members(queue) {
+  const divided = isDivided(queue);
   const configs = queue.members.map((member) => member.config).filter(Boolean);
   const usual = configs.sort((a, b) => configs.filter((each) => each === b).length - configs.filter((each) => each === a).length)[0];
   const rows = queue.members.map((member) =>
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, member.node, member.leads ? [" ", chip("leads")] : null),
+      h("th", { scope: "row" }, member.node, member.leads && !divided ? [" ", chip("leads")] : null, member.draining && divided ? [" ", chip("draining")] : null),
+      divided ? h("td", { "data-label": "Partitions" }, member.partitions.length ? [ranges(member.partitions), h("span", { class: "quiet" }, ` (${member.partitions.length})`)] : h("span", { class: "quiet" }, "none")) : null,
       h("td", { "data-label": "State" }, member.doubt ? h("span", { class: "bad" }, member.doubt) : member.answers ? "answers" : "up"),
       h("td", { "data-label": "Seen" }, ago(member.seen)),
       h("td", { "data-label": "Since" }, ago(member.since)),
@@ -133,15 +155,21 @@ function members(queue) {
       h("td", { "data-label": "Configuration" }, !member.config ? "" : member.config === usual ? "the same" : h("span", { class: "bad" }, "differs")),
     ),
   );
+  const free = divided && !queue.fleet_error ? freeOf(queue) : [];
+  if (rows.length && free.length) {
+    rows.push(h("tr", {}, h("th", { scope: "row" }, h("span", { class: "bad" }, "nobody")), h("td", { "data-label": "Partitions" }, h("span", { class: "bad" }, ranges(free))), h("td", { "data-label": "State", colspan: 5 }, h("span", { class: "bad" }, "free: none of their tasks starts"))));
+  }
+  const columns = ["Node", divided ? "Partitions" : null, "State", "Seen", "Since", "Version", "Configuration"].filter(Boolean);
   return h(
     "section",
     { class: "card", "aria-label": "Members" },
     h("h2", {}, "Members"),
+    divided && queue.moving.length ? h("p", { class: "quiet" }, movesText(queue.moving)) : null,
     rows.length
       ? h(
           "table",
           { class: "stack" },
-          h("thead", {}, h("tr", {}, ["Node", "State", "Seen", "Since", "Version", "Configuration"].map((each) => h("th", { scope: "col" }, each)))),
+          h("thead", {}, h("tr", {}, columns.map((each) => h("th", { scope: "col" }, each)))),
           h("tbody", {}, rows),
         )
       : h("p", { class: "quiet" }, queue.fleet_error ? "Not known until Consul answers." : "No daemon has registered for this queue."),
@@ -149,6 +177,8 @@ function members(queue) {
 }
 
 function actions(queue, refresh) {
+  const divided = isDivided(queue);
+  const isLed = divided ? queue.leaders.some((each) => each.node !== null) : queue.leader;
   const act = async (path, body, done) => {
     try {
       const { changed } = await post(path, { queue: queue.name }, body);
@@ -170,11 +200,13 @@ function actions(queue, refresh) {
   };
   const stepDown = async () => {
     const given = await ask({
-      title: `Ask ${queue.leader} to step down?`,
-      text: "It starts no new tasks, lets running jobs finish within drain_timeout, and releases the lock; another daemon then leads.",
+      title: divided ? "Ask all leaders to step down?" : `Ask ${queue.leader} to step down?`,
+      text: divided
+        ? "They start no new tasks, let running jobs finish within drain_timeout, and release their partitions; other daemons then lead them."
+        : "It starts no new tasks, lets running jobs finish within drain_timeout, and releases the lock; another daemon then leads.",
       confirm: "Step down",
     });
-    if (given) act("/v1/step-down", {}, { text: `${queue.leader} is asked to step down.` });
+    if (given) act("/v1/step-down", {}, { text: divided ? "All leaders are asked to step down." : `${queue.leader} is asked to step down.` });
   };
   return h(
     "div",
@@ -182,7 +214,7 @@ function actions(queue, refresh) {
     queue.paused
       ? h("button", { type: "button", class: "primary", onclick: resume, "data-key": "resume" }, "Resume")
       : h("button", { type: "button", onclick: pause, "data-key": "pause" }, "Pause"),
-    h("button", { type: "button", onclick: stepDown, disabled: !queue.leader, "data-key": "step-down" }, "Step down"),
+    h("button", { type: "button", onclick: stepDown, disabled: !isLed, "data-key": "step-down" }, "Step down"),
   );
 }
 
@@ -204,7 +236,7 @@ export async function render(view, { queue, base, signal, refresh }) {
     h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),
     findings(findingsOf),
     tiles(told, tasks, base),
-    pictures(told.status?.activity, told.leader_silent),
+    pictures(told.status?.activity, told.leader_silent, isDivided(told)),
     members(told),
   );
   return overview.at;

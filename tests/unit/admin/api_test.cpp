@@ -295,7 +295,7 @@ TEST_CASE("what is wrong is said, with the way out") {
         std::string::npos);
   Peer third = peers[0];
   third.node = "c";
-  third.leads = false;
+  third.partitions.clear();
   peers.push_back(third);
   CHECK(findings().find("(digests: a, c: 1; b: 2)\n") != std::string::npos);
   peers.pop_back();
@@ -314,9 +314,9 @@ TEST_CASE("what is wrong is said, with the way out") {
   };
   peers[0].doubt = "its daemon does not answer";
   CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes the lead"));
-  scene.backend.members.next = "it may be dead; b takes over in 9 to 14 s";
+  peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
-  scene.backend.members.leader.clear();
+  scene.backend.members.leads = {{}};
   CHECK(findings().find("nobody leads") != std::string::npos);
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read their logs");
@@ -335,19 +335,21 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   scene.backend.known->queues[0].role = QueueStatus::Role::kFollowing;
   json queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["status"].is_null());
-  CHECK(queue["leader_silent"] == "nobody leads it");
-  scene.backend.member_answers =
-      R"({"queues":[{"name":"q","role":"leading","running":4,"types":["Other"]}]})";
+  CHECK_FALSE(queue.contains("leader_silent"));
+  auto& answers = scene.backend.leader_answers;
+  answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked")}};
+  CHECK(scene.read("/v1/queues")["queues"][0]["leader_silent"] == "b could not be asked");
+  answers = {{"b", R"({"queues":[{"name":"q","role":"leading","running":4,"types":["Other"]}]})"}};
   queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["types"] == json::array({"Other"}));  // the leader's: it alone runs tasks
   CHECK(queue["status"]["running"] == 4);
-  CHECK(scene.backend.asked == " /v1/queues?relayed=1&queue=q");
+  CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
   for (const char* odd : {R"("oldest_due_ms":"x")", R"("oldest_due_ms":90000,"running":"4")"}) {
-    scene.backend.member_answers = R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}";
+    answers[0].body = R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}";
     queue = scene.read("/v1/queues")["queues"][0];
-    CHECK(queue["leader_silent"] == "the leader gave an answer that this version does not know");
+    CHECK(queue["leader_silent"] == "b gave an answer that this version does not know");
   }
-  scene.backend.member_answers = std::string(100'000, '[');
+  answers[0].body = std::string(100'000, '[');
   CHECK(scene.read("/v1/queues")["queues"][0]["status"].is_null());
   // Asked by another member it asks nobody.
   scene.backend.asked.clear();
@@ -449,6 +451,9 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
     described.erase(method + ' ' + pattern_of(path));
     return response.status;
   };
+  CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
+  CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
+  scene.backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {}};
   CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
   CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
   CHECK(fits("get", "/v1/status", "/v1/status") == 200);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/routes.h"
 
@@ -22,12 +23,23 @@ class FakeBackend : public Backend {
     asked = node + ' ' + target;
     return member_answers;
   }
+  Result<std::string> ask_leader_of(const std::string& /*queue*/, const std::string& id,
+                                    const std::string& target) override {
+    asked = "leader of " + id + ' ' + target;
+    return member_answers;
+  }
+  std::vector<Answer> ask_leaders(const std::string& /*queue*/,
+                                  const std::string& target) override {
+    asked = "leaders " + target;
+    return leader_answers;
+  }
 
   std::optional<Status> known = Status{};
   std::string trouble;
   Fleet members;
   std::string asked;
   Result<std::string> member_answers = fail(ErrorCode::kFailed, "nobody leads it");
+  std::vector<Answer> leader_answers;
 };
 
 }  // namespace lictor::admin

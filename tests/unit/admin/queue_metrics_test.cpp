@@ -46,6 +46,30 @@ TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for
   CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "2");
 }
 
+TEST_CASE("partitions are told with those that this daemon leads, and how they came and went") {
+  Metrics metrics;
+  Status status = status_of(QueueStatus::Role::kLeading, {}, 0);
+  status.queues[0].partitions = 16;
+  status.queues[0].leads = {0, 3, 7};
+  using Kind = core::Fact::Kind;
+  for (const auto kind : {Kind::kLeading, Kind::kLeading, Kind::kSteppedDown, Kind::kLeaseLost,
+                          Kind::kLeading, Kind::kSteppedDown, Kind::kSteppedDown}) {
+    metrics.on_fact("q", {kind, {}, 0, 0, {}, {}});
+  }
+  std::string text = metrics.text(status);
+  CHECK(value(text, R"(lictor_leading{queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_partitions{queue="q"})") == "16");
+  CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "3");
+  CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "3");
+  CHECK(value(text, R"(lictor_leases_lost_total{queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_partitions_released_total{queue="q"})") == "3");
+  status = status_of(QueueStatus::Role::kFollowing, {}, 0);
+  status.queues[0].partitions = 0;  // not known yet
+  text = metrics.text(status);
+  CHECK(value(text, R"(lictor_partitions{queue="q"})").empty());
+  CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "0");
+}
+
 TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task is due") {
   const Metrics metrics;
   const std::string series = R"(lictor_oldest_due_seconds{queue="q"})";

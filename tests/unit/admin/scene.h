@@ -49,10 +49,9 @@ struct Scene {
     backend.known->queues = {queue};
     Peer peer;
     peer.node = "a";
-    peer.leads = true;
+    peer.partitions = {0};
     peer.answers = true;
-    backend.members.leader = "a";
-    backend.members.leads_since = "2026-01-01T00:00:00Z";
+    backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}};
     backend.members.members = {peer};
   }
 

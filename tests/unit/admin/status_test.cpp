@@ -52,6 +52,8 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   CHECK(told["uptime_seconds"] == 61);
   CHECK(told["queues"][0] == json{{"name", "one"},
                                   {"role", "leading"},
+                                  {"partitions", 1},
+                                  {"leads", json::array()},
                                   {"waiting", 3},
                                   {"claimed_ahead", 1},
                                   {"running", 2},
@@ -63,6 +65,13 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   CHECK_FALSE(told["queues"][1].contains("cannot_start"));
   CHECK(told["queues"][1]["waiting"].is_null());
   CHECK(told["queues"][1]["claimed_ahead"].is_null());
+  backend.known->queues[0].partitions = 16;
+  backend.known->queues[0].leads = {0, 7};
+  backend.known->queues[1].partitions = 0;
+  const json divided = json::parse(get(backend, "/v1/status").body)["queues"];
+  CHECK(divided[0]["partitions"] == 16);
+  CHECK(divided[0]["leads"] == json{0, 7});
+  CHECK(divided[1]["partitions"].is_null());  // not known yet
   backend.known->queues[0].cannot_start = "no process";
   CHECK(json::parse(get(backend, "/v1/status").body)["queues"][0]["cannot_start"] == "no process");
   backend.known.reset();
@@ -76,7 +85,7 @@ TEST_CASE("why is asked of the daemon by queue and id") {
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").status == 404);
   backend.member_answers = "[the leader's answer]";
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").body == "[the leader's answer]");
-  CHECK(backend.asked == " /v1/tasks/a%2Fc/why?relayed=1&queue=q");
+  CHECK(backend.asked == "leader of a/c /v1/tasks/a%2Fc/why?relayed=1&queue=q");
 }
 
 TEST_SUITE_END();

@@ -1,0 +1,32 @@
+#pragma once
+
+// What the leaders of a queue tell of their partitions, as one.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace lictor::admin {
+
+/// What a leader tells: queue_json() with "types" and "activity".
+struct LeaderStatus {
+  std::string node;
+  nlohmann::ordered_json status;
+};
+
+/// The status in another leader's answer to /v1/queues?relayed. Null: the answer has another form.
+/// Whoever may write members' entries could have named another program's address.
+[[nodiscard]] nlohmann::ordered_json read_status(const std::string& answer);
+
+/// One status of the same form: sums, the longest times, the shortest lease, and the types that all
+/// leaders have. Null: nobody leads.
+[[nodiscard]] nlohmann::ordered_json merged(const std::vector<LeaderStatus>& leaders);
+
+/// "0-3, 7"
+[[nodiscard]] std::string ranges(const std::vector<std::uint32_t>& partitions);
+/// "partition 7", "partitions 0-3, 7"
+[[nodiscard]] std::string partitions_text(const std::vector<std::uint32_t>& partitions);
+
+}  // namespace lictor::admin

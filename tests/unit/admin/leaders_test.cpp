@@ -1,0 +1,234 @@
+// A queue with several leaders: what they tell as one, and what is wrong with it.
+
+#include "admin/leaders.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "scene.h"
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string answer_of(const json& status) { return json{{"queues", {status}}}.dump(); }
+
+// A queue of four partitions: "a" leads 0 and 3, "b" leads 1, nobody leads 2.
+struct DividedScene : Scene {
+  DividedScene() {
+    auto& own = backend.known->queues[0];
+    own.partitions = 4;
+    own.leads = {0, 3};
+    own.states = {{"ready", 3}};
+    backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {"b", ""}, {}, {"a", ""}};
+    Peer& a = backend.members.members[0];
+    a.partitions = {0, 3};
+    a.wish = 4;
+    Peer b = a;
+    b.node = "b";
+    b.partitions = {1};
+    b.draining = true;
+    backend.members.members.push_back(b);
+    status_of_b = {{"name", "q"},
+                   {"role", "leading"},
+                   {"partitions", 4},
+                   {"leads", {1}},
+                   {"waiting", 2},
+                   {"claimed_ahead", 1},
+                   {"running", 4},
+                   {"paused", false},
+                   {"unacked", 1},
+                   {"oldest_due_ms", 900},
+                   {"longest_running_ms", 5},
+                   {"lease_left_ms", 9000},
+                   {"types", {"Mail"}},
+                   {"states", {{"ready", 2}}}};
+    backend.leader_answers = {{"b", answer_of(status_of_b)}};
+  }
+  json queue() { return read("/v1/queues")["queues"][0]; }
+  // What is wrong, a line each; each with a way out.
+  std::string findings() {
+    std::string text;
+    for (const json& each : queue()["findings"]) {
+      CHECK_FALSE(each["remedy"].get<std::string>().empty());
+      text += each["what"].get<std::string>() + '\n';
+    }
+    return text;
+  }
+
+  json status_of_b;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("partitions are told in ranges") {
+  CHECK(ranges({}).empty());
+  CHECK(ranges({0, 1, 2, 3, 7, 9, 10}) == "0-3, 7, 9-10");
+  CHECK(partitions_text({7}) == "partition 7");
+  CHECK(partitions_text({0, 1}) == "partitions 0-1");
+}
+
+TEST_CASE("the status of several leaders is made one") {
+  const auto merge = [](const json& a, const json& b) {
+    return json(merged({{"a", ordered_json(a)}, {"b", ordered_json(b)}}));
+  };
+  const json all = merge({{"role", "draining"},
+                          {"leads", {0, 3}},
+                          {"waiting", 3},
+                          {"running", 1},
+                          {"unacked", 0},
+                          {"paused", false},
+                          {"oldest_due_ms", 10},
+                          {"longest_running_ms", 70},
+                          {"lease_left_ms", 9000},
+                          {"states", {{"ready", 3}, {"running", 1}}},
+                          {"schedules", {{"active", 2}}},
+                          {"types", {"Mail", "Report"}},
+                          {"log_error", "disk full"},
+                          {"activity",
+                           {{"minutes", 2},
+                            {"done", {1, 2}},
+                            {"delay_p50_ms", {nullptr, 5}},
+                            {"last_minute", {{"done", 2}}}}}},
+                         {{"role", "leading"},
+                          {"leads", {1}},
+                          {"waiting", nullptr},
+                          {"claimed_ahead", 2},
+                          {"running", 4},
+                          {"unacked", 1},
+                          {"paused", true},
+                          {"oldest_due_ms", 900},
+                          {"lease_left_ms", 8000},
+                          {"states", {{"ready", 2}, {"too large", 1}}},
+                          {"types", {"Report", "Other"}},
+                          {"cannot_start", "no memory"},
+                          {"activity",
+                           {{"minutes", 2},
+                            {"done", {3, 4}},
+                            {"delay_p50_ms", {7, 3}},
+                            {"last_minute", {{"done", 4}}}}}});
+  CHECK(all["role"] == "leading");
+  CHECK(all["leads"] == json{0, 1, 3});
+  CHECK(all["waiting"] == 3);
+  CHECK(all["claimed_ahead"] == 2);
+  CHECK(all["running"] == 5);
+  CHECK(all["unacked"] == 1);
+  CHECK(all["paused"] == true);
+  CHECK(all["oldest_due_ms"] == 900);
+  CHECK(all["longest_running_ms"] == 70);
+  CHECK(all["lease_left_ms"] == 8000);
+  CHECK(all["states"] == json{{"ready", 5}, {"running", 1}, {"too large", 1}});
+  CHECK(all["schedules"] == json{{"active", 2}});
+  CHECK(all["types"] == json::array({"Report"}));
+  CHECK(all["log_error"] == "a: disk full");
+  CHECK(all["cannot_start"] == "b: no memory");
+  CHECK(all["activity"]["minutes"] == 2);
+  CHECK(all["activity"]["done"] == json{4, 6});
+  CHECK(all["activity"]["delay_p50_ms"] == json{7, 5});
+  CHECK(all["activity"]["last_minute"]["done"] == 6);
+  CHECK(merged({}).is_null());
+  // One that lacks much is no reason to fail.
+  CHECK(merge(json::object(),
+              {{"leads", {1}}, {"states", {{"ready", 1}}}, {"types", {"T"}}})["states"]["ready"] ==
+        1);
+}
+
+TEST_CASE("an answer of another form is no status") {
+  for (const char* odd :
+       {R"("leads":7)", R"("leads":["x"])", R"("waiting":"3")", R"("states":{"ready":-1})",
+        R"("role":1)", R"("activity":[])", R"("activity":{"done":["x"]})",
+        R"("activity":{"last_minute":{"done":null}})", R"("lease_left_ms":1.5)", R"("types":{})"}) {
+    CAPTURE(std::string{odd});
+    CHECK(read_status(R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}").is_null());
+  }
+  for (const char* odd :
+       {"", "[]", "{}", R"({"queues":{}})", R"({"queues":[]})", R"({"queues":[null]})"}) {
+    CHECK(read_status(odd).is_null());
+  }
+  CHECK(read_status(answer_of({{"name", "q"}, {"waiting", nullptr}}))["name"] == "q");
+}
+
+TEST_CASE("a divided queue shows the leader of each partition and what all leaders tell") {
+  DividedScene scene;
+  const json queue = scene.queue();
+  CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
+  CHECK(queue["leader"].is_null());
+  CHECK(queue["partitions"] == 4);
+  CHECK(queue["leaders"].size() == 4);
+  CHECK(queue["leaders"][0] ==
+        json{{"partition", 0}, {"node", "a"}, {"since", "2026-01-01T00:00:00Z"}});
+  CHECK(queue["leaders"][2] == json{{"partition", 2}, {"node", nullptr}, {"since", nullptr}});
+  CHECK(queue["members"][0]["partitions"] == json{0, 3});
+  CHECK(queue["members"][0]["draining"] == false);
+  CHECK(queue["members"][1]["draining"] == true);
+  CHECK(queue["members"][1]["partitions_wanted"] == 4);
+  CHECK(queue["status"]["states"]["ready"] == 5);
+  CHECK(queue["status"]["leads"] == json{0, 1, 3});
+  CHECK(queue["types"] == json::array({"Mail"}));  // what all leaders run
+  CHECK_FALSE(queue.contains("leader_silent"));
+  const json members = scene.read("/v1/members?queue=q");
+  CHECK(members["leaders"] == queue["leaders"]);
+  CHECK(members["members"] == queue["members"]);
+}
+
+TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
+  DividedScene scene;
+  scene.backend.leader_answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked: no")},
+                                  {"c", "no json"}};
+  const json queue = scene.queue();
+  CHECK(queue["leader_silent"] ==
+        "b could not be asked: no; c gave an answer that this version does not know");
+  CHECK(queue["status"]["states"]["ready"] == 3);
+}
+
+TEST_CASE("what is wrong with a divided queue is said by partition and by host") {
+  DividedScene scene;
+  auto& fleet = scene.backend.members;
+  CHECK(scene.findings() == "nobody leads partition 2, so none of its tasks starts\n");
+  fleet.leads = {{"a", ""}, {}, {}, {"a", ""}};
+  CHECK(scene.findings() == "nobody leads partitions 1-2, so none of their tasks starts\n");
+  fleet.leads = {{}, {}, {}, {}};
+  CHECK(scene.findings().starts_with("nobody leads this queue, so no task starts\n"));
+  fleet.leads = {{"a", ""}, {"b", ""}, {"", "", false}, {"a", ""}};  // it may not be read
+  CHECK(scene.findings().empty());
+  fleet.members[1].doubt = "its daemon does not answer";
+  CHECK(scene.findings() == "b leads partition 1, but its daemon does not answer\n");
+  fleet.members[1].doubt.clear();
+
+  scene.status_of_b["oldest_due_ms"] = 300'000;
+  scene.status_of_b["longest_running_ms"] = 70'000;
+  scene.status_of_b["states"] = {{"no executor", 2}};
+  scene.status_of_b["log_error"] = "disk full";
+  scene.backend.leader_answers = {{"b", answer_of(scene.status_of_b)}};
+  CHECK(scene.findings() ==
+        "b cannot keep the output of jobs: disk full\n"
+        "2 tasks of a type that b has no executor for\n"
+        "the first task that may start has been due for 5m; 4 jobs run, the oldest for 70s\n");
+  scene.backend.known->queues[0].states = {{"no executor", 1}};
+  CHECK(scene.findings().find("3 tasks of a type that a, b have no executor for\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("another number of partitions is told, and who asks for it") {
+  DividedScene scene;
+  auto& fleet = scene.backend.members;
+  fleet.leads[2] = {"b", ""};
+  CHECK(scene.findings().empty());
+  fleet.members[1].wish = 16;
+  CHECK(scene.findings() ==
+        "the queue has 4 partitions, and the daemons ask for different numbers (4: a; 16: b)\n");
+  fleet.members[0].wish = 16;
+  CHECK(scene.findings() == "the queue has 4 partitions, and all daemons ask for 16\n");
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::admin
