@@ -55,3 +55,8 @@ agent "NODE" { policy = "read" }
 # own transaction. Name the application's prefix, as narrow as may be; without it such a finish is
 # refused whole and the attempt has failed. Never a prefix that contains lictor's own keys.
 # key_prefix "app/" { policy = "write" }
+
+# Only for a queue with "partitions": their number, and a lock for each. As of the lock above: nobody
+# but daemons may write these.
+# key "lictor/default/partitions" { policy = "write" }
+# key_prefix "lictor/default/leader/" { policy = "write" }

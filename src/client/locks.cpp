@@ -12,32 +12,22 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "core/partition.h"
+#include "wire/fleet.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::client {
-namespace {
 
 using namespace std::chrono_literals;
-
-// As the daemons read it: a shell's line end may follow the number.
-std::optional<std::uint32_t> count_in(std::string_view value) {
-  while (value.ends_with('\n') || value.ends_with(' ')) value.remove_suffix(1);
-  const auto count = to_number<std::uint32_t>(value);
-  return count && *count >= 1 && *count <= core::kMostPartitions ? count : std::nullopt;
-}
-
-}  // namespace
 
 Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout) {
   if (layout.partitions_key.empty()) return 1;
   LICTOR_TRY(const auto entry, store.get(layout.partitions_key));
   if (!entry) return 1;
-  if (const auto count = count_in(entry->value)) return *count;
-  return fail(ErrorCode::kInvalid,
-              fmt::format("{}: expected the number of partitions, from 1 to {}, got \"{}\"; write "
-                          "the number that the queue had",
-                          layout.partitions_key, core::kMostPartitions, excerpt(entry->value)));
+  auto count = wire::read_count(entry->value);
+  if (count) return *count;
+  return fail(ErrorCode::kInvalid, layout.partitions_key + ": " + count.error().message +
+                                       "; write the number that the queue had");
 }
 
 Locks::Locks(std::vector<std::optional<wire::KvEntry>> entries, bool hidden)

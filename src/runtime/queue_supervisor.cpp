@@ -115,17 +115,31 @@ void QueueSupervisor::ask(Instant now) {
        [this](Instant at, const http::Response& response) { on_undivided(at, response); });
 }
 
-// A queue that should have one partition has no key for that. The rights to read it may be missing.
+// A queue that should have one partition has no key for that. The rights to read or to write it may
+// be missing: then nobody could have divided the queue either.
 void QueueSupervisor::on_undivided(Instant now, const http::Response& response) {
-  if (http::replied(response, 404) || http::replied(response, 403)) {
-    ask_at_ = Instant::max();
-    return make_driver(1, 0, http::replied(response, 404));
+  if (http::replied(response, 403)) return make_undivided(false);
+  if (http::replied(response, 200)) {
+    divided_ = true;
+    ask_at_ = now;
+    return;
   }
-  if (!http::replied(response, 200)) {
+  if (!http::replied(response, 404) || response.consul_index == 0) {
     return say("Consul does not say whether the queue has partitions", wire::describe(response));
   }
-  divided_ = true;
-  ask_at_ = now;
+  send("read_partitions", wire::probe_undivided(parts_.binding),
+       [this](Instant, const http::Response& probed) {
+         std::string error;
+         const bool applied = wire::is_count_written(probed, error);
+         const bool denied = error.find("Permission denied") != std::string::npos;
+         if (applied || denied) return make_undivided(applied);
+         say("Consul does not say whether the queue has partitions", error);  // asked again
+       });
+}
+
+void QueueSupervisor::make_undivided(bool only_undivided) {
+  ask_at_ = Instant::max();
+  make_driver(1, 0, only_undivided);
 }
 
 void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
@@ -233,7 +247,7 @@ std::string QueueSupervisor::why_not_create(Instant now, const wire::FleetRead& 
 }
 
 void QueueSupervisor::create_count(Instant, const wire::FleetRead& fleet) {
-  send("create_partitions", wire::create_count(parts_.binding, wanted_, fleet.locks),
+  send("create_partitions", wire::create_count(parts_.binding, wanted_, fleet.locks, wall_now()),
        [this](Instant now, const http::Response& response) {
          ask_at_ = now;  // it may be another daemon's by now
          std::string error;

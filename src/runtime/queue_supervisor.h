@@ -71,6 +71,7 @@ class QueueSupervisor : public Task {
   [[nodiscard]] std::string why_not_create(Instant now, const wire::FleetRead& fleet);
   void tell_members(const wire::FleetRead& fleet);
   void change_count();
+  void make_undivided(bool only_undivided);
   void make_driver(std::uint32_t count, std::uint64_t index, bool only_undivided);
   void drop_driver();
   void say(const std::string& message, const std::string& reason = {});

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/time_text.h"
 #include "core/partition.h"
 #include "wire/json_text.h"
 #include "wire/kv_reply.h"
@@ -50,7 +51,7 @@ Result<std::uint32_t> read_count(std::string_view value) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
   if (error != std::errc{} || end != value.data() + value.size() || count < 1 ||
       count > core::kMostPartitions) {
-    return fail(ErrorCode::kInvalid, "expected a number of partitions from 1 to " +
+    return fail(ErrorCode::kInvalid, "expected the number of partitions, from 1 to " +
                                          std::to_string(core::kMostPartitions) + ", got \"" +
                                          excerpt(value) + '"');
   }
@@ -105,18 +106,34 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
   return read;
 }
 
+// The leader key is written, too: who saw that nobody leads must not go by that any more.
 http::Request create_count(const Binding& binding, std::uint32_t count,
-                           const std::vector<FleetRead::Lock>& locks) {
+                           const std::vector<FleetRead::Lock>& locks, WallTime at) {
   constexpr std::size_t kMostChecks = 60;
+  const std::string& leader_key = binding.layout.leader_key;
+  const std::string free = R"({"partitions":)" + std::to_string(count) + R"(,"released":)" +
+                           json_quoted(format_rfc3339(at)) + '}';
   Txn txn;
-  bool has_leader = false;
+  std::uint64_t leader_index = 0;
   for (std::size_t i = 0; i < std::min(locks.size(), kMostChecks); ++i) {
-    has_leader = has_leader || locks[i].key == binding.layout.leader_key;
-    txn.verb("check-index", locks[i].key).index(locks[i].read.modify_index);
+    const FleetRead::Lock& lock = locks[i];
+    if (lock.key == leader_key) {
+      leader_index = lock.read.modify_index;
+    } else {
+      txn.verb("check-index", lock.key).index(lock.read.modify_index);
+    }
   }
-  if (!has_leader) txn.verb("check-not-exists", binding.layout.leader_key);
+  txn.verb("cas", leader_key).value(free).index(leader_index);
   txn.verb("cas", binding.layout.partitions_key).value(std::to_string(count));
   return put(binding, std::move(txn));
+}
+
+http::Request probe_undivided(const Binding& binding) {
+  Txn txn;
+  txn.verb("check-not-exists", binding.layout.partitions_key);
+  http::Request request = put(binding, std::move(txn));
+  request.only_reads = true;
+  return request;
 }
 
 // A session that holds one lock is alive, and so holds all that it acquired.

@@ -37,7 +37,10 @@ struct FleetRead {
 
 /// Writes the number of partitions where there is none, unless one of `locks` has changed.
 [[nodiscard]] http::Request create_count(const Binding& binding, std::uint32_t count,
-                                         const std::vector<FleetRead::Lock>& locks);
+                                         const std::vector<FleetRead::Lock>& locks, WallTime at);
+/// Whether there is no such number. It needs the right to write it, as does AcquireLock with
+/// if_undivided (Consul 1.8.7): 403 or 409 if that is missing.
+[[nodiscard]] http::Request probe_undivided(const Binding& binding);
 /// Changes the number of partitions from `from`, to none if `to` is 1, while `session` holds all their locks.
 [[nodiscard]] http::Request change_count(const Binding& binding, std::uint32_t to,
                                          std::uint32_t from, std::uint64_t count_index,

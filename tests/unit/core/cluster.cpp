@@ -458,7 +458,7 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
         } else if constexpr (std::is_same_v<E, Drained>) {
-          change_count(daemon, e.session);
+          if (wish_ != 0) change_count(daemon, e.session);
         } else if constexpr (std::is_same_v<E, Stopped>) {
           daemon.stopped = true;
         }

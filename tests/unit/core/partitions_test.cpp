@@ -21,7 +21,7 @@ constexpr std::uint32_t kCount = 4;
 QueueOptions in_four(const std::string& node, std::uint32_t concurrency = 4) {
   QueueOptions options = options_of(node);
   options.partitions = kCount;
-  options.partitions_index = 7;
+  options.partitions_index = 7;  // there is such a key; what it says, the cluster reads
   options.concurrency = concurrency;
   return options;
 }
@@ -29,6 +29,7 @@ QueueOptions in_four(const std::string& node, std::uint32_t concurrency = 4) {
 // Two hosts and four partitions. What must never happen is checked at the end: two jobs of one key.
 struct Hosts {
   Hosts() {
+    cluster.store.make_partitions(kCount);
     cluster.exclusive = false;
     cluster.plan = [this](const Task& task) {
       begun.push_back(task.id);

@@ -1,0 +1,90 @@
+#include "core/count_change.h"
+
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+namespace lictor::core::test {
+namespace {
+
+FleetMember member(const std::string& id, std::uint32_t wish) { return {{id}, wish}; }
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("the number of partitions stays until all want the same") {
+  CHECK(plan_change({member("a", 4), member("b", 8)}, member("a", 4), 8).to == 0);
+  CHECK(plan_change({member("a", 8), member("b", 8)}, member("a", 8), 8).to == 0);
+  // A host that is not listed yet counts.
+  CHECK(plan_change({member("b", 4)}, member("a", 8), 8).to == 0);
+  const CountChange alone = plan_change({}, member("a", 4), 8);
+  CHECK(alone.to == 4);
+  CHECK(alone.is_ours);
+  CHECK(alone.members == std::vector<BalancerMember>{{"a"}});
+}
+
+TEST_CASE("while it changes all but the first by name give theirs away") {
+  const std::vector<FleetMember> members{member("b", 4), member("a", 4), member("c", 4)};
+  for (const FleetMember& self : members) {
+    CAPTURE(self.member.id);
+    const CountChange change = plan_change(members, self, 8);
+    CHECK(change.to == 4);
+    CHECK(change.is_ours == (self.member.id == "a"));
+    for (const BalancerMember& each : change.members) CHECK(each.draining == (each.id != "a"));
+  }
+}
+
+TEST_CASE("a host that keeps its locks ends its jobs, claims nothing, and lets go when told") {
+  Cluster cluster;
+  cluster.exclusive = false;
+  QueueOptions options = options_of("a");
+  options.partitions = 3;
+  options.partitions_index = cluster.store.make_partitions(3);
+  options.concurrency = 2;
+  Daemon& daemon = cluster.add(options);
+  cluster.plan = [](const Task&) { return JobPlan{5s, JobEnding::kDone, {}}; };
+  for (int i = 0; i < 6; ++i) cluster.put("t" + std::to_string(i));
+  REQUIRE(cluster.run_until([&] { return cluster.running() == 2; }, 5s));
+  cluster.tell(daemon, StopRequested{true});
+  REQUIRE(cluster.run_until([&] { return !all<Drained>(daemon).empty(); }, 10s));
+  CHECK(cluster.running() == 0);
+  CHECK(cluster.started.size() == 2);
+  CHECK(all<Drained>(daemon).front().session == cluster.store.leader_session(0));
+  cluster.run_for(1min);  // it proves them
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK_FALSE(cluster.store.leader_session(i).empty());
+  CHECK(cluster.started.size() == 2);
+  cluster.tell(daemon, StopRequested{});
+  REQUIRE(cluster.run_until([&] { return !daemon.queue; }, 5s));
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(cluster.store.leader_session(i).empty());
+  CHECK(cluster.violations() == std::vector<std::string>{});
+}
+
+TEST_CASE("the number changes under load, and every task runs once") {
+  Cluster cluster;
+  cluster.exclusive = false;
+  for (const char* name : {"a", "b", "c"}) {
+    QueueOptions options = options_of(name);
+    options.partitions = 4;
+    if (cluster.store.partitions() == 1) cluster.store.make_partitions(4);
+    options.partitions_index = cluster.store.partitions_index();
+    cluster.add(options);
+  }
+  cluster.plan = [](const Task&) { return JobPlan{50ms, JobEnding::kDone, {}}; };
+  cluster.run_for(20s);
+  for (int i = 0; i < 200; ++i) {
+    Task& task = cluster.make("t" + std::to_string(100 + i));
+    task.serial_key = "key" + std::to_string(i % 7);
+    cluster.store.put(task);
+    if (i == 60) cluster.resize(7);
+    if (i == 120) cluster.resize(2);
+    cluster.run_for(100ms);
+  }
+  REQUIRE(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 2min));
+  CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
+  CHECK(cluster.started.size() == 200);
+  CHECK(cluster.violations() == std::vector<std::string>{});
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::core::test

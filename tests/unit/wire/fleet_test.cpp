@@ -1,0 +1,144 @@
+#include "wire/fleet.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+
+namespace lictor::wire {
+namespace {
+
+using nlohmann::json;
+
+Binding binding() {
+  Binding binding;
+  binding.layout = Layout::under("l/", "q");
+  binding.queue = "q";
+  return binding;
+}
+
+http::Response reply(int status, const json& body, std::uint64_t index = 0) {
+  http::Response response;
+  response.delivery = http::Delivery::kReplied;
+  response.status = status;
+  response.body = body.dump();
+  response.consul_index = index;
+  return response;
+}
+
+json entry(const std::string& key, const std::string& value, std::uint64_t index,
+           const std::string& session = {}) {
+  std::string coded;
+  append_base64(coded, value);
+  json made{{"Key", key},     {"Value", coded},   {"Flags", 0},
+            {"LockIndex", 1}, {"CreateIndex", 1}, {"ModifyIndex", index}};
+  if (!session.empty()) made["Session"] = session;
+  return made;
+}
+
+http::Response txn_reply_of(const std::vector<json>& entries) {
+  json results = json::array();
+  for (const json& each : entries) results.push_back({{"KV", each}});
+  return reply(200, {{"Results", results}, {"Errors", nullptr}});
+}
+
+TEST_SUITE_BEGIN("wire");
+
+TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else") {
+  CHECK(read_count("16").value() == 16);
+  CHECK(read_count("256\n").value() == 256);
+  for (const char* value : {"", "0", "257", "-1", "1.5", "16x", "sixteen", "99999999999"}) {
+    CAPTURE(value);
+    const auto count = read_count(value);
+    REQUIRE_FALSE(count);
+    CHECK(count.error().message.find("from 1 to 256") != std::string::npos);
+  }
+}
+
+TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
+  const http::Request request = read_fleet(binding());
+  CHECK(request.only_reads);
+  CHECK(json::parse(request.body).size() == 3);
+  const FleetRead read = decode_fleet(
+      binding(),
+      txn_reply_of(
+          {entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5, "s"),
+           entry("l/q/members/b", "{}", 6, "t"), entry("l/q/members/b/drain", "", 7),
+           entry("l/q/members/by-hand", "{}", 8), entry("l/q/partitions", "16", 9),
+           entry("l/q/partitions-of-mine", "5", 10), entry("l/q/leader", "", 11),
+           entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"), entry("l/q/leaders", "", 13)}));
+  CHECK(read.error.empty());
+  REQUIRE(read.members.size() == 2);  // an entry without a session is nobody's
+  CHECK(read.members[0].member == core::BalancerMember{"a", 2, false});
+  CHECK(read.members[0].wish == 16);
+  CHECK(read.members[1].member == core::BalancerMember{"b", 1, true});
+  CHECK(read.members[1].wish == 1);
+  CHECK(read.count == 16);
+  CHECK(read.count_index == 9);
+  REQUIRE(read.locks.size() == 2);
+  CHECK(read.locks[1].key == "l/q/leader/16/3");
+  CHECK(read.locks[1].read.holder == "a");
+}
+
+TEST_CASE("what cannot be read is an error that says where") {
+  const auto error_of = [](const http::Response& response) {
+    return decode_fleet(binding(), response).error;
+  };
+  CHECK(error_of(txn_reply_of({entry("l/q/partitions", "many", 9)})).find("l/q/partitions") == 0);
+  CHECK_FALSE(error_of(reply(500, "no cluster leader")).empty());
+  CHECK_FALSE(error_of(reply(200, "no transaction")).empty());
+}
+
+TEST_CASE("the number is made where there is none, and only if no lock has changed") {
+  const json anew = json::parse(create_count(binding(), 16, {}, WallTime{}).body);
+  REQUIRE(anew.size() == 2);
+  for (const json& op : anew) {
+    CHECK(op["KV"]["Verb"] == "cas");
+    CHECK_FALSE(op["KV"].contains("Index"));  // 0: it must not exist
+  }
+  FleetRead::Lock leader{"l/q/leader", {}}, other{"l/q/leader/4/1", {}};
+  leader.read.modify_index = 42;
+  other.read.modify_index = 43;
+  const json after = json::parse(create_count(binding(), 16, {leader, other}, WallTime{}).body);
+  REQUIRE(after.size() == 3);
+  CHECK(after[0]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/leader/4/1"}, {"Index", 43}});
+  CHECK(after[1]["KV"]["Key"] == "l/q/leader");
+  CHECK(after[1]["KV"]["Index"] == 42);
+  CHECK(after[2]["KV"]["Key"] == "l/q/partitions");
+}
+
+TEST_CASE("the number changes under the locks of the session, and one needs no number") {
+  const json to_four = json::parse(change_count(binding(), 4, 2, 9, "s").body);
+  REQUIRE(to_four.size() == 3);
+  CHECK(to_four[1]["KV"] ==
+        json{{"Verb", "check-session"}, {"Key", "l/q/leader/2/1"}, {"Session", "s"}});
+  CHECK(to_four[2]["KV"]["Verb"] == "cas");
+  CHECK(to_four[2]["KV"]["Index"] == 9);
+  const json to_one = json::parse(change_count(binding(), 1, 2, 9, "s").body);
+  CHECK(to_one[2]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/partitions"}, {"Index", 9}});
+  // A transaction takes 64 operations.
+  CHECK(json::parse(change_count(binding(), 4, 256, 9, "s").body).size() <= 64);
+}
+
+TEST_CASE("the locks are told by partition, whatever else is there") {
+  const LocksRead read = decode_locks(
+      binding(), 2,
+      reply(200,
+            {entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"), entry("l/q/leader/2/7", "", 13)},
+            14));
+  REQUIRE(read.ok);
+  REQUIRE(read.locks.size() == 2);
+  CHECK_FALSE(read.locks[0].found);
+  CHECK(read.locks[1].session == "s");
+  CHECK(read.locks[1].consul_index == 14);
+  const LocksRead none = decode_locks(binding(), 2, reply(404, "", 14));
+  CHECK(none.ok);
+  CHECK_FALSE(none.locks[1].found);
+  CHECK_FALSE(decode_locks(binding(), 2, reply(404, "")).ok);  // not Consul's
+  CHECK_FALSE(decode_locks(binding(), 2, reply(500, "")).ok);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::wire
