@@ -123,9 +123,8 @@ std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>
   const cli::Lock lock = cli::lock_of(locks, free.front());
   if (locks.count() == 1) return lock.index == 0 ? "" : cli::if_free(lock, candidates);
   if (candidates.empty()) {
-    return "no daemon is up that takes partitions (\"lictor undrain HOST\" lets a draining one "
-           "take "
-           "them again)";
+    return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
+           "HOST\"";
   }
   return free.size() == 1 && lock.index != 0 ? cli::if_free(lock, candidates) : "";
 }
