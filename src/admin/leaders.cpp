@@ -13,7 +13,8 @@ using nlohmann::ordered_json;
 
 template <class Json>
 bool is_count(const Json& value) {
-  return value.is_number_unsigned();
+  return value.is_number_unsigned() ||
+         (value.is_number_integer() && value.template get<std::int64_t>() >= 0);
 }
 bool is_count_or_null(const json& value) { return value.is_null() || is_count(value); }
 bool all_counts(const json& values) {

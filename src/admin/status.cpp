@@ -75,8 +75,8 @@ Response why_response(Backend& backend, const Call& call) {
   if (asked) {
     response.body = *std::move(asked);
   } else {
-    return error_response(404, "this daemon does not lead queue " + queue +
-                                   ", or not the partition of this task; " + asked.error().message);
+    return error_response(
+        404, "this daemon does not lead the task's queue or partition; " + asked.error().message);
   }
   return response;
 }

@@ -16,7 +16,6 @@
 #include "cli/partitions.h"
 #include "client/locks.h"
 #include "client/task_info.h"
-#include "core/partition.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 
@@ -123,9 +122,8 @@ std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>
   const cli::Lock lock = cli::lock_of(locks, free.front());
   if (locks.count() == 1) return lock.index == 0 ? "" : cli::if_free(lock, candidates);
   if (candidates.empty()) {
-    return "no daemon is up that takes partitions (\"lictor undrain HOST\" lets a draining one "
-           "take "
-           "them again)";
+    return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
+           "HOST\"";
   }
   return free.size() == 1 && lock.index != 0 ? cli::if_free(lock, candidates) : "";
 }
@@ -204,21 +202,22 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
                                                 const std::string& target) {
   const auto fleet = this->fleet(queue);
   if (!fleet) return tl::unexpected(fleet.error());
-  std::uint32_t partition = 0;
-  if (fleet->divided()) {
-    const auto stored = std::find_if(queues_.begin(), queues_.end(),
-                                     [&](const auto& each) { return each.queue.name == queue; });
-    const auto tasks = client::show_task(stored->queue, id);
-    if (!tasks) return tl::unexpected(tasks.error());
-    const TaskInfo& task = tasks->front();
-    partition = core::partition_of(task.serial_key, task.id,
-                                   static_cast<std::uint32_t>(fleet->leads.size()));
+  if (!fleet->divided()) {
+    const std::string& leader = fleet->leads.front().node;
+    return leader.empty() ? fail(ErrorCode::kFailed, "nobody leads it")
+                          : ask_member(queue, leader, target);
   }
-  const std::string& leader = fleet->leads[partition].node;
-  if (!leader.empty()) return ask_member(queue, leader, target);
-  return fail(ErrorCode::kFailed, fleet->divided()
-                                      ? "nobody leads partition " + std::to_string(partition)
-                                      : "nobody leads it");
+  const auto stored = std::find_if(queues_.begin(), queues_.end(),
+                                   [&](const auto& each) { return each.queue.name == queue; });
+  const auto tasks = client::show_task(stored->queue, id);
+  if (!tasks) return tl::unexpected(tasks.error());
+  const auto locks = client::read_locks(stored->queue.store, stored->queue.layout);
+  if (!locks) return tl::unexpected(locks.error());
+  const std::uint32_t partition = locks->partition_of(tasks->front());
+  const std::string leader = cli::lock_of(*locks, partition).name();
+  return leader.empty()
+             ? fail(ErrorCode::kFailed, "nobody leads partition " + std::to_string(partition))
+             : ask_member(queue, leader, target);
 }
 
 std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,

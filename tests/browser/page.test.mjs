@@ -439,7 +439,7 @@ describe("a queue of three partitions", () => {
     await eventually(async () => (await note(page, "Partitions")) === "led by 1 daemon");
     await a.stop();
     await shows(page, "nobody leads this queue");
-    await shows(page, "no daemon is up that takes partitions");
+    await shows(page, "let a draining one take partitions again");
     await eventually(async () => (await partitionsOf(page, "nobody")) === "0-2");
     assert.equal(await note(page, "Partitions"), "nobody leads 0-2");
     assert.ok(await button(page, "Step down").isDisabled());

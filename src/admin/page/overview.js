@@ -115,7 +115,7 @@ function tiles(queue, tasks, base) {
 
 function pictures(activity, silent, divided) {
   if (!activity) {
-    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? "Only the leader knows."));
+    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? (divided ? "Only the leaders know." : "Only the leader knows.")));
   }
   const failed = activity.failed.map((value, i) => value + activity.dead[i]);
   return h(

@@ -55,7 +55,8 @@ struct DividedScene : Scene {
   // What is wrong, a line each; each with a way out.
   std::string findings() {
     std::string text;
-    for (const json& each : queue()["findings"]) {
+    const json told = queue();
+    for (const json& each : told["findings"]) {
       CHECK_FALSE(each["remedy"].get<std::string>().empty());
       text += each["what"].get<std::string>() + '\n';
     }

@@ -41,10 +41,7 @@ TEST_CASE("an unknown key is refused with the nearest known one") {
 }
 
 TEST_CASE("a setting that this version does not support is refused, not ignored") {
-  check_all({{queue_text("\"partitions\": 4"),
-              "queues[0].partitions: is not supported by this version; leave it out, or give each "
-              "partition a queue of its own"},
-             {queue_text("\"history\": 100"),
+  check_all({{queue_text("\"history\": 100"),
               "queues[0].history: expected true, false or an object such as {\"keep\": 1000, "
               "\"max_age\": \"168h\"}, got the number 100"},
              {queue_text("\"rate_limit\": {\"per\": \"1s\"}"),
