@@ -125,7 +125,8 @@ void QueueSupervisor::on_undivided(Instant now, const http::Response& response) 
     return;
   }
   if (!http::replied(response, 404) || response.consul_index == 0) {
-    return say("Consul does not say whether the queue has partitions", wire::describe(response));
+    return complain("members", "Consul does not say whether the queue has partitions",
+                    wire::describe(response));
   }
   send("read_partitions", wire::probe_undivided(parts_.binding),
        [this](Instant, const http::Response& probed) {
@@ -133,7 +134,8 @@ void QueueSupervisor::on_undivided(Instant now, const http::Response& response) 
          const bool applied = wire::is_count_written(probed, error);
          const bool denied = error.find("Permission denied") != std::string::npos;
          if (applied || denied) return make_undivided(applied);
-         say("Consul does not say whether the queue has partitions", error);  // asked again
+         complain("members", "Consul does not say whether the queue has partitions",
+                  error);  // asked again
        });
 }
 
@@ -146,7 +148,8 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
   const auto members = static_cast<Duration::rep>(fleet.members.size());
   ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
   if (!fleet.error.empty()) {
-    return say("the members and partitions of the queue cannot be read", fleet.error);
+    return complain("members", "the members and partitions of the queue cannot be read",
+                    fleet.error);
   }
   if (driver_) return on_running(now, fleet);
   if (fleet.count) {
@@ -156,7 +159,7 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
   divided_ = false;
   if (wanted_ == 1) return;  // the next answer is about one partition
   if (const std::string reason = why_not_create(now, fleet); !reason.empty()) {
-    return say("waiting until the queue can be divided into partitions", reason);
+    return complain("count", "waiting until the queue can be divided into partitions", reason);
   }
   create_count(now, fleet);
 }
@@ -176,8 +179,8 @@ void QueueSupervisor::on_running(Instant, const wire::FleetRead& fleet) {
   }
   tell_members(fleet);
   if (wanted_ != count_ && change_.to == 0) {
-    say("the number of partitions stays until all members want another one",
-        fmt::format("there are {}, this daemon's configuration asks for {}", count_, wanted_));
+    complain("count", "the number of partitions stays until all members want another one",
+             fmt::format("there are {}, this daemon's configuration asks for {}", count_, wanted_));
   }
 }
 
@@ -185,8 +188,8 @@ void QueueSupervisor::on_running(Instant, const wire::FleetRead& fleet) {
 void QueueSupervisor::divide(const wire::FleetRead& fleet) {
   if (wanted_ == 1) return;
   if (core::common_wish(fleet.members) != wanted_) {
-    return say("the queue is not divided until all members want it",
-               fmt::format("this daemon's configuration asks for {} partitions", wanted_));
+    return complain("count", "the queue is not divided until all members want it",
+                    fmt::format("this daemon's configuration asks for {} partitions", wanted_));
   }
   renewing_ = true;
   driver_->request_stop();
@@ -194,9 +197,11 @@ void QueueSupervisor::divide(const wire::FleetRead& fleet) {
 
 void QueueSupervisor::tell_members(const wire::FleetRead& fleet) {
   change_ = core::plan_change(fleet.members, {{parts_.options.node, weight_}, wanted_}, count_);
+  if (finishing_) return;
   if (change_.is_ours && driver_->holds_all()) {
-    say("the number of partitions changes: this daemon holds them all, and ends its jobs",
-        fmt::format("from {} to {}", count_, change_.to));
+    log(Level::kInfo, "the number of partitions changes: this daemon holds all and ends its jobs",
+        {{"queue", name()}, {"partitions", std::to_string(change_.to)}});
+    finishing_ = true;
     return driver_->request_stop(true);
   }
   if (change_.members == told_members_) return;
@@ -221,7 +226,7 @@ void QueueSupervisor::change_count() {
        [this, over](Instant, const http::Response& response) {
          std::string error;
          if (!wire::is_count_written(response, error)) {
-           say("the number of partitions could not be changed", error);
+           complain("count", "the number of partitions could not be changed", error);
          }
          over();
        });
@@ -256,7 +261,7 @@ void QueueSupervisor::create_count(Instant, const wire::FleetRead& fleet) {
                {{"queue", name()}, {"partitions", std::to_string(wanted_)}});
          } else {
            ask_at_ = now + kRetryPause;
-           say("the number of partitions could not be written", error);
+           complain("count", "the number of partitions could not be written", error);
          }
        });
 }
@@ -288,15 +293,16 @@ void QueueSupervisor::drop_driver() {
   parts_.runners = driver_->take_runners();
   driver_.reset();
   count_ = 0;
-  renewing_ = false;
+  renewing_ = finishing_ = false;
   change_ = {};
   told_members_.clear();
   ask_at_ = Instant::min();
 }
 
-void QueueSupervisor::say(const std::string& message, const std::string& reason) {
+void QueueSupervisor::complain(const char* about, const std::string& message,
+                               const std::string& reason) {
   std::string text = message + reason;
-  if (std::exchange(said_, text) == text) return;
+  if (std::exchange(said_[about], text) == text) return;
   log(Level::kWarn, message, {{"queue", name()}, {"reason", reason}});
 }
 

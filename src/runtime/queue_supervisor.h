@@ -11,6 +11,7 @@
 // A driver has the same number for its life. When Consul has another one, it is made anew.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,7 +75,7 @@ class QueueSupervisor : public Task {
   void make_undivided(bool only_undivided);
   void make_driver(std::uint32_t count, std::uint64_t index, bool only_undivided);
   void drop_driver();
-  void say(const std::string& message, const std::string& reason = {});
+  void complain(const char* about, const std::string& message, const std::string& reason);
 
   QueueDriver::Parts parts_;  // runners are the driver's while there is one
   std::uint32_t wanted_;
@@ -89,12 +90,13 @@ class QueueSupervisor : public Task {
   std::uint32_t count_ = 0;  // of the driver
   std::uint64_t count_index_ = 0;
   core::CountChange change_;
-  bool divided_ = false;   // Consul has a number
-  bool changing_ = false;  // the new number is being written
-  bool renewing_ = false;  // the driver stops, to be made anew
+  bool divided_ = false;    // Consul has a number
+  bool finishing_ = false;  // this host holds all and ends its jobs
+  bool changing_ = false;   // the new number is being written
+  bool renewing_ = false;   // the driver stops, to be made anew
   bool stopping_ = false;
   std::vector<core::BalancerMember> told_members_;
-  std::string said_;  // the last message, so that it is said once
+  std::map<std::string, std::string> said_;  // the last complaint about each, said once
   // Locks that are free without an orderly release, and since when.
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};

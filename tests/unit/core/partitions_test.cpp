@@ -100,7 +100,7 @@ TEST_CASE("each partition is fenced by its own lock") {
   std::set<std::uint32_t> fenced;
   for (const Commit& commit : all<Commit>(a)) {
     CHECK(commit.partition_count == kCount);
-    CHECK(commit.count_index == 7);
+    CHECK(commit.count_index == hosts.cluster.store.partitions_index());
     for (const Op& op : commit.ops) {
       const auto* restamp = std::get_if<RestampOp>(&op);
       if (restamp == nullptr) continue;
