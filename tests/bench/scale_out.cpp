@@ -72,6 +72,16 @@ Work work(const live::ConsulAgent& consul, std::size_t daemons, const Jobs& jobs
           std::chrono::seconds span) {
   live::Kv kv{consul.address()};
   kv.put("lictor/default/control", std::string{R"({"paused": {"by": "bench"}})"});
+  const std::size_t a_second = daemons * jobs.concurrency * 1000 / jobs.ms;
+  const std::size_t count =
+      std::max(a_second * static_cast<std::size_t>(span.count()), 2 * kHotTasks);
+  // Before a daemon leads: it reads all tasks before it claims one, and so keeps their order.
+  load(consul, kTasksPrefix, count, [&](std::size_t i) {
+    const bool is_hot = i % (count / kHotTasks) == 0 && i / (count / kHotTasks) < kHotTasks;
+    return fmt::format(R"({{"taskType":"{}","taskTime":{},"taskPara":{{"ms":{}}}{}}})",
+                       is_hot ? "SleepMarked" : "Sleep", 1000 + i, jobs.ms,
+                       is_hot ? R"(,"serialKey":"hot")" : "");
+  });
   const std::string queue =
       fmt::format(R"({{"partitions": {}, "concurrency": {}}})", kPartitions, jobs.concurrency);
   Workers workers;
@@ -84,15 +94,6 @@ Work work(const live::ConsulAgent& consul, std::size_t daemons, const Jobs& jobs
             return is_shared(kv, daemons);
           }),
           "the partitions are not shared");
-  const std::size_t a_second = daemons * jobs.concurrency * 1000 / jobs.ms;
-  const std::size_t count =
-      std::max(a_second * static_cast<std::size_t>(span.count()), 2 * kHotTasks);
-  load(consul, kTasksPrefix, count, [&](std::size_t i) {
-    const bool is_hot = i % (count / kHotTasks) == 0 && i / (count / kHotTasks) < kHotTasks;
-    return fmt::format(R"({{"taskType":"{}","taskTime":{},"taskPara":{{"ms":{}}}{}}})",
-                       is_hot ? "SleepMarked" : "Sleep", 1000 + i, jobs.ms,
-                       is_hot ? R"(,"serialKey":"hot")" : "");
-  });
   // Until so much of it is run.
   const auto until = [&](double part) {
     const auto runs = static_cast<std::size_t>(part * static_cast<double>(count));
