@@ -90,6 +90,8 @@ void QueueSupervisor::step(Instant now) {
   for (const auto& reply : replies) reply(now);
   if (driver_) driver_->step(now);
   if (driver_ && driver_->locks_kept_by() && !stopping_ && !renewing_) change_count();
+  // A job that did not end has it stop before the number was changed.
+  if (driver_ && driver_->stopped() && !stopping_) renewing_ = true;
   if (driver_ && renewing_ && !stopping_ && driver_->stopped() && !driver_->any_job()) {
     drop_driver();
   }
@@ -105,10 +107,14 @@ void QueueSupervisor::ask(Instant now) {
   ask_at_ = now + kRetryPause;
   const wire::Binding& binding = parts_.binding;
   if (wanted_ > 1 || divided_) {
-    return send("read_members", wire::read_fleet(binding),
+    return send("read_members", wire::read_fleet(binding, driver_ == nullptr),
                 [this](Instant at, const http::Response& response) {
                   on_fleet(at, wire::decode_fleet(parts_.binding, response));
                 });
+  }
+  if (driver_) {
+    ask_at_ = Instant::max();
+    return;
   }
   send("read_partitions",
        wire::blocking_read(binding, wire::kv_path(binding.layout.partitions_key), 0),
@@ -151,6 +157,7 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
     return complain("members", "the members and partitions of the queue cannot be read",
                     fleet.error);
   }
+  said_.erase("members");
   if (driver_) return on_running(now, fleet);
   if (fleet.count) {
     make_driver(*fleet.count, fleet.count_index, false);

@@ -58,11 +58,11 @@ Result<std::uint32_t> read_count(std::string_view value) {
   return count;
 }
 
-http::Request read_fleet(const Binding& binding) {
+http::Request read_fleet(const Binding& binding, bool with_locks) {
   Txn txn;
   txn.verb("get-tree", binding.layout.members_prefix);
   txn.verb("get-tree", binding.layout.partitions_key);
-  txn.verb("get-tree", binding.layout.leader_key);
+  if (with_locks) txn.verb("get-tree", binding.layout.leader_key);
   http::Request request = put(binding, std::move(txn));
   request.only_reads = true;
   return request;

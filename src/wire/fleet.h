@@ -32,7 +32,7 @@ struct FleetRead {
   };
   std::vector<Lock> locks;  ///< the leader key and all below it, of any number of partitions
 };
-[[nodiscard]] http::Request read_fleet(const Binding& binding);
+[[nodiscard]] http::Request read_fleet(const Binding& binding, bool with_locks);
 [[nodiscard]] FleetRead decode_fleet(const Binding& binding, const http::Response& response);
 
 /// Writes the number of partitions where there is none, unless one of `locks` has changed.

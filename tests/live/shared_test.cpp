@@ -108,6 +108,8 @@ TEST_CASE("the number of partitions changes while tasks run, from one and back t
   // Until all ask for it, nothing changes.
   daemons[0]->reload(settings_of(6));
   REQUIRE(eventually([&] { return daemons[0]->logged("not divided until all members want it"); }));
+  daemons[0]->reload(settings_of(1));
+  REQUIRE(eventually([&] { return shared.world.journal.tasks() > 60; }));
   change_to(6);
   shared.submit(150);
   REQUIRE(shared.led_by(6, 3));

@@ -56,9 +56,10 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
 }
 
 TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
-  const http::Request request = read_fleet(binding());
+  const http::Request request = read_fleet(binding(), true);
   CHECK(request.only_reads);
   CHECK(json::parse(request.body).size() == 3);
+  CHECK(json::parse(read_fleet(binding(), false).body).size() == 2);
   const FleetRead read = decode_fleet(
       binding(),
       txn_reply_of(
