@@ -20,11 +20,14 @@ namespace lictor::client {
 
 using namespace std::chrono_literals;
 
+// Without the right to read the number the queue is taken for one that has none.
 Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout) {
   if (layout.partitions_key.empty()) return 1;
-  LICTOR_TRY(const auto entry, store.get(layout.partitions_key));
-  if (!entry) return 1;
-  auto count = wire::read_count(entry->value);
+  const auto entry = store.get(layout.partitions_key);
+  if (!entry && entry.error().code == ErrorCode::kPermissionDenied) return 1;
+  if (!entry) return tl::unexpected(entry.error());
+  if (!*entry) return 1;
+  auto count = wire::read_count((*entry)->value);
   if (count) return *count;
   return fail(ErrorCode::kInvalid, layout.partitions_key + ": " + count.error().message +
                                        "; write the number that the queue had");

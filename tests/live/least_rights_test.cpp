@@ -202,6 +202,7 @@ TEST_CASE(
 struct Use {
   std::vector<std::string> command;
   std::string says;
+  bool divided = false;  // the queue has two partitions then, which somebody leads
 };
 
 using Uses = std::map<std::string, Use>;
@@ -215,7 +216,16 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   for (const Rule& rule : rules) full += rule.text() + '\n';
   const std::string policy = consul.make_policy(role, full);
   const std::string token = consul.make_token(policy).secret;
+  const std::string leader = consul.kv.create_session("leader", "0s");
   const auto output_of = [&](const Use& use) {
+    if (use.divided) {
+      consul.kv.put(world.root + "default/partitions", "2");
+      for (const char* lock : {"default/leader/2/0", "default/leader/2/1"}) {
+        REQUIRE(consul.kv.acquire(world.root + lock, leader, R"({"node":"somebody"})"));
+      }
+    } else {
+      consul.kv.remove(world.root + "default/partitions");
+    }
     consul.kv.put(world.dead_key("x"), "{}");
     consul.kv.put(world.root + "default/control", "{}");
     consul.kv.put(world.root + "default/members/gone/drain", "{}");
@@ -266,8 +276,7 @@ TEST_CASE(
              {{"list"}, "cannot list lictor/default/tasks/: the token may not"}},
             {R"(session_prefix "")", leader}});
   try_each(consul, world, "operator",
-           {{R"(key_prefix "lictor/default/")",
-             {{"members"}, "cannot list lictor/default/members/: the token may not"}},
+           {{R"(key_prefix "lictor/default/")", {{"leader"}, ": the token may not", true}},
             {R"(key "lictor/default/control")",
              {{"pause"}, "lictor/default/control: the token may not"}},
             {R"(key_prefix "lictor/default/tasks/")", submit},

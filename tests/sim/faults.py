@@ -62,7 +62,6 @@ CORE = {
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
-    "ResizeUnheld": "the number of partitions is changed whether or not all locks are held",
     "ResizeWithJobs": "the number of partitions is changed while jobs run",
     "AnyCount": "the fences do not check the number of partitions",
     "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
@@ -605,6 +604,28 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
         """  commit.partitions.erase(doubles, commit.partitions.end());
   if (FAULT(FenceOfOne)) commit.partitions = {commit.partitions.back()};
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  if (commit.count_index != 0) {
+""",
+        """  if (commit.count_index != 0 && !FAULT(AnyCount)) {
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """  const std::size_t fences = locks + (commit.count_index != 0 ? 1 : 0);
+""",
+        """  const bool has_count = commit.count_index != 0 && !FAULT(AnyCount);
+  const std::size_t fences = locks + (has_count ? 1 : 0);
+""",
+    ),
+    (
+        "wire/consul_requests.cpp",
+        """  if (effect.count_index != 0) {
+""",
+        """  if (effect.count_index != 0 && !FAULT(AnyCount)) {
 """,
     ),
     (

@@ -130,7 +130,8 @@ TEST_CASE("an unreadable number of partitions is an error with the key and what 
 
 TEST_CASE("while the locks may not be read, claimed tasks count as running") {
   const auto denied = reply(403, "Permission denied");
-  CHECK(locks_by({denied}).error().code == ErrorCode::kPermissionDenied);
+  CHECK(locks_by({denied, denied}).error().code == ErrorCode::kPermissionDenied);
+  CHECK(locks_by({denied, reply(404, "", 9)})->count() == 1);
   CHECK(locks_by({count_of("4"), reply(404, "", 9), denied}).error().code ==
         ErrorCode::kPermissionDenied);
   CHECK(state_in(locks_if_known(locks_by({reply(404, "", 9), denied})), 0) == TaskState::kRunning);

@@ -596,7 +596,6 @@ bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
                                   const std::string& session) {
   if (!is_count(count_index)) return false;
   for (std::uint32_t i = 0; i < count_; ++i) {
-    if (FAULT(ResizeUnheld)) continue;
     if (session.empty() || leader_session(i) != session) return false;
   }
   make_partitions(to);
