@@ -131,8 +131,8 @@ void QueueSupervisor::on_undivided(Instant now, const http::Response& response) 
     return;
   }
   if (!http::replied(response, 404) || response.consul_index == 0) {
-    return complain("members", "Consul does not say whether the queue has partitions",
-                    wire::describe(response));
+    return complain("members", "a request to Consul failed; trying again",
+                    "reading the number of partitions: " + wire::describe(response));
   }
   send("read_partitions", wire::probe_undivided(parts_.binding),
        [this](Instant, const http::Response& probed) {
@@ -140,8 +140,8 @@ void QueueSupervisor::on_undivided(Instant now, const http::Response& response) 
          const bool applied = wire::is_count_written(probed, error);
          const bool denied = error.find("Permission denied") != std::string::npos;
          if (applied || denied) return make_undivided(applied);
-         complain("members", "Consul does not say whether the queue has partitions",
-                  error);  // asked again
+         complain("members", "a request to Consul failed; trying again",
+                  "reading the number of partitions: " + error);
        });
 }
 
@@ -310,7 +310,7 @@ void QueueSupervisor::complain(const char* about, const std::string& message,
                                const std::string& reason) {
   std::string text = message + reason;
   if (std::exchange(said_[about], text) == text) return;
-  log(Level::kWarn, message, {{"queue", name()}, {"reason", reason}});
+  log(Level::kWarn, message, {{"queue", name()}, {"error", reason}});
 }
 
 }  // namespace lictor::runtime
