@@ -158,7 +158,7 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
                     fleet.error);
   }
   said_.erase("members");
-  if (driver_) return on_running(now, fleet);
+  if (driver_) return on_running(fleet);
   if (fleet.count) {
     make_driver(*fleet.count, fleet.count_index, false);
     return tell_members(fleet);
@@ -168,10 +168,10 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
   if (const std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return complain("count", "waiting until the queue can be divided into partitions", reason);
   }
-  create_count(now, fleet);
+  create_count(fleet);
 }
 
-void QueueSupervisor::on_running(Instant, const wire::FleetRead& fleet) {
+void QueueSupervisor::on_running(const wire::FleetRead& fleet) {
   if (renewing_ || stopping_) return;
   if (fleet.count && fleet.count_index < count_index_) return;  // an older answer
   if (!fleet.count && count_index_ == 0) return divide(fleet);
@@ -258,7 +258,7 @@ std::string QueueSupervisor::why_not_create(Instant now, const wire::FleetRead& 
   return "a leader was lost, and its lock-delay is not over";
 }
 
-void QueueSupervisor::create_count(Instant, const wire::FleetRead& fleet) {
+void QueueSupervisor::create_count(const wire::FleetRead& fleet) {
   send("create_partitions", wire::create_count(parts_.binding, wanted_, fleet.locks, wall_now()),
        [this](Instant now, const http::Response& response) {
          ask_at_ = now;  // it may be another daemon's by now

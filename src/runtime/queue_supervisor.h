@@ -66,9 +66,9 @@ class QueueSupervisor : public Task {
   void ask(Instant now);
   void on_undivided(Instant now, const http::Response& response);
   void on_fleet(Instant now, const wire::FleetRead& fleet);
-  void on_running(Instant now, const wire::FleetRead& fleet);
+  void on_running(const wire::FleetRead& fleet);
   void divide(const wire::FleetRead& fleet);
-  void create_count(Instant now, const wire::FleetRead& fleet);
+  void create_count(const wire::FleetRead& fleet);
   [[nodiscard]] std::string why_not_create(Instant now, const wire::FleetRead& fleet);
   void tell_members(const wire::FleetRead& fleet);
   void change_count();
@@ -97,7 +97,8 @@ class QueueSupervisor : public Task {
   bool stopping_ = false;
   std::vector<core::BalancerMember> told_members_;
   std::map<std::string, std::string> said_;  // the last complaint about each, said once
-  // Locks that are free without an orderly release, and since when.
+  // The newest lock that is free without an orderly release: its ModifyIndex, and since when it is
+  // seen so.
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};
   bool asking_ = false;

@@ -246,7 +246,8 @@ GiveBackLocks noting(const std::string& file, const std::vector<std::string>& jo
   return [=](const std::vector<HeldLock>& locks) {
     std::ofstream out{file, std::ios::app};
     for (const HeldLock& lock : locks) {
-      out << lock.slot << ' ' << lock.session << ' ' << lock.index << ' ' << lock.value << '\n';
+      out << lock.slot << ' ' << lock.session << ' ' << lock.index << ' ' << lock.value
+          << (lock.keeps_session ? ", the session stays\n" : "\n");
     }
     for (const std::string& job : jobs) {
       if (!gone(pid_in(job))) out << "alive: " << job << '\n';
@@ -315,6 +316,30 @@ TEST_CASE("a lease without jobs need not wait for another's") {
   CHECK_FALSE(gone(pid_in(dir / "job")));
   write_file(dir / "end", "");
   CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n2 two 12 b\n"; }));
+}
+
+TEST_CASE("a session of several locks ends with the last of them") {
+  const TemporaryFolder dir;
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        rig.host->set_lease(2, boot_now() + 1h, 100ms);
+        rig.host->keep_lock({1, "one", 11, "a", 2});
+        rig.host->keep_lock({2, "one", 12, "b", 2});
+        ProcessOptions deaf =
+            leased(shell("trap '' TERM; echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done",
+                         {dir / "job", dir / "end"}),
+                   2);
+        deaf.grace = kPatience;
+        const auto runner = rig.runner(deaf);
+        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        (void)pid_in(dir / "job");
+      },
+      {.give_back = noting(dir / "given")}};
+  daemon.send(SIGKILL);
+  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a, the session stays\n"; }));
+  write_file(dir / "end", "");
+  CHECK(eventually(
+      [&] { return contents(dir / "given") == "1 one 11 a, the session stays\n2 one 12 b\n"; }));
 }
 
 TEST_CASE("a daemon that ends in order has seen to its locks itself") {
