@@ -361,6 +361,28 @@ struct Giver {
   }
 };
 
+TEST_CASE(
+    "a partition whose owner has died goes to the next host at once, though the owner is listed") {
+  const auto ids = names(4);
+  BalancerView view = view_of(ids, 8);
+  const auto homes = targets(view);
+  BalancerView free_view = view;
+  view.owners = homes;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    free_view.owners = homes;
+    free_view.owners[i].clear();
+    std::size_t others = 0;
+    for (const std::string& id : ids) {
+      Balancer balancer{id};
+      balancer.on_view(Instant{1h}, view);
+      balancer.on_view(Instant{1h + 1min}, free_view);
+      const bool asks = balancer.to_take(Instant{1h + 1min}) == std::vector<std::uint32_t>{i};
+      others += asks && id != homes[i] ? 1U : 0U;
+    }
+    CHECK(others == 1);
+  }
+}
+
 TEST_CASE("what is above the share is handed over one at a time, when the fleet is settled") {
   Giver a;
   CHECK_FALSE(a.given(9s));
