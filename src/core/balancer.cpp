@@ -127,7 +127,7 @@ void Balancer::on_view(Instant now, BalancerView view) {
   take_members(now, view.members);
   started_ = started_.value_or(now);
   if (changed_ == now || targets_.size() != owners_.size()) find_targets();
-  take_owners(now, std::move(view.owners));
+  take_owners(now, std::move(view));
 }
 
 void Balancer::take_members(Instant now, const std::vector<BalancerMember>& members) {
@@ -156,12 +156,14 @@ void Balancer::take_members(Instant now, const std::vector<BalancerMember>& memb
   draining_ = self != there.end() && self->second->draining;
 }
 
-void Balancer::take_owners(Instant now, std::vector<std::string> owners) {
+void Balancer::take_owners(Instant now, BalancerView view) {
+  std::vector<std::string>& owners = view.owners;
   for (auto& [id, known] : fleet_) known.owned = 0;
   for (std::size_t i = 0; i < owners.size(); ++i) {
     if (owners[i].empty()) {
       if (!owners_[i].empty()) last_owners_[i] = owners_[i];
-      free_since_[i] = std::min(free_since_[i], now);
+      if (free_since_[i] == Instant::max()) free_since_[i] = now;
+      if (i < view.free_from.size()) free_since_[i] = std::max(free_since_[i], view.free_from[i]);
       continue;
     }
     if (owners_[i].empty()) note_missed(now, i, owners[i]);

@@ -24,8 +24,8 @@
 // - A daemon that has just started does not know who left before. For `absence` it hands over only to
 //   members that came after it, which know no more. Otherwise two hosts that disagree about a home
 //   would pass a partition to and fro.
-// - A stand-in need not be the owner, since after a lock-delay all ask at once. An owner hands over to
-//   stand-ins only while it owns more than its share. That ends, for each such hand-over leaves fewer
+// - A stand-in need not be the owner: another may have been faster. An owner hands over to stand-ins
+//   only while it owns more than its share. That ends, for each such hand-over leaves fewer
 //   partitions away from their targets.
 // - A member that did not take what it is the target of gets nothing for `distrust`: it may hang.
 //
@@ -54,6 +54,7 @@ struct BalancerMember {
 struct BalancerView {
   std::vector<BalancerMember> members;  ///< in any order, no id twice
   std::vector<std::string> owners;      ///< of each partition; empty: it is free
+  std::vector<Instant> free_from;       ///< of a free one: its lock can't be acquired before
 };
 
 /// The member that should own each partition, where all have been there for long; empty: none. The
@@ -106,7 +107,7 @@ class Balancer {
   using Fleet = std::map<std::string, Known, std::less<>>;
 
   void take_members(Instant now, const std::vector<BalancerMember>& members);
-  void take_owners(Instant now, std::vector<std::string> owners);
+  void take_owners(Instant now, BalancerView view);
   void forget_absent(Instant now);
   void find_targets();
   void note_missed(Instant now, std::size_t partition, const std::string& owner);
@@ -125,7 +126,7 @@ class Balancer {
   Instant changed_{};               // the members
   std::vector<std::string> owners_;
   std::vector<std::string> last_owners_;
-  std::vector<Instant> free_since_;  // Instant::max(): it is owned
+  std::vector<Instant> free_since_;  // its lock can be acquired; Instant::max(): it is owned
   struct Target {
     std::string id;       // empty: there is nobody
     bool is_home = true;  // and no stand-in

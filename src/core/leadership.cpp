@@ -121,18 +121,21 @@ void Leadership::want_only(Instant now, const std::vector<std::uint32_t>& partit
   }
 }
 
-std::optional<std::vector<std::string>> Leadership::new_owners(const std::string& self) {
-  if (owners_seen_) return std::nullopt;
+bool Leadership::read_owners(const std::string& self, BalancerView& view) {
+  if (owners_seen_) return false;
   std::vector<std::string> owners;
-  owners.reserve(leases_.size());
+  std::vector<Instant> free_from;
   for (const Lease& lease : leases_) {
     const bool is_ours =
         lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
-    if (!is_ours && !lease.other_owner()) return std::nullopt;
+    if (!is_ours && !lease.other_owner()) return false;
     owners.push_back(is_ours ? self : *lease.other_owner());
+    free_from.push_back(lease.free_from());
   }
+  view.owners = std::move(owners);
+  view.free_from = std::move(free_from);
   owners_seen_ = true;
-  return owners;
+  return true;
 }
 
 void Leadership::retire(Effects& out) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/balancer.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/lease.h"
@@ -71,9 +72,9 @@ class Leadership {
   }
   /// Acquires the locks of these partitions alone, in ascending order.
   void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
-  /// Who holds each partition, `self` if it is this host; empty: nobody. Nothing: it may not have
-  /// changed since the last call, or the watch has not told of each yet.
-  [[nodiscard]] std::optional<std::vector<std::string>> new_owners(const std::string& self);
+  /// Fills in who holds each partition; this host is `self`. False: it may not have changed since the
+  /// last call, or the watch has not told of each yet.
+  [[nodiscard]] bool read_owners(const std::string& self, BalancerView& view);
   /// Acquires no lock any more; what is held stays held.
   void retire(Effects& out);
   /// Gives up all locks and the session. Tries until `until`, then leaves it to its TTL.

@@ -108,6 +108,7 @@ class Lease {
   [[nodiscard]] const std::optional<std::string>& other_owner() const {
     return lock_.other_owner();
   }
+  [[nodiscard]] Instant free_from() const { return lock_.free_from(); }
   [[nodiscard]] Duration takeover_gap() const { return lock_.takeover_gap(); }
   [[nodiscard]] const std::string& predecessor() const { return lock_.predecessor(); }
   [[nodiscard]] Instant next_deadline() const {

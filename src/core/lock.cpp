@@ -307,7 +307,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   const bool in_order = reply.released && reply.modify_index > held_index_;
   const Duration lock_delay =
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
-  free_from_ = in_order ? now : freed_seen_ + lock_delay;
+  free_from_ = in_order ? freed_seen_ : freed_seen_ + lock_delay;
   acquire_at_ = wanted_ ? std::max(free_from_, standoff_until_) : Instant::max();
   predecessor_ = reply.holder.empty()
                      ? std::string{}

@@ -80,6 +80,8 @@ class Lock {
   [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
   /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
+  /// While nobody holds it: no candidate may acquire it before.
+  [[nodiscard]] Instant free_from() const { return free_index_ == 0 ? Instant::min() : free_from_; }
   /// While held: how long we had seen the lock free when we got it.
   [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
   /// "a released the lock", "a was lost"; empty: nobody had it before, as far as is known.

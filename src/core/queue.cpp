@@ -207,7 +207,7 @@ void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
 }
 
 void Queue::on(Instant now, const MembersSeen& event, Effects&) {
-  members_ = event.members;
+  fleet_.members = event.members;
   balance_at_ = now;
 }
 

@@ -220,8 +220,7 @@ class Queue {
   bool told_drained_ = false;
   // Of several partitions:
   Balancer balancer_;
-  std::vector<BalancerMember> members_;
-  std::vector<std::string> owners_;
+  BalancerView fleet_;
   Instant balance_at_ = Instant::max();
   bool left_ = false;  // Stopped was said; nothing is to follow
   bool marking_folder_ = false;

@@ -116,12 +116,10 @@ void Queue::balance(Instant now) {
     balance_at_ = Instant::max();
     return;
   }
-  auto owners = leadership_.new_owners(options_.node);
-  if (owners) owners_ = *std::move(owners);
-  if (!owners && now < balance_at_) return;
+  if (!leadership_.read_owners(options_.node, fleet_) && now < balance_at_) return;
   balance_at_ = Instant::max();
-  if (owners_.empty()) return;  // what the watches tell brings it back
-  balancer_.on_view(now, {members_, owners_});
+  if (fleet_.owners.empty()) return;  // what the watches tell brings it back
+  balancer_.on_view(now, fleet_);
   leadership_.want_only(now, balancer_.to_take(now));
   const std::optional<std::uint32_t> partition = balancer_.to_hand_over(now);
   balance_at_ = balancer_.next_deadline(now);
@@ -193,9 +191,9 @@ void Queue::finish_drain(Instant now, std::uint32_t partition, Effects& out) {
 
 // This host is to be emptied.
 bool Queue::leaves() const {
-  return std::any_of(members_.begin(), members_.end(), [&](const BalancerMember& member) {
-    return member.id == options_.node && member.draining;
-  });
+  return std::any_of(
+      fleet_.members.begin(), fleet_.members.end(),
+      [&](const BalancerMember& member) { return member.id == options_.node && member.draining; });
 }
 
 // The daemon stops: once each partition is drained or given up.

@@ -92,7 +92,7 @@ class Fleet {
     return static_cast<std::size_t>(std::count(owners_.begin(), owners_.end(), id));
   }
   [[nodiscard]] BalancerView view() const {
-    BalancerView told{{}, owners_};
+    BalancerView told{{}, owners_, barred_};
     for (const auto& [id, member] : members_) told.members.push_back(member);
     return told;
   }
@@ -232,7 +232,7 @@ std::size_t spread(Fleet& fleet, const std::vector<std::string>& hosts) {
 }
 
 BalancerView view_of(const std::vector<std::string>& ids, std::size_t partitions) {
-  BalancerView view{{}, std::vector<std::string>(partitions)};
+  BalancerView view{{}, std::vector<std::string>(partitions), {}};
   for (const std::string& id : ids) view.members.push_back({id});
   return view;
 }
@@ -331,6 +331,22 @@ TEST_CASE("the target takes a free partition at once, the others step by step") 
   view.members[0].draining = true;
   fleet.at(ids[0]).on_view(Instant{2h}, view);
   CHECK(fleet.at(ids[0]).to_take(Instant{3h}).empty());
+}
+
+TEST_CASE("the steps count from the end of the lock-delay") {
+  const auto ids = names(4);
+  BalancerView view = view_of(ids, 8);
+  view.free_from.assign(8, Instant{1h + 30s});
+  std::size_t at_once = 0;
+  for (const std::string& id : ids) {
+    Balancer balancer{id};
+    balancer.on_view(Instant{1h}, view);
+    CHECK(balancer.to_take(Instant{1h + 29s}).empty());
+    at_once += balancer.to_take(Instant{1h + 30s}).size();
+    CHECK(balancer.next_deadline(Instant{1h + 30s}) <= Instant{1h + 33s});
+    CHECK(balancer.to_take(Instant{1h + 33s}).size() == 8);
+  }
+  CHECK(at_once == 8);
 }
 
 // The balancer of host a, which owns all of eight partitions; b and c join after an hour.
