@@ -376,7 +376,8 @@ Settings executor_settings(ExecutorParts& parts, core::TypePolicy& policy, Mode 
   const Choices<core::OnLeaseLost> on_lease_lost{{"stop", core::OnLeaseLost::kStop},
                                                  {"finish", core::OnLeaseLost::kFinish}};
   Settings settings = policy_settings(policy);
-  const Settings own{{"on_lease_lost", choice(policy.on_lease_lost, on_lease_lost)},
+  const Settings own{{"concurrency", derived(whole(policy.concurrency, 1, kMostConcurrency))},
+                     {"on_lease_lost", choice(policy.on_lease_lost, on_lease_lost)},
                      {"exec", arguments(parts.exec.argv, mode)},
                      {"cwd", path_on_host(parts.exec.directory, mode, folder_fault)},
                      {"user", user(parts.exec.user, mode)},

@@ -3,6 +3,7 @@
 // What load_config() is made of.
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ namespace lictor::app {
 
 /// A line for each LICTOR_* variable that nothing reads, with the nearest one that something does.
 [[nodiscard]] std::vector<std::string> unknown_variables(const Environment& environment);
+
+/// The most jobs at a time, of a queue or of an executor.
+inline constexpr std::uint64_t kMostConcurrency = 10'000;
 
 // config_queue.cpp
 

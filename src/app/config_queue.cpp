@@ -146,7 +146,7 @@ Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy, QueueMembe
   Settings settings{
       {"name", name(options.queue), false},
       {"serialize_by", json_pointer(queue.layout.serialize_by), false},
-      {"concurrency", whole(options.concurrency, 1, 10'000)},
+      {"concurrency", whole(options.concurrency, 1, kMostConcurrency)},
       {"prefetch", derived(whole(options.prefetch, 0, 10'000))},
       {"preload", duration(options.preload, 0s, 1h)},
       {"max_unacked", whole(options.max_unacked, 1, 100'000)},

@@ -29,11 +29,6 @@ void Dispatcher::clear() {
   rate_at_ = ahead_at_ = Instant::max();
 }
 
-// The name that its executor has in the configuration.
-std::string_view Dispatcher::executor_of(const Task& task) const {
-  return options_.types.contains(task.type) ? std::string_view{task.type} : "*";
-}
-
 // A task that may have killed its owners runs alone, so that it cannot harm other tasks.
 bool Dispatcher::is_last_chance(const Task& task) const {
   return task.stamp.taken && task.stamp.lost + 2 >= options_.max_losses;
@@ -55,7 +50,7 @@ bool Dispatcher::blocks_all() const { return breaker_.any() && options_.concurre
 
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
   if (!breaker_.any()) return nullptr;
-  return blocks_all() ? &breaker_.first() : breaker_.find(executor_of(task));
+  return blocks_all() ? &breaker_.first() : breaker_.find(options_.executor_of(task.type));
 }
 
 // Early claims take no slot. Due tasks are claimed beside them, and share the prefetch with them.
@@ -79,7 +74,7 @@ std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
   if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
   // Adaptive prefetch is our own idea: never use it where a lost owner would end the task, or where
   // starts are counted.
-  const TypePolicy* policy = transitions_.policy_of(task);
+  const TypePolicy* policy = options_.policy_of(task.type);
   if (policy == nullptr || options_.rate_limit) return 0;
   const bool costs_it =
       policy->delivery == Delivery::kAtMostOnce || task.stamp.lost + 1 >= options_.max_losses;
@@ -93,13 +88,26 @@ Instant Dispatcher::held_too_long_at() const {
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
+// The first of the due tasks whose executor has a slot free, or may have.
+TaskEntry* Dispatcher::first_ready() {
+  TaskEntry* ready = table_.waiting_order().first_ready();
+  if (table_.count(S::kLimited) == 0) return ready;
+  TaskEntry* limited = table_.executor_slots().first_with_slot();
+  if (limited == nullptr) return ready;
+  if (ready != nullptr && starts_before(*ready->task, *limited->task)) return ready;
+  table_.move(*limited, S::kReady);
+  return table_.waiting_order().first_ready();
+}
+
 // The first of the ready tasks that is not blocked, and whose partition and executor may start it.
 TaskEntry* Dispatcher::next_ready(const Modes& modes) {
-  while (TaskEntry* entry = table_.waiting_order().first_ready()) {
+  while (TaskEntry* entry = first_ready()) {
     if (table_.waiting_order().lane_holder(*entry) != nullptr) {
       table_.move(*entry, S::kBlocked);
     } else if (pause_of(*entry->task) != nullptr || !modes[entry->partition].may_claim()) {
       table_.move(*entry, S::kSuspended);
+    } else if (table_.executor_slots().is_full(*entry->task)) {
+      table_.move(*entry, S::kLimited);
     } else {
       return entry;
     }
@@ -109,15 +117,16 @@ TaskEntry* Dispatcher::next_ready(const Modes& modes) {
 
 // The next task that may be claimed before it is due, in order of due time: a task that must not be
 // claimed ahead is not overtaken. Not claimed ahead: a task with a serialKey, which it would block
-// for earlier ones; one that expires before it is due; and any under a rate limit, which counts
-// starts.
+// for earlier ones; likewise one that takes a slot of its executor's; one that expires before it is
+// due; and any under a rate limit, which counts starts.
 TaskEntry* Dispatcher::next_ahead(Instant now) {
   if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
     return nullptr;
   }
   TaskEntry* entry = table_.waiting_order().first_delayed();
   if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
-      !entry->task->serial_key.empty() || pause_of(*entry->task) != nullptr) {
+      !entry->task->serial_key.empty() || table_.executor_slots().limit_of(*entry->task) != 0 ||
+      pause_of(*entry->task) != nullptr) {
     return nullptr;
   }
   if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
@@ -216,6 +225,10 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
       transitions_.expire_claimed(now, *entry, out);
       continue;
     }
+    if (table_.executor_slots().is_at_limit(*entry->task)) {
+      transitions_.give_back(now, *entry, out);
+      continue;
+    }
     transitions_.start(now, *entry, out);
   }
 }
@@ -264,12 +277,12 @@ void Dispatcher::stop_timed_out(Instant now, Effects& out) {
 void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
   if (exit.ending != JobEnding::kNotStarted) {
     adaptive_.ran(now - entry.attempt->started_at);
-    if (!breaker_.empty()) breaker_.started(executor_of(*entry.task));
+    if (!breaker_.empty()) breaker_.started(options_.executor_of(entry.task->type));
     return transitions_.on_exit(now, entry, exit, out);
   }
   std::optional<Duration> pause;
   if (entry.attempt->stop != StopReason::kWithdrawn) {
-    const std::string executor{executor_of(*entry.task)};
+    const std::string executor{options_.executor_of(entry.task->type)};
     if (const auto* begun = breaker_.failed(now, executor, exit.error)) pause = begun->wait;
   }
   transitions_.on_not_started(now, entry, exit.error, pause, out);
@@ -286,7 +299,7 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
   const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.state != S::kClaimed) return;
-    if (unasked || transitions_.policy_of(*entry.task) == nullptr) {
+    if (unasked || options_.policy_of(entry.task->type) == nullptr) {
       transitions_.give_back(now, entry, out);
     }
   });

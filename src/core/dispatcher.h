@@ -70,6 +70,7 @@ class Dispatcher {
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
   void release_suspended();
+  [[nodiscard]] TaskEntry* first_ready();
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(const TaskEntry& entry, bool due) const;
@@ -80,7 +81,6 @@ class Dispatcher {
   [[nodiscard]] bool would_overtake(const TaskEntry& entry) const;
   [[nodiscard]] bool blocks_all() const;
   [[nodiscard]] const ExecutorBreaker::Pause* pause_of(const Task& task) const;
-  [[nodiscard]] std::string_view executor_of(const Task& task) const;
 
   void why_queue(const Mode& mode, const std::string& paused_by,
                  std::vector<Reason>& reasons) const;
@@ -88,7 +88,7 @@ class Dispatcher {
   void why_not_next(Instant now, const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const;
   void why_trouble(Instant now, std::vector<Reason>& reasons) const;
-  [[nodiscard]] std::string any_running() const;
+  [[nodiscard]] std::string any_running(std::string_view executor = {}) const;
 
   const QueueOptions& options_;
   TaskTable& table_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lictor/time.h"
 #include "schedule/definition.h"
@@ -58,6 +59,7 @@ struct HistoryLimits {
 /// What the configuration says of one taskType. A record may override max_attempts, timeout and
 /// backoff within the limits.
 struct TypePolicy {
+  std::uint32_t concurrency = 0;  // of the executor, on one host; 0: as the queue's
   std::uint32_t max_attempts = 3;
   std::uint32_t max_attempts_limit = 1000;  // what a record may ask for
   Duration timeout = Duration::zero();      // zero: none, the job may run for days
@@ -150,6 +152,16 @@ struct QueueOptions {
     types = other.types;
     any_type = other.any_type;
     schedules = other.schedules;
+  }
+
+  /// What applies to a type; null: no executor takes it.
+  [[nodiscard]] const TypePolicy* policy_of(std::string_view type) const {
+    if (const auto it = types.find(type); it != types.end()) return &it->second;
+    return any_type ? &*any_type : nullptr;
+  }
+  /// The name that the type's executor has in the configuration.
+  [[nodiscard]] std::string_view executor_of(std::string_view type) const {
+    return types.contains(type) ? type : "*";
   }
 
   /// Whether each type that has an executor in `other` has one here.

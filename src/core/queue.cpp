@@ -129,15 +129,19 @@ bool Queue::drained() const {
   return holds_lock() && source_.complete() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
          table_.count(TaskState::kReady) + table_.count(TaskState::kBlocked) +
-                 table_.count(TaskState::kSuspended) + table_.count(TaskState::kEnding) +
-                 table_.count(TaskState::kBurying) + table_.count(TaskState::kUnreadable) ==
+                 table_.count(TaskState::kLimited) + table_.count(TaskState::kSuspended) +
+                 table_.count(TaskState::kEnding) + table_.count(TaskState::kBurying) +
+                 table_.count(TaskState::kUnreadable) ==
              0;
 }
 
 Duration Queue::oldest_due(Instant now) const {
-  const TaskEntry* first = table_.waiting_order().first_ready();
-  return first == nullptr ? Duration::zero()
-                          : std::max(Duration::zero(), now - first->task->ready_at);
+  Instant oldest = now;
+  for (const TaskEntry* first :
+       {table_.waiting_order().first_ready(), table_.executor_slots().first()}) {
+    if (first != nullptr) oldest = std::min(oldest, first->task->ready_at);
+  }
+  return now - oldest;
 }
 
 Duration Queue::lease_left(Instant now) const {

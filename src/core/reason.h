@@ -32,6 +32,7 @@ struct Reason {
     kSerial,        // text: the serialKey; key: who holds it; count: tasks before it
     kOrder,         // count: tasks before it; key: the next of them
     kConcurrency,   // count: the limit; key: one of those that run
+    kTypeSlots,     // text: its executor; count: the limit; key: one of those that run
     kUnacked,       // count: the limit
     kRate,          // until
     kLastChance,    // one more lost owner makes it a dead letter, so it runs alone; key: waits for

@@ -12,7 +12,8 @@
 //   +--> scheduled, retrying, ready, no executor, too large, unreadable, distant <--+
 //   |        |         |       |                               |                    |
 //   |        | due     | due   +--> blocked (its serialKey is busy) --> ready       |
-//   |        v         v       +--> suspended (no job of its executor starts) --+   |
+//   |        v         v       +--> limited (all slots of its executor taken) --+   |
+//   |        |         |       +--> suspended (no job of its executor starts) --+   |
 //   |        +-------> ready <--------------------------------------------------+   |
 //   |                    |                                                          |
 //   |                    | claim                                                    |
@@ -58,6 +59,7 @@ enum class TaskState : std::uint8_t {
   kRefused,     // Consul refused the claim; tried again a little later
   kReady,       // due
   kBlocked,     // due, behind another task of its serialKey
+  kLimited,     // due, but all slots that its executor has are taken
   kSuspended,   // due, but this host could not start the last job of its executor
   kNoExecutor,  // the configuration has no executor for its type
   kTooLarge,    // does not fit into a transaction: left where it is
@@ -86,8 +88,8 @@ inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::k
 [[nodiscard]] constexpr bool is_waiting(TaskState state) {
   return state == TaskState::kScheduled || state == TaskState::kRetrying ||
          state == TaskState::kRefused || state == TaskState::kReady ||
-         state == TaskState::kBlocked || state == TaskState::kSuspended ||
-         state == TaskState::kNoExecutor;
+         state == TaskState::kBlocked || state == TaskState::kLimited ||
+         state == TaskState::kSuspended || state == TaskState::kNoExecutor;
 }
 /// From the claim to its end: it has an Attempt, and holds its serialKey.
 [[nodiscard]] constexpr bool is_ours(TaskState state) {

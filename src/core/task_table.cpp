@@ -6,7 +6,7 @@
 namespace lictor::core {
 
 TaskTable::TaskTable(const QueueOptions& options, std::uint64_t seed)
-    : keys_(seed), waiting_(options) {}
+    : keys_(seed), waiting_(options), slots_(options) {}
 
 TaskTable::~TaskTable() {
   keys_.for_each([](KnownKey& known) { delete &entry_of(known); });
@@ -32,6 +32,7 @@ std::string TaskTable::leave(TaskEntry& entry) {
   const bool frees = entry.state == TaskState::kReady || waiting_.holds_lane(entry);
   waiting_.leave(entry);
   claimed_.leave(entry);
+  slots_.leave(entry);
   if (entry.attempt) {
     // Attempts end about as they were begun: no search for the first.
     if (!ours_.empty() && ours_.begin()->second == &entry) {
@@ -55,6 +56,7 @@ void TaskTable::enter(TaskEntry& entry) {
   }
   waiting_.enter(entry);
   claimed_.enter(entry);
+  slots_.enter(entry);
   ++counts_[static_cast<std::size_t>(entry.state)];
 }
 
@@ -86,7 +88,8 @@ TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
 std::size_t TaskTable::waiting() const {
   return count(TaskState::kUnread) + count(TaskState::kDistant) + count(TaskState::kScheduled) +
          count(TaskState::kRetrying) + count(TaskState::kRefused) + count(TaskState::kReady) +
-         count(TaskState::kBlocked) + count(TaskState::kSuspended) + count(TaskState::kNoExecutor);
+         count(TaskState::kBlocked) + count(TaskState::kLimited) + count(TaskState::kSuspended) +
+         count(TaskState::kNoExecutor);
 }
 
 void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
@@ -126,6 +129,7 @@ void TaskTable::clear() {
   keys_.clear();
   waiting_.clear();
   claimed_.clear();
+  slots_.clear();
   ours_.clear();
   deletions_.clear();
   counts_ = {};

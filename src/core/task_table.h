@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "core/claimed_order.h"
+#include "core/executor_slots.h"
 #include "core/known_keys.h"
 #include "core/options.h"
 #include "core/task_entry.h"
@@ -105,6 +106,7 @@ class TaskTable {
 
   [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
   [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }
+  [[nodiscard]] const ExecutorSlots& executor_slots() const { return slots_; }
   /// Claimed tasks that are due at `wall` are early no more.
   void advance_claimed(WallTime wall) { claimed_.advance(wall); }
 
@@ -145,6 +147,7 @@ class TaskTable {
   KnownKeys keys_;  // of entries that are the table's own
   WaitingOrder waiting_;
   ClaimedOrder claimed_;
+  ExecutorSlots slots_;
   std::map<AttemptId, TaskEntry*> ours_;
   std::deque<std::pair<Instant, TaskEntry*>> deletions_;
   std::array<std::size_t, kTaskStates> counts_{};

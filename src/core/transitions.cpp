@@ -30,13 +30,6 @@ Transitions::Transitions(const QueueOptions& options, const Leadership& leadersh
       random_(random),
       last_attempt_(options.first_attempt - 1) {}
 
-const TypePolicy* Transitions::policy_of(const Task& task) const {
-  if (const auto it = options_.types.find(task.type); it != options_.types.end()) {
-    return &it->second;
-  }
-  return options_.any_type ? &*options_.any_type : nullptr;
-}
-
 void Transitions::add(Instant now, const TaskEntry& entry, Write write) {
   write.partition = entry.partition;
   commits_.add(now, std::move(write));
@@ -173,7 +166,7 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
   if (const std::string why = commits_.too_large(*task); !why.empty()) {
     return ignore(entry, S::kTooLarge, task->modify_index, why, out);
   }
-  const bool startable = policy_of(*task) != nullptr;
+  const bool startable = options_.policy_of(task->type) != nullptr;
   if (!startable) tell_no_executor(*task, out);
   const WallTime due = due_at(now, *task);
   S state = S::kReady;
@@ -238,7 +231,7 @@ void Transitions::tell_no_executor(const Task& task, Effects& out) {
 WallTime Transitions::due_at(Instant now, const Task& task) const {
   const WallTime due = due_of(task).value_or(WallTime::min());
   if (!task.stamp.retry_at || *task.stamp.retry_at < due) return due;
-  const TypePolicy* policy = policy_of(task);
+  const TypePolicy* policy = options_.policy_of(task.type);
   Duration most = kLongestRetryAfter;
   if (task.backoff) most = std::max(most, task.backoff->max);
   if (policy != nullptr) most = std::max(most, policy->backoff.max);
@@ -341,7 +334,7 @@ void Transitions::on_reconfigured(Instant now, Effects& out) {
   told_no_executor_.clear();
   table_.for_each([&](TaskEntry& entry) {
     if (!is_waiting(entry.state)) return;
-    const bool startable = policy_of(*entry.task) != nullptr;
+    const bool startable = options_.policy_of(entry.task->type) != nullptr;
     if (startable != (entry.state == S::kNoExecutor)) return;
     place(now, entry, entry.task, out);
   });

@@ -75,7 +75,6 @@ class Transitions : public TaskSource::Listener {
   /// A job of an earlier term has ended. `any_held`: its key is read again.
   void forget_leftover(TaskEntry& entry, bool any_held);
 
-  [[nodiscard]] const TypePolicy* policy_of(const Task& task) const;
   /// `expireAt` passed before the task, which is claimed, was ever started.
   [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
   void expire_claimed(Instant now, TaskEntry& entry, Effects& out);

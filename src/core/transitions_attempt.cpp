@@ -39,7 +39,7 @@ const char* text_of(StopReason reason) {
 void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
                         Effects& out) {
   const std::shared_ptr<const Task> task = entry.task;
-  const TypePolicy& policy = *policy_of(*task);
+  const TypePolicy& policy = *options_.policy_of(task->type);
   // The task is claimed, and not by us. We lead, so its owner is lost.
   const bool orphan = task->stamp.taken;
   const bool not_started = orphan && entry.notes && task->stamp.claim &&
@@ -105,7 +105,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
   if (settled.verdict == Verdict::kRefused) {
     // This claim may have been sent before, and that one may still land.
     entry.remember_not_started(settled.write.claim->nonce);
-    if (policy_of(*entry.task) == nullptr) return place(now, entry, entry.task, out);
+    if (options_.policy_of(entry.task->type) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kRefused, [&](TaskEntry& e) {
       e.due = std::max(clock_.at(now + kRefusedPause), e.due);
       e.notes->text = settled.error;

@@ -41,6 +41,7 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
   if (!entry.task || entry.task->serial_key.empty()) return false;
   switch (entry.state) {
     case TaskState::kRefused:
+    case TaskState::kLimited:
     case TaskState::kSuspended:
       return true;
     case TaskState::kRetrying:

@@ -4,11 +4,12 @@
 //
 //   scheduled, retrying, refused: by due time    ready: in the order of starting
 //   distant: by due time and key                 blocked: with its lane
-//   suspended: by itself                         all that can still expire: by expireAt
+//   suspended: by itself                         limited: see ExecutorSlots
+//   all that can still expire: by expireAt
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
-// it, and so do begun tasks that wait for their next attempt, refused and suspended ones, so that
-// order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+// it, and so do begun tasks that wait for their next attempt, refused, limited and suspended ones,
+// so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
 
 #include <cstddef>
 #include <map>

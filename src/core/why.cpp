@@ -28,6 +28,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
       return why_due_later(entry, reasons);
     case S::kReady:
     case S::kBlocked:
+    case S::kLimited:
     case S::kSuspended:
       why_queue(mode, paused_by, reasons);
       return why_not_next(now, entry, reasons);
@@ -109,8 +110,19 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
         {.kind = Kind::kCannotStart, .text = pause->error, .until = clock_.at(pause->until)});
   }
   std::string first;
-  const std::size_t count = table_.waiting_order().count_before(entry, first);
-  if (const TaskEntry* holder = table_.waiting_order().lane_holder(entry)) {
+  const ExecutorSlots& slots = table_.executor_slots();
+  const TaskEntry* const holder = table_.waiting_order().lane_holder(entry);
+  const bool is_limited = holder == nullptr && slots.is_full(task);
+  const std::size_t count = is_limited ? slots.count_before(entry, first)
+                                       : table_.waiting_order().count_before(entry, first);
+  if (is_limited) {
+    const std::string executor{options_.executor_of(task.type)};
+    reasons.push_back({.kind = Kind::kTypeSlots,
+                       .key = any_running(executor),
+                       .text = executor,
+                       .count = slots.limit_of(task)});
+  }
+  if (holder != nullptr) {
     reasons.push_back({Kind::kSerial, holder->key, task.serial_key, count, {}, {}});
   } else if (count != 0) {
     reasons.push_back({.kind = Kind::kOrder, .key = first, .count = count});
@@ -142,11 +154,13 @@ void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {
   }
 }
 
-std::string Dispatcher::any_running() const {
+// Of all, or of those of one executor.
+std::string Dispatcher::any_running(std::string_view executor) const {
   std::string key;
   table_.for_each_ours([&](const TaskEntry& entry) {
     const bool runs = entry.state == S::kRunning || entry.state == S::kStopping;
-    if (key.empty() && runs) key = entry.key;
+    const bool counts = executor.empty() || options_.executor_of(entry.task->type) == executor;
+    if (key.empty() && runs && counts) key = entry.key;
   });
   return key;
 }

@@ -104,6 +104,11 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
       return {"concurrency", "all slots are taken (concurrency " + std::to_string(reason.count) +
                                  ")" +
                                  (reason.key.empty() ? "" : "; task " + task + " is one of them")};
+    case Kind::kTypeSlots:
+      return {"type_concurrency",
+              "all slots of executor \"" + reason.text + "\" are taken (its concurrency " +
+                  std::to_string(reason.count) + ")" +
+                  (reason.key.empty() ? "" : "; task " + task + " is one of them")};
     case Kind::kUnacked:
       return {"max_unacked", "too many results are not yet written to Consul (max_unacked " +
                                  std::to_string(reason.count) + ")"};

@@ -63,6 +63,10 @@ CORE = {
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
     "ResizeWithJobs": "the number of partitions is changed while jobs run",
+    "IgnoreTypeLimit": "the concurrency of a type is ignored",
+    "NoSlotAgain": "nobody takes the slot of a type that becomes free",
+    "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
+    "LimitedLetsPass": "a task that waits for a slot of its type lets others of its serialKey pass",
     "AnyCount": "the fences do not check the number of partitions",
     "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
 }
@@ -315,6 +319,34 @@ EDITS = [
 """,
         """  const Instant sent_at = FAULT(TrustFromReply) ? now : read_sent_;
 """,
+    ),
+    (
+        "core/executor_slots.cpp",
+        """  const TypePolicy* policy = options_.policy_of(task.type);
+""",
+        """  if (FAULT(IgnoreTypeLimit)) return 0;
+  const TypePolicy* policy = options_.policy_of(task.type);
+""",
+    ),
+    (
+        "core/executor_slots.cpp",
+        """  return first_if([this](const TaskEntry& entry) {""",
+        """  return FAULT(NoSlotAgain) ? nullptr : first_if([this](const TaskEntry& entry) {""",
+    ),
+    (
+        "core/executor_slots.cpp",
+        """executor->running >= limit;""",
+        """executor->running >= limit && !FAULT(StartBeyond);""",
+    ),
+    (
+        "core/waiting_order.cpp",
+        """    case TaskState::kLimited:
+    case TaskState::kSuspended:
+      return true;""",
+        """    case TaskState::kLimited:
+      return !FAULT(LimitedLetsPass);
+    case TaskState::kSuspended:
+      return true;""",
     ),
     (
         "core/queue.cpp",

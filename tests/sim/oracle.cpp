@@ -154,6 +154,15 @@ void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
   if (starting.jobs.size() >= starting.options.concurrency) {
     cluster_.violation(who + " beyond its concurrency");
   }
+  const auto executor = starting.options.executor_of(task.type);
+  const auto of_it =
+      std::count_if(starting.jobs.begin(), starting.jobs.end(), [&](const auto& job) {
+        return starting.options.executor_of(job.second.task->type) == executor;
+      });
+  const TypePolicy* policy = starting.options.policy_of(task.type);
+  if (policy != nullptr && policy->concurrency != 0 && of_it >= policy->concurrency) {
+    cluster_.violation(who + " beyond the concurrency of its executor");
+  }
   for (const auto& daemon : cluster_.daemons()) {
     const bool runs = std::any_of(daemon->jobs.begin(), daemon->jobs.end(), [&](const auto& job) {
       return job.second.partition == start.partition && !job.second.stood_still;

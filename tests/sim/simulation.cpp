@@ -146,6 +146,10 @@ QueueOptions Simulation::draw_options() {
   options.types["once"].max_attempts = 1;
   options.types["brittle"] = *options.any_type;
   options.types["brittle"].max_attempts = 3;
+  if (chance(0.3)) {
+    options.concurrency = 3;
+    options.any_type->concurrency = chance(0.5) ? 1 : 2;
+  }
   return options;
 }
 
@@ -242,7 +246,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
     if (daemon.queue) cluster_.tell(daemon, StopRequested{});
     cluster_.restart_after(daemon, between(15s, 60s));
   }
-  if (strikes(Misfortune::kReload)) reload(daemon, !daemon.options.any_type);
+  if (strikes(Misfortune::kReload)) reload(daemon, !daemon.options.any_type || chance(0.5));
   const auto either_way = [this](std::chrono::milliseconds by) { return chance(0.5) ? by : -by; };
   if (strikes(Misfortune::kClockStep)) {
     cluster_.step_clock(daemon, either_way(std::chrono::milliseconds{random_.next() % 5'000}));
@@ -256,6 +260,10 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
 // Without all of its executors it runs "once" and "brittle" alone.
 void Simulation::reload(Daemon& daemon, bool all_executors) {
   daemon.options.any_type = all_executors ? options_.any_type : std::nullopt;
+  const bool limited = all_executors && options_.any_type->concurrency != 0;
+  if (limited && phase_ == Phase::kFaults) {
+    daemon.options.any_type->concurrency = static_cast<std::uint32_t>(random_.next() % 3);
+  }
   if (!daemon.queue) return;
   cluster_.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
 }
@@ -419,6 +427,7 @@ void Simulation::try_order() {
     const std::chrono::seconds away{86'400 + random_.next() % 100};
     if (chance(0.7)) task.task_time = cluster_.wall() + (chance(0.7) ? -away : away);
     if (chance(0.4)) task.serial_key = "db" + std::to_string(random_.next() % 2);
+    if (chance(0.3)) task.type = "once";
     put(task);
   }
   cluster_.run_for(3s);
@@ -466,11 +475,14 @@ void Simulation::try_limits() {
   if (taken > hosts * most_claimed(options_)) {
     cluster_.violation(std::to_string(taken) + " tasks are claimed, beyond the limit");
   }
-  const bool all_slots = cluster_.running() >= options_.concurrency &&
-                         cluster_.running() <= hosts * options_.concurrency;
+  std::size_t slots = options_.concurrency;
+  if (const std::size_t limit = options_.any_type->concurrency; limit != 0) {
+    slots = std::min(slots, limit);
+  }
+  const bool all_slots = cluster_.running() >= slots && cluster_.running() <= hosts * slots;
   if (!all_slots && !failed()) {
     cluster_.violation("there are tasks to run, and " + std::to_string(cluster_.running()) +
-                       " of " + std::to_string(options_.concurrency) + " slots are taken");
+                       " of " + std::to_string(slots) + " slots are taken");
   }
   for (const std::string& key : cluster_.store.task_keys()) {
     oracle_.withdrawn(*cluster_.store.task(key)->record);

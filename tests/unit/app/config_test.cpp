@@ -143,7 +143,7 @@ TEST_CASE("every setting of a queue is read") {
       "session_checks": [], "renew_interval": "6s", "lock_delay": "40s", "request_timeout": "2.5s",
       "kill_grace": "0s", "drain_timeout": "1h30m",
       "executors": {
-        "A": {"noop": {}, "on_lease_lost": "finish", "delivery": "at_least_once",
+        "A": {"noop": {}, "concurrency": 3, "on_lease_lost": "finish", "delivery": "at_least_once",
               "backoff": {"initial": "250ms"}},
         "B": {"cpp": "MyClass", "max_attempts": 1, "timeout": "0s"}
       },
@@ -172,12 +172,14 @@ TEST_CASE("every setting of a queue is read") {
   CHECK(queue.options.drain_timeout == 90min);
 
   const core::TypePolicy& a = queue.options.types.at("A");
+  CHECK(a.concurrency == 3);
   CHECK(a.on_lease_lost == core::OnLeaseLost::kFinish);
   CHECK(a.delivery == core::Delivery::kAtLeastOnce);
   CHECK(a.backoff == core::Backoff{250ms, 1min, 1.5, 0});
   CHECK(a.max_attempts == 9);
   CHECK(a.timeout == 1min);
   const core::TypePolicy& b = queue.options.types.at("B");
+  CHECK(b.concurrency == 0);
   CHECK(b.on_lease_lost == core::OnLeaseLost::kStop);
   CHECK(b.delivery == core::Delivery::kAtMostOnce);
   CHECK(b.backoff == core::Backoff{2s, 1min, 1.5, 0});

@@ -21,6 +21,27 @@ void exits(Alone& a, const std::string& key, JobExited exit) {
   a.cluster.tell(a.daemon, std::move(exit));
 }
 
+// Types "slow", which `limit` of may run, and all others.
+QueueOptions limited(std::uint32_t limit) {
+  QueueOptions options = options_of("a");
+  options.concurrency = 4;
+  options.types["slow"] = *options.any_type;
+  options.types["slow"].concurrency = limit;
+  return options;
+}
+
+void put(Alone& a, const char* id, const char* type, const char* serial_key = "") {
+  Task& task = a.cluster.make(id);
+  task.type = type;
+  task.serial_key = serial_key;
+  a.cluster.store.put(task);
+}
+
+void reload(Alone& a, const QueueOptions& options) {
+  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  a.cluster.run_for(100ms);
+}
+
 Duration time_allowed(const Alone& a) {
   const StartJob start = all<StartJob>(a.daemon).back();
   REQUIRE(start.deadline);
@@ -129,6 +150,119 @@ TEST_CASE("a reload takes over every limit and policy, and nothing that the leas
   CHECK(options.session_ttl == QueueOptions{}.session_ttl);
   CHECK(options.renew_interval == QueueOptions{}.renew_interval);
   CHECK(options.request_timeout == QueueOptions{}.request_timeout);
+}
+
+TEST_CASE("a type at its concurrency waits in order, and the others pass") {
+  Alone a{limited(2)};
+  a.cluster.exclusive = false;
+  for (const char* id : {"1", "2", "3", "4"}) put(a, id, "slow");
+  put(a, "5", "other");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/5"});
+  CHECK(a.daemon.queue->state_text("tasks/3") == "limited");
+  CHECK(a.cluster.store.task("tasks/3")->stamp == Stamp{});  // nothing is claimed ahead
+
+  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/4");
+  REQUIRE(why.size() == 2);
+  CHECK(why[0].kind == Reason::Kind::kTypeSlots);
+  CHECK(why[0].text == "slow");
+  CHECK(why[0].count == 2);
+  CHECK(why[0].key == "tasks/1");
+  CHECK(why[1].kind == Reason::Kind::kOrder);
+  CHECK(why[1].count == 1);
+  CHECK(why[1].key == "tasks/3");
+
+  // One that is due earlier is written late.
+  Task& early = a.cluster.make("0");
+  early.type = "slow";
+  early.task_time = a.cluster.wall() - 1h;
+  a.cluster.store.put(early);
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/2");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.back() == "tasks/0");
+  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.back() == "tasks/3");
+  a.cluster.store.remove("tasks/4");
+  a.all_end_after(1ms);
+  for (const char* key : {"tasks/0", "tasks/3", "tasks/5"}) a.cluster.end_job(a.daemon, key);
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+}
+
+TEST_CASE("a task that waits for a slot of its type keeps the order of its serialKey") {
+  Alone a{limited(1)};
+  a.cluster.exclusive = false;
+  put(a, "1", "slow");
+  a.cluster.run_for(100ms);
+  put(a, "2", "slow", "db");
+  put(a, "3", "other", "db");
+  put(a, "4", "other");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/4"});
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.back() == "tasks/2");
+  a.cluster.end_job(a.daemon, "tasks/2");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.started.back() == "tasks/3");
+}
+
+TEST_CASE("the concurrency of \"*\" counts all types that it runs together") {
+  QueueOptions options = limited(4);
+  options.any_type->concurrency = 1;
+  Alone a{options};
+  a.cluster.exclusive = false;
+  put(a, "1", "one");
+  put(a, "2", "another");
+  put(a, "3", "slow");
+  a.cluster.run_for(1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3"});
+}
+
+TEST_CASE("a reload raises, lowers and lifts the concurrency of a type") {
+  Alone a{limited(1)};
+  a.cluster.exclusive = false;
+  for (const char* id : {"1", "2", "3", "4"}) put(a, id, "slow");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.running() == 1);
+  reload(a, limited(3));
+  CHECK(a.cluster.running() == 3);
+  reload(a, limited(1));
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.end_job(a.daemon, "tasks/2");
+  a.cluster.run_for(100ms);
+  CHECK(a.cluster.running() == 1);
+  reload(a, limited(0));
+  CHECK(a.cluster.running() == 2);
+}
+
+TEST_CASE("what was claimed is given back if the concurrency of its type was lowered since") {
+  Alone a{limited(3)};
+  a.cluster.exclusive = false;
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    return Fault{.out = std::holds_alternative<Commit>(effect) ? Duration{1s} : Duration{1ms}};
+  };
+  for (const char* id : {"1", "2", "3"}) put(a, id, "slow");
+  a.cluster.run_for(100ms);
+  reload(a, limited(1));
+  a.cluster.run_for(5s);
+  CHECK(a.cluster.started == Keys{"tasks/1"});
+  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);
+  CHECK_FALSE(a.cluster.store.task("tasks/3")->stamp.taken);
+}
+
+TEST_CASE("with concurrency 1 that of a type changes nothing: the order is strict") {
+  QueueOptions options = limited(1);
+  options.concurrency = 1;
+  options.prefetch = 4;
+  Alone a{options};
+  a.all_end_after(10ms);
+  for (const char* id : {"1", "2"}) put(a, id, "slow");
+  put(a, "3", "other");
+  put(a, "4", "slow");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4"});
 }
 
 TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then on") {
