@@ -106,7 +106,7 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
                                  (reason.key.empty() ? "" : "; task " + task + " is one of them")};
     case Kind::kTypeSlots:
       return {"type_concurrency",
-              "all slots of executor \"" + reason.text + "\" are taken (its concurrency " +
+              "all slots of executor \"" + reason.text + "\" are taken (its concurrency is " +
                   std::to_string(reason.count) + ")" +
                   (reason.key.empty() ? "" : "; task " + task + " is one of them")};
     case Kind::kUnacked:

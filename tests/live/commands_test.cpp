@@ -664,6 +664,29 @@ TEST_CASE("why says what keeps a task, as far as Consul holds it") {
   CHECK(lictor(world, {"why", "unknown"}).exit_code == 3);
 }
 
+TEST_CASE("a type at its own concurrency waits, why says so, and other types pass") {
+  World world;
+  const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "a", "none"});
+  DaemonSettings settings =
+      world.settings("a", {{"concurrency", 4},
+                           {"executors",
+                            {{"Record", {{"exec", recorder}, {"concurrency", 1}}},
+                             {"Other", {{"noop", json::object()}}}}}});
+  settings.admin = {"127.0.0.1:0"};
+  LictorDaemon daemon{settings};
+  world.submit("first", 1, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("first").has_value(); }));
+  world.submit("second", 2);
+  world.kv.put_json(world.task_key("other"), {{"taskType", "Other"}, {"taskTime", 3}});
+  REQUIRE(eventually([&] { return !world.kv.has(world.task_key("other")); }));
+  says(lictor(world, {"why", "second"}),
+       "all slots of executor \"Record\" are taken (its concurrency is 1); task first is one");
+  CHECK_FALSE(world.journal.run("second").has_value());
+  CHECK(lictor(world, {"cancel", "first"}).exit_code == 0);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.run("second")->ended);
+}
+
 TEST_CASE("exit codes: bad usage, Consul unreachable") {
   World world;
   for (const std::vector<std::string>& arguments :

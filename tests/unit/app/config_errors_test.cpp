@@ -227,7 +227,7 @@ TEST_CASE("an executor has exactly one kind, and only that kind's settings") {
               ".env: is for \"exec\", this executor is \"cpp\"; remove it"},
              {executor_text("[]"), ": expected an object, got an empty array"},
              {executor_text(R"({"noop": {}, "concurrency": 0})"),
-              ".concurrency: expected a whole number from 1 to 10000, got 0"},
+              ".concurrency: expected a whole number from 1 to 10000, got the number 0"},
              {executor_text(R"({"noop": {}, "on_lease_lost": "go on"})"),
               ".on_lease_lost: expected one of \"stop\", \"finish\", got \"go on\""}},
             "lictor.json:2: queues[0].executors.A");
