@@ -118,6 +118,8 @@ void Balancer::on_view(Instant now, BalancerView view) {
     owners_.assign(view.owners.size(), {});
     last_owners_.assign(view.owners.size(), {});
     free_since_.assign(view.owners.size(), Instant::max());
+    kept_until_.assign(view.owners.size(), Instant::min());
+    was_given_.assign(view.owners.size(), false);
     handing_.reset();
     changed_ = now;
     for (auto& [id, known] : fleet_) known.costs.clear();
@@ -141,6 +143,7 @@ void Balancer::take_members(Instant now, const std::vector<BalancerMember>& memb
     const bool useful = it != there.end() && !it->second->draining;
     if (useful != known.useful) {
       known.younger = useful && started_;
+      known.not_before = {};
       known.absent_since = now;
       changed_ = now;
     }
@@ -160,8 +163,13 @@ void Balancer::take_owners(Instant now, BalancerView view) {
   std::vector<std::string>& owners = view.owners;
   for (auto& [id, known] : fleet_) known.owned = 0;
   for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (is_mine(i) && owners[i] != self_ && !knows_absent(now)) was_given_[i] = true;
     if (owners[i].empty()) {
       if (!owners_[i].empty()) last_owners_[i] = owners_[i];
+      const auto target = fleet_.find(targets_[i].id);
+      if (target != fleet_.end() && target->first == owners_[i]) {
+        target->second.not_before = now + options_.distrust;
+      }
       if (free_since_[i] == Instant::max()) free_since_[i] = now;
       if (i < view.free_from.size()) free_since_[i] = std::max(free_since_[i], view.free_from[i]);
       continue;
@@ -172,6 +180,8 @@ void Balancer::take_owners(Instant now, BalancerView view) {
     if (owner != fleet_.end()) ++owner->second.owned;
   }
   owners_ = std::move(owners);
+  jobs_ = std::move(view.jobs);
+  jobs_.resize(owners_.size());
 }
 
 // A partition that was free has an owner.
@@ -273,8 +283,9 @@ bool Balancer::is_to_go(Instant now, std::size_t partition) const {
   const Target& target = targets_[partition];
   if (self == nullptr || target.id == self_) return false;
   const Known& other = fleet_.find(target.id)->second;
-  if (now < other.not_before) return false;
-  if (!other.younger && now < *started_ + options_.absence) return false;
+  if (now < other.not_before || now < kept_until_[partition]) return false;
+  const bool may_disagree = !other.younger && !knows_absent(now);
+  if (may_disagree && (other.owned >= other.share || was_given_[partition])) return false;
   return target.is_home || self->owned > self->share;
 }
 
@@ -290,7 +301,7 @@ std::optional<std::uint32_t> Balancer::to_hand_over(Instant now) {
     handing_.reset();
   }
   if (!draining_ && now < changed_ + options_.settle) return std::nullopt;
-  std::int64_t most_missing = INT64_MIN;
+  std::pair<std::int64_t, std::int64_t> best{INT64_MIN, 0};  // what the target misses, less jobs
   for (std::size_t i = 0; i < owners_.size(); ++i) {
     if (!is_mine(i) || !is_to_go(now, i)) continue;
     const auto target = fleet_.find(targets_[i].id);
@@ -298,11 +309,17 @@ std::optional<std::uint32_t> Balancer::to_hand_over(Instant now) {
                                      ? 0
                                      : static_cast<std::int64_t>(target->second.share) -
                                            static_cast<std::int64_t>(target->second.owned);
-    if (missing <= most_missing) continue;
-    most_missing = missing;
+    const std::pair value{missing, -static_cast<std::int64_t>(jobs_[i])};
+    if (value <= best) continue;
+    best = value;
     handing_ = static_cast<std::uint32_t>(i);
   }
   return handing_;
+}
+
+void Balancer::keep(std::uint32_t partition, Instant until) {
+  kept_until_[partition] = until;
+  if (handing_ == partition) handing_.reset();
 }
 
 Instant Balancer::next_deadline(Instant now) const {
@@ -318,6 +335,7 @@ Instant Balancer::next_deadline(Instant now) const {
     consider(known.not_before);
   }
   for (std::size_t i = 0; i < owners_.size(); ++i) {
+    if (is_mine(i)) consider(kept_until_[i]);
     if (free_since_[i] == Instant::max()) continue;
     if (own() != nullptr) {
       consider(free_since_[i] + options_.step * static_cast<Duration::rep>(rank_of_self(i)));

@@ -21,13 +21,15 @@
 // - A member that leaves or drains keeps its homes for `absence`. So a restart moves its partitions
 //   to stand-ins and back, and nothing else. Later its homes go to the others; then one to three
 //   times its share moves (the unit test bounds this).
-// - A daemon that has just started does not know who left before. For `absence` it hands over only to
-//   members that came after it, which know no more. Otherwise two hosts that disagree about a home
-//   would pass a partition to and fro.
+// - A daemon that has just started does not know who left before, and two hosts that disagree about
+//   a home could pass a partition to and fro. All agree on the shares, though. So for `absence` it
+//   hands over to members that were there before it only while they own less than their share, and
+//   each partition once.
 // - A stand-in need not be the owner: another may have been faster. An owner hands over to stand-ins
 //   only while it owns more than its share. That ends, for each such hand-over leaves fewer
 //   partitions away from their targets.
 // - A member that did not take what it is the target of gets nothing for `distrust`: it may hang.
+//   Nor does one that gave up what it was the target of: it was told to step down.
 //
 // Pure and deterministic. A change of the members costs a sort of members x partitions.
 
@@ -54,7 +56,8 @@ struct BalancerMember {
 struct BalancerView {
   std::vector<BalancerMember> members;  ///< in any order, no id twice
   std::vector<std::string> owners;      ///< of each partition; empty: it is free
-  std::vector<Instant> free_from;       ///< of a free one: its lock can't be acquired before
+  std::vector<Instant> free_from{};     ///< of a free one: its lock can't be acquired before
+  std::vector<std::size_t> jobs{};      ///< of those owned here; they are handed over later
 };
 
 /// The member that should own each partition, where all have been there for long; empty: none. The
@@ -90,6 +93,8 @@ class Balancer {
   /// The partition that this host should stop working on and unlock. The same until a view shows
   /// another owner, or none, or until it should be kept after all.
   [[nodiscard]] std::optional<std::uint32_t> to_hand_over(Instant now);
+  /// The partition is not handed over before `until`: its jobs take too long.
+  void keep(std::uint32_t partition, Instant until);
   /// The first time after `now` at which the answers may be others without a new view.
   [[nodiscard]] Instant next_deadline(Instant now) const;
 
@@ -114,6 +119,7 @@ class Balancer {
   [[nodiscard]] std::size_t rank_of_self(std::size_t partition) const;
   [[nodiscard]] bool is_mine(std::size_t partition) const { return owners_[partition] == self_; }
   [[nodiscard]] bool is_to_go(Instant now, std::size_t partition) const;
+  [[nodiscard]] bool knows_absent(Instant now) const { return now >= *started_ + options_.absence; }
   [[nodiscard]] bool somebody_takes() const;
   [[nodiscard]] const Known* own() const;
 
@@ -126,6 +132,9 @@ class Balancer {
   Instant changed_{};               // the members
   std::vector<std::string> owners_;
   std::vector<std::string> last_owners_;
+  std::vector<std::size_t> jobs_;
+  std::vector<Instant> kept_until_;
+  std::vector<bool> was_given_;      // by this host, while it did not know who is absent
   std::vector<Instant> free_since_;  // its lock can be acquired; Instant::max(): it is owned
   struct Target {
     std::string id;       // empty: there is nobody

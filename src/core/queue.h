@@ -138,7 +138,6 @@ class Queue {
     bool drained = false;     // or given up: jobs go on
     Instant drain_until = Instant::max();
     Instant give_up = Instant::max();
-    Instant hand_over_after = Instant::min();  // since jobs ran for too long
   };
 
   // queue.cpp: events in, deadlines out

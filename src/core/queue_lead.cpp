@@ -119,17 +119,17 @@ void Queue::balance(Instant now) {
   if (!leadership_.read_owners(options_.node, fleet_) && now < balance_at_) return;
   balance_at_ = Instant::max();
   if (fleet_.owners.empty()) return;  // what the watches tell brings it back
+  fleet_.jobs.assign(terms_.size(), 0);
+  table_.for_each_ours([&](const TaskEntry& entry) { ++fleet_.jobs[entry.partition]; });
   balancer_.on_view(now, fleet_);
   leadership_.want_only(now, balancer_.to_take(now));
-  const std::optional<std::uint32_t> partition = balancer_.to_hand_over(now);
+  const std::optional<std::uint32_t> next = balancer_.to_hand_over(now);
   balance_at_ = balancer_.next_deadline(now);
-  if (!partition || !holds_lock(*partition)) return;
-  const Term& term = terms_[*partition];
-  if (term.drain != Drain::kNone) return;
-  if (now >= term.hand_over_after) {
-    begin_drain(now, *partition, Drain::kHandOver);
-  } else {
-    balance_at_ = std::min(balance_at_, term.hand_over_after);
+  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
+    const bool goes = leaves() || i == next;
+    if (goes && holds_lock(i) && terms_[i].drain == Drain::kNone) {
+      begin_drain(now, i, Drain::kHandOver);
+    }
   }
 }
 
@@ -158,10 +158,10 @@ void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
     // A fair share is not worth an hour's work: the partition stays, and goes on.
     constexpr int kPause = 10;
-    term.hand_over_after = now + kPause * options_.drain_timeout;
+    balancer_.keep(partition, now + kPause * options_.drain_timeout);
     term.drain = Drain::kNone;
     term.drain_until = term.give_up = Instant::max();
-    balance_at_ = std::min(balance_at_, term.hand_over_after);
+    balance_at_ = now + 1ms;  // another may go
     return;
   }
   if (now >= term.drain_until && !std::exchange(term.stops_jobs, true)) {

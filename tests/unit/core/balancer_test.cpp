@@ -61,6 +61,20 @@ class Fleet {
     hosts_[id].frozen_until = now + time;
     after(time, [=, this] { look(id); });
   }
+  // Another number of partitions: all are free, and each host learns of it within `time`.
+  void renew(Duration time) {
+    std::fill(owners_.begin(), owners_.end(), "");
+    for (auto& [id, host] : hosts_) {
+      if (!host.balancer) continue;
+      host = {};
+      const int life = ++lives_[id];
+      after(between(1ms, time), [this, id = id, life] {
+        if (lives_[id] != life) return;
+        hosts_[id].balancer = std::make_unique<Balancer>(id);
+        look(id);
+      });
+    }
+  }
   void drain(const std::string& id, bool draining) {
     const auto member = members_.find(id);
     if (member == members_.end() || member->second.draining == draining) return;
@@ -571,6 +585,61 @@ TEST_CASE("a daemon that does not know who is absent passes nothing to and fro")
     fleet.run(4min);
     CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 3);
   }
+}
+
+TEST_CASE("hosts that are all new to the partitions share them within two minutes") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 16};
+    const auto ids = names(2 + seed % 4);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(1s);
+    fleet.renew(8s);
+    fleet.run(2min);
+    CHECK(fleet.owned_by("") == 0);
+    CHECK(spread(fleet, ids) <= 1);
+    CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 2);
+  }
+}
+
+TEST_CASE("a member that gave up what is its own does not get it back at once") {
+  const auto ids = names(2);
+  BalancerView view = view_of(ids, 4);
+  view.owners = targets(view);
+  const auto mine = [&](const std::string& id) {
+    return static_cast<std::size_t>(std::find(view.owners.begin(), view.owners.end(), id) -
+                                    view.owners.begin());
+  };
+  const std::size_t partition = mine(ids[0]);
+  Balancer other{ids[1]};
+  other.on_view(Instant{1h}, view);
+  view.owners[partition].clear();  // it steps down
+  other.on_view(Instant{2h}, view);
+  CHECK(other.to_take(Instant{2h}).size() == 1);
+  view.owners[partition] = ids[1];
+  other.on_view(Instant{2h + 100ms}, view);
+  CHECK_FALSE(other.to_hand_over(Instant{2h + 29s}));
+  CHECK(other.to_hand_over(Instant{2h + 30s}) == partition);
+}
+
+TEST_CASE("what stays with its host for now does not keep others from being handed over") {
+  Giver giver;
+  giver.now += 10min;
+  const auto first = giver.given();
+  REQUIRE(first);
+  giver.balancer.keep(*first, giver.now + 1min);
+  const auto second = giver.given();
+  REQUIRE(second);
+  CHECK(second != first);
+  CHECK(giver.balancer.next_deadline(giver.now) <= giver.now + 1min);
+  // Of those that another has too few of, one without jobs goes first.
+  Giver busy;
+  busy.now += 10min;
+  busy.view.jobs.assign(8, 0);
+  busy.view.jobs[*first] = 1;
+  busy.show(0s);
+  REQUIRE(busy.given());
+  CHECK(busy.given() != first);
 }
 
 TEST_CASE("a member that stays away is made up for") {
