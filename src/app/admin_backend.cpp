@@ -110,8 +110,7 @@ admin::Peer peer_of(cli::Member member, const std::string& queue, const cli::Pul
   peer.admin = std::move(member.admin);
   peer.partitions = std::move(member.partitions);
   peer.draining = member.draining;
-  const auto wish = member.wishes.find(queue);
-  if (wish != member.wishes.end()) peer.wish = wish->second;
+  peer.wish = wire::number_of(member.wishes, queue);
   return peer;
 }
 

@@ -37,19 +37,6 @@ bool is_loopback_url(std::string_view url) {
          url.starts_with("http://localhost:");
 }
 
-// "partitions": {"<queue>": 16}
-std::map<std::string, std::uint32_t, std::less<>> numbers_of(const json& value, const char* name) {
-  std::map<std::string, std::uint32_t, std::less<>> numbers;
-  const json given = value.value(name, json::object());
-  if (!given.is_object()) return numbers;
-  for (const auto& [queue, number] : given.items()) {
-    if (!number.is_number_unsigned()) continue;
-    numbers[queue] = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(number.get<std::uint64_t>(), 1, core::kMostPartitions));
-  }
-  return numbers;
-}
-
 Member member_of(std::string name, const std::string& value) {
   Member member{std::move(name)};
   const auto parsed = wire::parse_json(value);
@@ -66,8 +53,8 @@ Member member_of(std::string name, const std::string& value) {
     if (digest.is_string()) member.parts.emplace(part, digest);
   }
   member.seen = text_of(*parsed, "seen");
-  member.wishes = numbers_of(*parsed, "partitions");
-  member.weights = numbers_of(*parsed, "weights");
+  member.wishes = wire::queue_numbers(*parsed, "partitions");
+  member.weights = wire::queue_numbers(*parsed, "weights");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
     if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "core/partition.h"
 #include "lictor/result.h"
 #include "net/transport.h"
+#include "wire/fleet.h"
 
 namespace lictor::cli {
 
@@ -35,8 +35,7 @@ struct Member {
   std::string seen{};          ///< when it last wrote its entry, by its own clock; RFC 3339
   std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
   bool draining = false;                    ///< an operator wants it to lead none
-  /// By queue: how many partitions its configuration has, if not 1, and its weight, likewise.
-  std::map<std::string, std::uint32_t, std::less<>> wishes{}, weights{};
+  wire::QueueNumbers wishes{}, weights{};   ///< how many partitions it wants, and its weight
 };
 
 /// In the order of their keys. Without the right to read the locks, nobody leads. Errors: those of
