@@ -8,6 +8,7 @@
 #include "cli/check_report.h"
 #include "cli/members.h"
 #include "cli/partitions.h"
+#include "cli/takeover.h"
 
 namespace lictor::cli {
 namespace {

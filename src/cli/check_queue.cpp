@@ -17,6 +17,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"
+#include "cli/takeover.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"

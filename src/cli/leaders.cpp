@@ -15,6 +15,7 @@
 #include "cli/members.h"
 #include "cli/partitions.h"
 #include "cli/process.h"
+#include "cli/takeover.h"
 #include "client/retry.h"
 
 namespace lictor::cli {
