@@ -1,12 +1,10 @@
 #include "app/admin_backend.h"
 
 #include <algorithm>
-#include <atomic>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,6 +12,7 @@
 #include "cli/admin_client.h"
 #include "cli/members.h"
 #include "cli/partitions.h"
+#include "cli/takeover.h"
 #include "client/locks.h"
 #include "client/task_info.h"
 #include "wire/consul.h"
@@ -29,7 +28,6 @@ constexpr auto kConsulPatience = 1500ms;
 constexpr auto kConsulAnswerHolds = 1s;
 constexpr auto kFleetHolds = 2s;
 constexpr auto kAnswersHold = 1s;
-constexpr std::size_t kAskedAtOnce = 16;
 
 // What `work` returns on the loop's thread. Nothing: not within kPatience, or the loop has ended.
 template <class Value>
@@ -110,8 +108,7 @@ admin::Peer peer_of(cli::Member member, const std::string& queue, const cli::Pul
   peer.admin = std::move(member.admin);
   peer.partitions = std::move(member.partitions);
   peer.draining = member.draining;
-  const auto wish = member.wishes.find(queue);
-  if (wish != member.wishes.end()) peer.wish = wish->second;
+  peer.wish = wire::number_of(member.wishes, queue);
   return peer;
 }
 
@@ -235,17 +232,9 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
     if (peer.leads() && peer.node != node_) peers.push_back(&peer);
   }
   leaders.answers.assign(peers.size(), {});
-  std::atomic<std::size_t> next = 0;
-  const auto ask = [&] {
-    for (std::size_t i = next++; i < peers.size(); i = next++) {
-      leaders.answers[i] = {peers[i]->node, ask_peer(*peers[i], target)};
-    }
-  };
-  {
-    std::vector<std::jthread> askers;
-    while (askers.size() + 1 < std::min(peers.size(), kAskedAtOnce)) askers.emplace_back(ask);
-    ask();
-  }
+  cli::ask_each(peers.size(), [&](std::size_t i) {
+    leaders.answers[i] = {peers[i]->node, ask_peer(*peers[i], target)};
+  });
   leaders.target = target;
   leaders.asked_at = boot_now();
   return leaders.answers;

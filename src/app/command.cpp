@@ -141,9 +141,7 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
     return Target{config.queues.front().options.queue, config.queues.front().layout};
   }
   const std::string name = queue.value_or("default");
-  for (const QueueConfig& known : config.queues) {
-    if (known.options.queue == name) return Target{name, known.layout};
-  }
+  if (const QueueConfig* known = config.find(name)) return Target{name, known->layout};
   if (!queue) {
     return fail(
         ErrorCode::kInvalid,

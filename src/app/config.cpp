@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 
@@ -314,6 +315,12 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   config->digest = client::digest_of(shared);
   config->parts = client::config_parts(shared);
   return config;
+}
+
+const QueueConfig* Config::find(std::string_view queue) const {
+  const auto found = std::find_if(queues.begin(), queues.end(),
+                                  [&](const auto& each) { return each.options.queue == queue; });
+  return found == queues.end() ? nullptr : &*found;
 }
 
 Environment read_environment(const char* const* environment) {

@@ -110,6 +110,9 @@ struct Config {
   exec::LogLimits logs;
   std::vector<QueueConfig> queues;    ///< never empty
   std::vector<std::string> warnings;  ///< one line each
+
+  /// The queue of this name; null: there is none.
+  [[nodiscard]] const QueueConfig* find(std::string_view queue) const;
 };
 
 /// What a command needs of a configuration. The daemon needs a file, executors, and programs that

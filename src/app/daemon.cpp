@@ -18,6 +18,7 @@
 #include "app/admin_backend.h"
 #include "app/admin_face.h"
 #include "app/client_side.h"
+#include "app/queue_locks.h"
 #include "app/queue_status.h"
 #include "app/reload.h"
 #include "app/self.h"
@@ -34,7 +35,6 @@
 #include "exec/warden.h"
 #include "net/transport.h"
 #include "runtime/commit_line.h"
-#include "runtime/give_back.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
@@ -56,64 +56,6 @@ int refuse(const Error& error) {
   return error.code == ErrorCode::kInvalid            ? kExitBadConfiguration
          : error.code == ErrorCode::kPermissionDenied ? 5
                                                       : kExitFailed;
-}
-
-Duration longest_kill_grace(const Config& config) {
-  Duration longest{};
-  for (const QueueConfig& queue : config.queues) {
-    longest = std::max(longest, queue.options.kill_grace);
-  }
-  return longest;
-}
-
-// Without leader_value.
-wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
-  wire::Binding binding;
-  binding.layout = queue.layout;
-  for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(any.layout);
-  binding.reserved.root = config.root;
-  binding.queue = queue.options.queue;
-  binding.node = config.node;
-  binding.session_ttl = queue.options.session_ttl;
-  binding.lock_delay = queue.options.lock_delay;
-  binding.session_checks = queue.session_checks;
-  binding.request_timeout =
-      std::chrono::duration_cast<std::chrono::milliseconds>(queue.options.request_timeout);
-  return binding;
-}
-
-// As many slots as a queue may get partitions while the daemon runs.
-exec::LeaseSlot lease_slots(const Config& config) {
-  return static_cast<exec::LeaseSlot>(config.queues.size()) * core::kMostPartitions;
-}
-
-// Runs in a child of the warden, which is forked from this process as it is now.
-exec::GiveBackLocks give_back(const Config& config) {
-  return [&config](const std::vector<exec::HeldLock>& locks) {
-    std::vector<runtime::LockOwner> owners;
-    exec::LeaseSlot slot = 0;
-    for (const QueueConfig& queue : config.queues) {
-      const core::QueueOptions& options = queue.options;
-      owners.push_back(
-          {make_binding(config, queue),
-           {config.state_dir, options.queue, config.node, options.session_ttl, options.lock_delay},
-           slot});
-      slot += core::kMostPartitions;
-    }
-    return runtime::give_back_locks(config.consul.options, owners, locks);
-  };
-}
-
-runtime::Membership::Options membership_of(const Config& config, const Self& self) {
-  runtime::Membership::Options options;
-  options.node = config.node;
-  options.value = self.member_value();
-  for (const QueueConfig& queue : config.queues) {
-    options.keys.push_back(queue.layout.members_prefix + config.node);
-  }
-  options.session_checks = config.queues.front().session_checks;
-  options.state_dir = config.state_dir;
-  return options;
 }
 
 void log_pruned(const exec::Pruned& pruned) {
@@ -152,19 +94,18 @@ class Daemon {
 
   [[nodiscard]] Result<void> make_queues() {
     const std::string identity = Random{random_seed()}.hex();
-    exec::LeaseSlot slot = 0;
-    for (const QueueConfig& queue : config_.queues) {
-      LICTOR_TRY(auto runners, make_runners(config_, queue, slot, host_, registry_, active_logs_));
+    LICTOR_TRY(auto runners, make_all_runners(config_));
+    for (std::size_t i = 0; i < config_.queues.size(); ++i) {
+      const QueueConfig& queue = config_.queues[i];
       runtime::QueueDriver::Parts parts;
       parts.options = queue.options;
       parts.options.node = config_.node;
       parts.options.identity = identity;
-      parts.options.first_attempt = (std::uint64_t{queues_.size()} << kAttemptBits) + 1;
+      parts.options.first_attempt = (std::uint64_t{i} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
       parts.binding.leader_value = self_.leader_value(identity);
-      parts.runners = std::move(runners);
-      parts.lease_slot = slot;
-      slot += core::kMostPartitions;
+      parts.runners = std::move(runners[i]);
+      parts.lease_slot = first_slot(i);
       parts.state_dir = config_.state_dir;
       parts.observers = observers_;
       count_types(queue);
@@ -259,6 +200,18 @@ class Daemon {
     request_stop();
   }
 
+  // Of each queue, as `config` has it.
+  Result<std::vector<runtime::Runners>> make_all_runners(const Config& config) const {
+    std::vector<runtime::Runners> all;
+    for (const QueueConfig& queue : config_.queues) {
+      LICTOR_TRY(auto runners,
+                 make_runners(config, *config.find(queue.options.queue), first_slot(all.size()),
+                              host_, registry_, active_logs_));
+      all.push_back(std::move(runners));
+    }
+    return all;
+  }
+
   struct Loaded {
     Config config;
     std::vector<runtime::Runners> runners;  // of each queue
@@ -271,16 +224,8 @@ class Daemon {
       return fail(ErrorCode::kInvalid,
                   fmt::format("needs a restart: {}", fmt::join(changed, ", ")));
     }
-    Loaded loaded{std::move(next), {}};
-    exec::LeaseSlot slot = 0;
-    for (const QueueConfig& queue : config_.queues) {
-      LICTOR_TRY(auto made,
-                 make_runners(loaded.config, queue_of(loaded.config, queue.options.queue), slot,
-                              host_, registry_, active_logs_));
-      slot += core::kMostPartitions;
-      loaded.runners.push_back(std::move(made));
-    }
-    return loaded;
+    LICTOR_TRY(auto runners, make_all_runners(next));
+    return Loaded{std::move(next), std::move(runners)};
   }
 
   Reloader::Apply load_to_apply() {
@@ -303,8 +248,8 @@ class Daemon {
     }
     const Config& next = loaded->config;
     for (std::size_t i = 0; i < queues_.size(); ++i) {
-      count_types(queue_of(next, queues_[i]->name()));
-      const QueueConfig& queue = queue_of(next, queues_[i]->name());
+      const QueueConfig& queue = *next.find(queues_[i]->name());
+      count_types(queue);
       queues_[i]->reconfigure(queue.options, queue.weight, std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
@@ -323,11 +268,6 @@ class Daemon {
     auto& served = types_[queue.options.queue];
     served.assign(types.begin(), types.end());
     if (queue.options.any_type) served.emplace_back("*");
-  }
-
-  static const QueueConfig& queue_of(const Config& config, const std::string& name) {
-    return *std::find_if(config.queues.begin(), config.queues.end(),
-                         [&](const QueueConfig& queue) { return queue.options.queue == name; });
   }
 
   void request_stop() {
@@ -441,15 +381,13 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   signal(SIGPIPE, SIG_IGN);
   give_back_large_blocks();
 
-  // The warden of a dead daemon must first end its jobs and release its locks.
-  auto lock =
-      lock_state_dir(config.state_dir, longest_kill_grace(config) + 2 * exec::kGiveBackPatience);
+  auto lock = lock_state_dir(config.state_dir, longest_give_back(config));
   if (!lock) return refuse(lock.error());
   if (const std::string exposed = state_dir_exposure(config.state_dir); !exposed.empty()) {
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
-  auto board = exec::LeaseBoard::create(lease_slots(config));
+  auto board = exec::LeaseBoard::create(first_slot(config.queues.size()));
   if (!board) return refuse(board.error());
   exec::tells_json() = config.log.format == LogFormat::kJson;
   // Before there is any thread.

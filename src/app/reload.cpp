@@ -1,6 +1,5 @@
 #include "app/reload.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -46,13 +45,10 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   note("admin", running.admin == next.admin);
   note("logs", running.logs == next.logs);
   for (const QueueConfig& queue : running.queues) {
-    const auto other =
-        std::find_if(next.queues.begin(), next.queues.end(),
-                     [&](const QueueConfig& q) { return q.options.queue == queue.options.queue; });
-    if (other == next.queues.end()) {
-      changed.push_back("queue " + queue.options.queue + " (gone)");
-    } else {
+    if (const QueueConfig* other = next.find(queue.options.queue)) {
       compare_queue(queue, *other, changed);
+    } else {
+      changed.push_back("queue " + queue.options.queue + " (gone)");
     }
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");

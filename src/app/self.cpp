@@ -76,4 +76,16 @@ void Self::reload_refused(const std::string& error) {
   told_["reload_error"] = excerpt(error, kMaxErrorBytes);
 }
 
+runtime::Membership::Options membership_of(const Config& config, const Self& self) {
+  runtime::Membership::Options options;
+  options.node = config.node;
+  options.value = self.member_value();
+  for (const QueueConfig& queue : config.queues) {
+    options.keys.push_back(queue.layout.members_prefix + config.node);
+  }
+  options.session_checks = config.queues.front().session_checks;
+  options.state_dir = config.state_dir;
+  return options;
+}
+
 }  // namespace lictor::app

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config.h"
+#include "runtime/membership.h"
 
 namespace lictor::app {
 
@@ -30,5 +31,8 @@ class Self {
 
   nlohmann::json told_;
 };
+
+/// How the daemon takes part in all queues of `config`.
+[[nodiscard]] runtime::Membership::Options membership_of(const Config& config, const Self& self);
 
 }  // namespace lictor::app

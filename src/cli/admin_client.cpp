@@ -1,5 +1,9 @@
 #include "cli/admin_client.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include <fmt/format.h>
 
 #include "base/printable.h"
@@ -43,6 +47,17 @@ Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wa
                                        : ErrorCode::kFailed,
               fmt::format("{} answered {} ({})", response.endpoint, response.status,
                           excerpt(response.body, 200)));
+}
+
+void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask) {
+  constexpr std::size_t kAtOnce = 16;  // a few threads each
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) ask(i);
+  };
+  std::vector<std::jthread> others;
+  while (others.size() + 1 < std::min(count, kAtOnce)) others.emplace_back(work);
+  work();
 }
 
 }  // namespace lictor::cli

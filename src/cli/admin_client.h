@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,5 +37,8 @@ class AdminClient {
   std::chrono::milliseconds limit_;
   std::string token_;
 };
+
+/// Calls `ask` with each number below `count`, several at once, from threads, and waits for all.
+void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
 
 }  // namespace lictor::cli

@@ -8,6 +8,7 @@
 #include "cli/check_report.h"
 #include "cli/members.h"
 #include "cli/partitions.h"
+#include "cli/takeover.h"
 
 namespace lictor::cli {
 namespace {
@@ -57,8 +58,7 @@ class PartitionCheck {
   void check_wishes(const std::vector<Member>& members, std::optional<std::uint32_t> wished) {
     std::map<std::uint32_t, std::vector<std::string>> wishes;
     for (const Member& member : members) {
-      const auto wish = member.wishes.find(queue_.name);
-      wishes[wish == member.wishes.end() ? 1 : wish->second].push_back(member.node);
+      wishes[wire::number_of(member.wishes, queue_.name)].push_back(member.node);
     }
     if (wishes.empty()) return;
     const std::string has = "the queue has " + counted(locks_.count(), "partition");

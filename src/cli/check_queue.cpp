@@ -17,6 +17,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/members.h"
+#include "cli/takeover.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
@@ -228,7 +229,7 @@ class QueueCheck {
   client::Locks check_leaders() {
     auto read = client::read_locks(store_, queue_.layout);
     if (!read) return client::Locks::unknown();  // told by then
-    const client::Locks locks = *std::move(read);
+    client::Locks locks = *std::move(read);
     for (std::uint32_t i = 0; i < locks.count() && session_.empty(); ++i) {
       session_ = locks.leader(i).session;
     }

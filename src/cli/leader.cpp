@@ -17,6 +17,7 @@
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "cli/process.h"
+#include "cli/takeover.h"
 
 namespace lictor::cli {
 namespace {

@@ -15,6 +15,7 @@
 #include "cli/members.h"
 #include "cli/partitions.h"
 #include "cli/process.h"
+#include "cli/takeover.h"
 #include "client/retry.h"
 
 namespace lictor::cli {
@@ -191,6 +192,7 @@ Result<int> step_down_all(const Client& client, const client::Locks& locks,
     return code;
   }
   std::vector<std::string> names;
+  names.reserve(leaders.size());
   for (const auto& [name, partitions] : leaders) names.push_back(name);
   if (client.json) {
     client.console.print(json_document({{"queue", client.queue}, {"asked", names}}));

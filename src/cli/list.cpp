@@ -15,8 +15,8 @@
 #include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/members.h"
 #include "cli/process.h"
+#include "cli/takeover.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "core/partition.h"
 #include "lictor/result.h"
 #include "net/transport.h"
+#include "wire/fleet.h"
 
 namespace lictor::cli {
 
@@ -35,8 +35,7 @@ struct Member {
   std::string seen{};          ///< when it last wrote its entry, by its own clock; RFC 3339
   std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
   bool draining = false;                    ///< an operator wants it to lead none
-  /// By queue: how many partitions its configuration has, if not 1, and its weight, likewise.
-  std::map<std::string, std::uint32_t, std::less<>> wishes{}, weights{};
+  wire::QueueNumbers wishes{}, weights{};   ///< how many partitions it wants, and its weight
 };
 
 /// In the order of their keys. Without the right to read the locks, nobody leads. Errors: those of
@@ -93,29 +92,5 @@ inline constexpr Duration kSilent = std::chrono::seconds{25};
 /// Why the member may be dead: its face does not answer, or it was not seen for kSilent. Follows
 /// "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member, const Pulse& pulse);
-/// The names of the members that campaign: those that give no reason to doubt. Nothing: not known.
-using Candidates = std::optional<std::vector<std::string>>;
-/// What happens then, when, by the leader's session, and which members may lead next.
-[[nodiscard]] std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
-                                  const Member& member);
-/// The same where the members that may lead next are known.
-[[nodiscard]] std::string if_dead(Store& store, const Lock& lock, const Member& member,
-                                  const Candidates& others);
-/// Nobody holds the lock: who led last, and which members may lead next, when.
-[[nodiscard]] std::string if_free(const Lock& lock, const Candidates& candidates);
-/// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead; with
-/// when that ends. Empty: the queue is led. Blocks for twice kGlance at most and a few requests.
-[[nodiscard]] std::string lead_trouble(const Client& client);
-/// The same of the task's partition.
-[[nodiscard]] std::string lead_trouble(const Client& client, const TaskInfo& task);
-/// Nobody holds the lock: why, and which members may lead next.
-[[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
-/// The same of all partitions that are free. Nothing: all are led, or may not be read.
-[[nodiscard]] std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks);
-/// A line for each leader that may be dead, with what happens then.
-[[nodiscard]] std::vector<std::string> doubtful_leaders(const Client& client,
-                                                        const client::Locks& locks,
-                                                        const std::vector<Member>& members,
-                                                        const std::vector<Pulse>& pulses);
 
 }  // namespace lictor::cli

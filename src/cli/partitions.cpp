@@ -43,9 +43,7 @@ Partitions misplaced(const client::Locks& locks, const std::vector<Member>& memb
                      const std::string& queue) {
   core::BalancerView view;
   for (const Member& member : members) {
-    const auto weight = member.weights.find(queue);
-    view.members.push_back(
-        {member.node, weight == member.weights.end() ? 1 : weight->second, member.draining});
+    view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
   }
   for (std::uint32_t i = 0; i < locks.count(); ++i) {
     view.owners.push_back(lock_of(locks, i).name());

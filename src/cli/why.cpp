@@ -10,6 +10,7 @@
 #include "cli/listing.h"
 #include "cli/members.h"
 #include "cli/process.h"
+#include "cli/takeover.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 #include "wire/record.h"

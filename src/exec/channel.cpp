@@ -52,6 +52,12 @@ bool watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t
   return epoll_ctl(epoll, operation, fd, &event) == 0;
 }
 
+void unwatch(int epoll, UniqueFd& fd) {
+  if (!fd) return;
+  epoll_ctl(epoll, EPOLL_CTL_DEL, fd.get(), nullptr);
+  fd.reset();
+}
+
 Result<UniqueFd> sealed_file(const char* name, std::string_view bytes) {
   UniqueFd file{memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)};
   if (!file && errno == EINVAL) file.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -25,6 +25,9 @@ struct Packet {
 
 /// Registers `fd` in an epoll set; `about` comes back with its events. False: errno says why.
 bool watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about);
+/// Removes `fd`, if it is open, from the set and closes it. Closing alone would not remove it while
+/// another process has a copy: the warden, or a child before its execve.
+void unwatch(int epoll, UniqueFd& fd);
 
 /// One end of the socket between the daemon and the warden: whole messages, in order, each with its
 /// descriptors, never blocking. Packets that the socket does not take are kept until flush(). Long

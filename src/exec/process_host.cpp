@@ -115,7 +115,7 @@ Result<void> ProcessHost::start(Launch launch) {
   const std::lock_guard lock{mutex_};
   LICTOR_ASSERT(!jobs_.contains(id));
   if (closing_ || !send(packet)) {
-    close_output(*job);
+    unwatch(epoll_.get(), job->output);
     return fail(ErrorCode::kUnavailable, "the warden is gone");
   }
   jobs_[id] = std::move(job);
@@ -234,15 +234,8 @@ bool ProcessHost::read_once(Job& job) {
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
-  close_output(job);
+  unwatch(epoll_.get(), job.output);
   return false;
-}
-
-// Closing our copy would not remove it from the epoll set: the warden has another one.
-void ProcessHost::close_output(Job& job) {
-  if (!job.output) return;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, job.output.get(), nullptr);
-  job.output.reset();
 }
 
 void ProcessHost::warn(std::string problem) {
@@ -273,7 +266,7 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
   }
   for (std::size_t i = 0; i < kReadsAfterEnd && job->output && read_once(*job); ++i) {
   }
-  close_output(*job);
+  unwatch(epoll_.get(), job->output);
   warn(job->log.finish());
   job->on_end(ProcessEnd{how, job->log.tail(), job->log.outcome()});
 }

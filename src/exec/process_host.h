@@ -99,7 +99,6 @@ class ProcessHost {
   void read_reports();
   void read_output(AttemptId id);
   [[nodiscard]] bool read_once(Job& job);
-  void close_output(Job& job);
   void warn(std::string problem);
   void on_report(const Started& started);
   void on_report(const auto& ended) { end(ended.attempt, ended); }

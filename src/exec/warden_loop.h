@@ -55,6 +55,10 @@ class WardenLoop {
     StopCause cause = StopCause::kNone;
     Instant kill_at = Instant::max();
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
+
+    [[nodiscard]] std::optional<Cgroups::Number> cgroup_number() const {
+      return cgroup ? std::optional{cgroup->number} : std::nullopt;
+    }
   };
 
   void read_orders();
@@ -62,7 +66,10 @@ class WardenLoop {
   void obey(const Stop& stop, Packet& packet);
   void obey(const LeaseChanged& changed, Packet& packet);
   void obey(HeldLock& lock, Packet& packet);
+  void send(const Report& report);
 
+  // In warden_ends.cpp:
+  [[nodiscard]] static Instant after(Instant start, Duration wait);
   void check_leases(Instant now);
   void kill_what_is_due(Instant now);
   void lose_channel();
@@ -74,16 +81,14 @@ class WardenLoop {
   void stop(Attempt& attempt, StopCause cause, Instant kill_at);
   void find_ended();
   void program_ended(AttemptId id);
-  void discard_outputs();
-  void discard_output(AttemptId id);
-
+  void arm_timer();
   void sweep();
   void report_exit(AttemptId id, Attempt& attempt);
-  void send(const Report& report);
 
-  void arm_timer();
-  void watch_channel();
   void watch_heartbeat();
+  void watch_channel();
+  void discard_outputs();
+  void discard_output(AttemptId id);
 
   const LeaseBoard& board_;
   Channel channel_;

@@ -20,22 +20,12 @@ using nlohmann::json;
 
 constexpr const char* kDrainMark = "/drain";
 
-std::uint32_t number_for(const json& value, const char* member, const std::string& queue) {
-  const auto numbers = value.find(member);
-  if (numbers == value.end() || !numbers->is_object()) return 1;
-  const auto number = numbers->find(queue);
-  if (number == numbers->end() || !number->is_number_unsigned()) return 1;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(number->get<std::uint64_t>(), 1, core::kMostPartitions));
-}
-
 core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
   core::FleetMember member;
   member.member.id = std::move(node);
   const json told = parse_json(value).value_or(json{});
-  if (!told.is_object()) return member;
-  member.wish = number_for(told, "partitions", binding.queue);
-  member.member.weight = number_for(told, "weights", binding.queue);
+  member.wish = number_of(queue_numbers(told, "partitions"), binding.queue);
+  member.member.weight = number_of(queue_numbers(told, "weights"), binding.queue);
   return member;
 }
 
@@ -56,6 +46,23 @@ Result<std::uint32_t> read_count(std::string_view value) {
                                          excerpt(value) + '"');
   }
   return count;
+}
+
+QueueNumbers queue_numbers(const json& entry, const char* name) {
+  QueueNumbers numbers;
+  const auto given = entry.find(name);
+  if (given == entry.end() || !given->is_object()) return numbers;
+  for (const auto& [queue, number] : given->items()) {
+    if (!number.is_number_unsigned()) continue;
+    numbers[queue] = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(number.get<std::uint64_t>(), 1, core::kMostPartitions));
+  }
+  return numbers;
+}
+
+std::uint32_t number_of(const QueueNumbers& numbers, std::string_view queue) {
+  const auto number = numbers.find(queue);
+  return number == numbers.end() ? 1 : number->second;
 }
 
 http::Request read_fleet(const Binding& binding, bool with_locks) {

@@ -4,10 +4,14 @@
 // partitions, who takes part, and all locks at once. Pure.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/http.h"
 #include "core/count_change.h"
@@ -19,6 +23,13 @@ namespace lictor::wire {
 /// The number of partitions, as the value of its key has it. Errors: kInvalid, it is no number from
 /// 1 to core::kMostPartitions.
 [[nodiscard]] Result<std::uint32_t> read_count(std::string_view value);
+
+/// By queue, as a member's entry has them: "partitions": {"<queue>": 16}. A queue that is not there
+/// has 1.
+using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
+/// The numbers under `name` in `entry`, each limited to 1 to core::kMostPartitions.
+[[nodiscard]] QueueNumbers queue_numbers(const nlohmann::json& entry, const char* name);
+[[nodiscard]] std::uint32_t number_of(const QueueNumbers& numbers, std::string_view queue);
 
 /// The answer to read_fleet().
 struct FleetRead {

@@ -55,6 +55,21 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
   }
 }
 
+TEST_CASE("the numbers of a member's queues: what is out of range is limited, all else is 1") {
+  const auto of = [](const char* entry, const char* queue) {
+    return number_of(queue_numbers(json::parse(entry), "weights"), queue);
+  };
+  const char* entry = R"({"weights":{"a":16,"b":0,"c":9999999999,"d":-2,"e":1.5,"f":"3"}})";
+  CHECK(of(entry, "a") == 16);
+  CHECK(of(entry, "b") == 1);
+  CHECK(of(entry, "c") == 256);
+  for (const char* queue : {"d", "e", "f", "g"}) CHECK(of(entry, queue) == 1);
+  for (const char* other : {"{}", "[]", "7", "null", R"({"weights":[2]})", R"({"weights":2})"}) {
+    CAPTURE(other);
+    CHECK(queue_numbers(json::parse(other), "weights").empty());
+  }
+}
+
 TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
   const http::Request request = read_fleet(binding(), true);
   CHECK(request.only_reads);

@@ -1,0 +1,251 @@
+// How attempts end: when they are stopped, with their lease, with the daemon, or by themselves.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/time_text.h"
+#include "exec/warden_loop.h"
+
+namespace lictor::exec {
+namespace {
+
+// Gives a handover file to the daemon's user, if the job's user owns it under this name only. The
+// daemon refuses all others.
+void take_file(const std::string& path, uid_t user) {
+  const UniqueFd file{open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return;
+  if (!S_ISREG(info.st_mode) || info.st_uid != user || info.st_nlink != 1) return;
+  (void)!fchownat(file.get(), "", geteuid(), static_cast<gid_t>(-1), AT_EMPTY_PATH);
+}
+
+}  // namespace
+
+Instant WardenLoop::after(Instant start, Duration wait) {
+  return wait < Instant::max() - start ? start + wait : Instant::max();
+}
+
+void WardenLoop::check_leases(Instant now) {
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
+    const Instant deadline = board_.deadline(number);
+    if (deadline == Instant{} || now < deadline) continue;
+
+    const Instant kill_at = after(deadline, board_.grace(number));
+    for (auto& [id, attempt] : attempts_) {
+      if (attempt.slot != number || !attempt.ends_with_lease) continue;
+      stop(attempt, StopCause::kLease, kill_at);
+      kill_unknown_strays_ = true;
+      sweep_due_ = true;
+    }
+    if (now < kill_at) continue;
+    if (board_.in_process_jobs(number) == 0) continue;
+    kill_daemon(
+        "the lease is lost and jobs inside the daemon did not end within kill_grace; "
+        "killed the daemon, since only that ends them");
+  }
+}
+
+void WardenLoop::kill_daemon(std::string_view why) {
+  bool sent = false;
+  if (daemon_) {
+    sent = syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0) == 0;
+  } else if (getppid() == daemon_pid_) {  // else its pid may be another process's
+    sent = kill(daemon_pid_, SIGKILL) == 0;
+  }
+  // A daemon that died by itself still has its jobs on the board: no message.
+  if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
+  tell(why);
+}
+
+void WardenLoop::check_heartbeat() {
+  std::uint64_t ignored = 0;
+  if (read(looks_.get(), &ignored, sizeof(ignored)) <= 0 || daemon_gone_) return;
+  const Instant now{std::chrono::steady_clock::now().time_since_epoch()};
+  if (!hang_watch_.look(now, board_.heartbeat())) return;
+  kill_daemon("the daemon hangs: its loop has not turned for hang_timeout (" +
+              format_duration(hang_watch_.timeout()) +
+              "): killed the daemon; its jobs end, and its locks are released");
+  lose_daemon();
+}
+
+// Dead with all its threads and jobs; a closed channel does not prove that. Without a pidfd, a dead
+// daemon is one that is no longer our parent (PR_SET_PDEATHSIG wakes us then).
+bool WardenLoop::daemon_is_dead() const {
+  return daemon_gone_ && !daemon_ && getppid() != daemon_pid_;
+}
+
+// No other daemon may lead before the last job is dead. An unknown stray may be of any lease.
+void WardenLoop::give_back_locks() {
+  if (!daemon_is_dead()) return;
+  for (const auto& [pid, owner] : strays_.found()) {
+    if (!attempts_.contains(owner)) return;
+  }
+  locks_.give_back([this](LeaseSlot slot) {
+    return std::any_of(attempts_.begin(), attempts_.end(),
+                       [slot](const auto& attempt) { return attempt.second.slot == slot; });
+  });
+}
+
+// A daemon may close the channel, live on and read the outputs. Its pidfd reports its end; without
+// one, nothing does.
+void WardenLoop::lose_channel() {
+  // A daemon that exits in order only ends its direction (Channel::finish_sending) and waits for us.
+  // It has released its locks itself.
+  pollfd channel{channel_.fd(), 0, 0};
+  (void)poll(&channel, 1, 0);
+  if ((channel.revents & POLLHUP) == 0) locks_.forget_all();
+  lose_daemon();
+  if (!daemon_) discard_outputs();
+}
+
+void WardenLoop::lose_daemon() {
+  if (std::exchange(daemon_gone_, true)) return;
+  const Instant now = boot_now();
+  for (auto& [id, attempt] : attempts_) {
+    stop(attempt, StopCause::kDaemonGone, after(now, attempt.grace));
+  }
+  kill_unknown_strays_ = true;
+  sweep_due_ = true;
+  leases_changed_ = true;
+}
+
+// The first cause and the earliest kill_at count.
+void WardenLoop::stop(Attempt& attempt, StopCause cause, Instant kill_at) {
+  attempt.kill_at = std::min(attempt.kill_at, kill_at);
+  if (attempt.ended || attempt.cause != StopCause::kNone) return;
+  attempt.cause = cause;
+  // Before setsid() there is only the child itself, which dies when it unblocks signals.
+  if (kill(-attempt.pid, SIGTERM) != 0) kill(attempt.pid, SIGTERM);
+  kill(-attempt.pid, SIGCONT);  // A stopped process could not end.
+}
+
+void WardenLoop::kill_what_is_due(Instant now) {
+  for (auto& [id, attempt] : attempts_) {
+    if (attempt.ended || now < attempt.kill_at) continue;
+    kill(-attempt.pid, SIGKILL);
+    kill(attempt.pid, SIGKILL);
+    if (attempt.cgroup) cgroups_.kill(*attempt.cgroup);
+    attempt.kill_at = Instant::max();
+  }
+}
+
+// A pidfd is ready just before the SIGCHLD comes, so pidfds need not wake us themselves.
+void WardenLoop::find_ended() {
+  std::array<epoll_event, 64> events{};
+  int count = 0;
+  do {
+    count = epoll_wait(ends_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < count; ++i) {
+      program_ended(AttemptId{events[static_cast<std::size_t>(i)].data.u64});
+    }
+  } while (count == static_cast<int>(events.size()));
+}
+
+void WardenLoop::program_ended(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second.ended) return;
+  found->second.ended = true;
+  // Kills the group at once; the sweep would need a round for each generation. The zombie keeps the
+  // group's number from being reused.
+  kill(-found->second.pid, SIGKILL);
+  if (found->second.cause == StopCause::kLease) kill_unknown_strays_ = true;
+  unwatch(ends_.get(), found->second.pidfd);
+  ++unswept_;
+  sweep_due_ = true;
+}
+
+void WardenLoop::arm_timer() {
+  const Instant now = boot_now();
+  Instant next = Instant::max();
+  for (LeaseSlot number = 0; number < board_.slots(); ++number) {
+    const Instant deadline = board_.deadline(number);
+    if (deadline == Instant{}) continue;
+    for (const Instant wake : {deadline, after(deadline, board_.grace(number))}) {
+      if (wake > now) next = std::min(next, wake);
+    }
+  }
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt.ended) next = std::min(next, attempt.kill_at);
+  }
+  if (next == armed_) return;
+
+  armed_ = next;
+  itimerspec when{};
+  if (next != Instant::max()) {
+    const auto since_boot = next.time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_boot);
+    when.it_value.tv_sec = seconds.count();
+    when.it_value.tv_nsec = (since_boot - seconds).count();
+  }
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+// --- Strays
+
+// Strays of an ended program are killed; each death brings a SIGCHLD, and with it the next sweep.
+void WardenLoop::sweep() {
+  sweep_due_ = false;
+  strays_.search([this](pid_t pid) { return locks_.owns(pid); });
+
+  // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
+  const bool kill_unknown = kill_unknown_strays_ || daemon_gone_ || attempts_.size() == unswept_;
+  bool unknown_left = false;
+  std::vector<AttemptId> held;
+  for (const auto& [pid, owner] : strays_.found()) {
+    const auto found = attempts_.find(owner);
+    const bool unknown = found == attempts_.end();
+    if (unknown ? kill_unknown : found->second.ended) {
+      if (!unknown && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
+      kill_with_group(pid);
+    }
+    if (unknown) unknown_left = true;
+    if (!unknown) held.push_back(owner);
+  }
+  kill_unknown_strays_ = kill_unknown_strays_ && unknown_left;
+  if (unswept_ == 0) return;
+
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    auto& [id, attempt] = *it;
+    const bool gone = attempt.ended && std::find(held.begin(), held.end(), id) == held.end();
+    if (gone) {
+      report_exit(id, attempt);
+      if (daemon_gone_) unwatch(epoll_.get(), attempt.output);
+      --unswept_;
+    }
+    it = gone ? attempts_.erase(it) : std::next(it);
+  }
+}
+
+void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
+  programs_.give_back(attempt.place);  // Before its pid can be reused.
+  strays_.program_gone(attempt.pid, attempt.cgroup_number());
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
+    LICTOR_ASSERT(errno == EINTR);
+  }
+  if (attempt.cgroup) cgroups_.give_back(*std::move(attempt.cgroup));
+  for (const std::string& path : attempt.handover_files) take_file(path, attempt.uid);
+  if (attempt.spawning.failed_step() != Step::kNone) {
+    return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});
+  }
+  send(Exited{id, info.si_code, info.si_status, attempt.cause});
+}
+
+}  // namespace lictor::exec

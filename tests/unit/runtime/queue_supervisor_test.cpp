@@ -1,0 +1,189 @@
+// What the supervisor alone decides: with how many partitions a driver is made, when it is made
+// anew, and when the number is written.
+
+#include "runtime/queue_supervisor.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "../cli/model_consul.h"
+#include "base/clock.h"
+#include "exec/lease_board.h"
+#include "exec/warden.h"
+#include "temporary_folder.h"
+
+namespace lictor::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kCountKey = "lictor/q/partitions";
+
+// The supervisor of host "a", with a Consul whose replies come at once and a clock turned by hand.
+class Scene {
+ public:
+  explicit Scene(std::uint32_t wanted) : wanted_(wanted) {
+    auto warden = exec::start_warden(board_, {.cgroups = false}).value();
+    host_ = exec::ProcessHost::create(std::move(warden), board_, {}).value();
+    loop_->post([this] { loop_->stop(); });
+    loop_->run();  // so that this is the loop's thread
+  }
+
+  void start() {
+    QueueDriver::Parts parts;
+    parts.options.queue = "q";
+    parts.options.node = "a";
+    parts.options.identity = "1";
+    parts.options.partitions = wanted_;
+    parts.binding.layout = wire::Layout::under("lictor/", "q");
+    parts.binding.queue = "q";
+    parts.binding.node = "a";
+    parts.binding.leader_value = R"({"node":"a"})";
+    parts.binding.session_ttl = parts.options.session_ttl;
+    parts.binding.lock_delay = parts.options.lock_delay;
+    parts.state_dir = folder_.path();
+    supervisor_ =
+        std::make_unique<QueueSupervisor>(std::move(parts), 1, *loop_, consul, *commits_, *host_);
+    supervisor_->start();
+    pass(0s);
+  }
+  void pass(Duration time) {
+    for (Duration passed{};; passed += 1s, now_ += 1s) {
+      // A driver is made at the time that it is: no clock may go back.
+      for (int i = 0; i < 10; ++i) supervisor_->step(now_ = std::max(now_, boot_now()));
+      if (passed >= time) return;
+    }
+  }
+  // A member's configuration has so many partitions. Returns the session of its entry.
+  void member(const std::string& node, std::uint32_t partitions) {
+    std::string& session = sessions_[node];
+    if (session.empty()) session = consul.session();
+    consul.put("lictor/q/members/" + node,
+               R"({"partitions":{"q":)" + std::to_string(partitions) + "}}", session);
+  }
+  void want(std::uint32_t partitions) {
+    core::QueueOptions options;
+    options.partitions = partitions;
+    supervisor_->reconfigure(options, 1, {});
+    member("a", partitions);
+  }
+  // The number that Consul has; empty: none.
+  [[nodiscard]] std::string count() {
+    http::Request request;
+    request.target = wire::kv_path(kCountKey) + "?raw";
+    const http::Response reply = consul.perform(std::move(request));
+    return reply.status == 200 ? reply.body : "";
+  }
+  // 0: there is no driver.
+  [[nodiscard]] std::uint32_t driven() const {
+    CHECK((supervisor_->driver() != nullptr) == (supervisor_->partitions() != 0));
+    return supervisor_->partitions();
+  }
+
+  cli::test::ModelConsul consul;
+
+ private:
+  const std::uint32_t wanted_;
+  const unit::TemporaryFolder folder_;
+  Instant now_ = boot_now();
+  std::map<std::string, std::string> sessions_;
+  std::unique_ptr<Loop> loop_ = Loop::create().value();
+  exec::LeaseBoard board_ = exec::LeaseBoard::create(core::kMostPartitions).value();
+  std::unique_ptr<exec::ProcessHost> host_;
+  std::unique_ptr<net::Carrier> commits_ = net::Carrier::open({}).value();
+  std::unique_ptr<QueueSupervisor> supervisor_;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("runtime");
+
+TEST_CASE("a driver is made with the number that Consul has, whatever this host wants") {
+  for (const std::uint32_t wanted : {1U, 4U, 8U}) {
+    CAPTURE(wanted);
+    Scene scene{wanted};
+    scene.consul.put(kCountKey, "4");
+    scene.member("a", wanted);
+    scene.start();
+    CHECK(scene.driven() == 4);
+  }
+}
+
+TEST_CASE("without a number a queue that should have one partition has one") {
+  Scene scene{1};
+  scene.start();
+  CHECK(scene.driven() == 1);
+  CHECK(scene.count().empty());
+}
+
+TEST_CASE("while the number cannot be read there is no driver, and nothing is written") {
+  for (const std::uint32_t wanted : {1U, 4U}) {
+    CAPTURE(wanted);
+    Scene scene{wanted};
+    scene.consul.put(kCountKey, "many");
+    scene.member("a", wanted);
+    scene.start();
+    scene.pass(10s);
+    CHECK(scene.driven() == 0);
+    CHECK(scene.count() == "many");
+    scene.consul.put(kCountKey, "4");
+    scene.pass(3s);
+    CHECK(scene.driven() == 4);
+  }
+}
+
+TEST_CASE("the first number is written when all members want it and nobody leads") {
+  Scene scene{4};
+  scene.member("a", 4);
+  scene.member("b", 1);
+  scene.start();
+  scene.pass(5s);
+  CHECK(scene.count().empty());  // b does not want it
+  const std::string leader = scene.consul.session();
+  scene.consul.put("lictor/q/leader", R"({"node":"b","released":"2026-11-21T00:00:00Z"})", leader);
+  scene.member("b", 4);
+  scene.pass(2 * core::kMostLockDelay);
+  CHECK(scene.count().empty());  // b leads
+  CHECK(scene.driven() == 0);
+  scene.consul.release("lictor/q/leader", leader);
+  scene.pass(5s);
+  CHECK(scene.count() == "4");
+  CHECK(scene.driven() == 4);
+}
+
+TEST_CASE("when the number changes, the driver is made anew") {
+  Scene scene{4};
+  scene.consul.put(kCountKey, "4");
+  scene.member("a", 4);
+  scene.start();
+  const std::uint32_t before = scene.driven();
+  scene.consul.put(kCountKey, "16");
+  scene.pass(10s);
+  CHECK(before == 4);
+  CHECK(scene.driven() == 16);
+}
+
+TEST_CASE("the number is changed by the host that holds all, when all members want another one") {
+  Scene scene{2};
+  scene.consul.put(kCountKey, "2");
+  scene.member("a", 2);
+  scene.member("b", 2);
+  scene.start();
+  scene.want(8);
+  scene.pass(30s);
+  CHECK(scene.count() == "2");  // b does not want it
+  CHECK(scene.driven() == 2);
+  scene.member("b", 8);
+  scene.pass(60s);
+  CHECK(scene.count() == "8");
+  CHECK(scene.driven() == 8);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::runtime
