@@ -243,7 +243,7 @@ void note_moves(const Client& client, const client::Locks& locks,
   }
   const Partitions moving = misplaced(locks, members, client.queue);
   if (moving.empty()) return;
-  client.console.note(fmt::format("{} {} about to move to {}, one at a time",
+  client.console.note(fmt::format("{} {} about to move to {}, one at a time, within 5 minutes",
                                   partitions_text(moving), moving.size() == 1 ? "is" : "are",
                                   moving.size() == 1 ? "another member" : "other members"));
 }

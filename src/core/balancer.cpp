@@ -184,10 +184,12 @@ void Balancer::take_owners(Instant now, BalancerView view) {
   jobs_.resize(owners_.size());
 }
 
-// A partition that was free has an owner.
+// A partition that was free has an owner. When the number of partitions changes, hosts learn of it
+// some seconds apart: who is late then does not hang.
 void Balancer::note_missed(Instant now, std::size_t partition, const std::string& owner) {
   const Instant since = free_since_[partition];
   if (since == Instant::max() || now - since < options_.step) return;
+  if (now < *started_ + options_.settle) return;
   const auto target = fleet_.find(targets_[partition].id);
   if (target == fleet_.end() || target->first == owner) return;
   target->second.not_before = now + options_.distrust;

@@ -135,7 +135,7 @@ function pictures(activity, silent, divided) {
 
 function movesText(moving) {
   const one = moving.length === 1;
-  return `${one ? "Partition" : "Partitions"} ${ranges(moving)} ${one ? "is" : "are"} about to move to ${one ? "another member" : "other members"}, one at a time.`;
+  return `${one ? "Partition" : "Partitions"} ${ranges(moving)} ${one ? "is" : "are"} about to move to ${one ? "another member" : "other members"}, one at a time, within 5 minutes.`;
 }
 
 function members(queue) {

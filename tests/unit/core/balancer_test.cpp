@@ -587,15 +587,15 @@ TEST_CASE("a daemon that does not know who is absent passes nothing to and fro")
   }
 }
 
-TEST_CASE("hosts that are all new to the partitions share them within two minutes") {
+TEST_CASE("hosts that are all new to the partitions share them within a minute") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     Fleet fleet{seed, 16};
     const auto ids = names(2 + seed % 4);
     for (const std::string& id : ids) fleet.start(id);
     fleet.run(1s);
-    fleet.renew(8s);
-    fleet.run(2min);
+    fleet.renew(6s);
+    fleet.run(1min);
     CHECK(fleet.owned_by("") == 0);
     CHECK(spread(fleet, ids) <= 1);
     CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 2);
