@@ -30,6 +30,24 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
+// As the log has it. The others are about a task, or about the whole queue.
+bool is_about_lock(core::Fact::Kind kind) {
+  using Kind = core::Fact::Kind;
+  switch (kind) {
+    case Kind::kCampaigning:
+    case Kind::kLeading:
+    case Kind::kLeaseLost:
+    case Kind::kLeaseExpired:
+    case Kind::kLeaseRegained:
+    case Kind::kLeaderRestored:
+    case Kind::kSteppedDown:
+    case Kind::kLockDelay:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // `members` are those of a JSON object.
 std::string text_of(const char* event, const std::string& id, std::string_view members) {
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
@@ -75,6 +93,7 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   event.queue = queue;
   const runtime::FactWords& words = runtime::words_of(fact.kind);
   event.name = words.event;
+  if (is_about_lock(fact.kind)) event.partition = fact.partition;
   event.duration_name = words.duration_name;
   event.task = excerpt(fact.key, kMaxTextBytes);
   if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
@@ -158,6 +177,7 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
 std::string Events::members_of(const Event& event) {
   std::string members =
       fmt::format(R"("at":"{}","queue":"{}")", format_rfc3339(event.at), event.queue);
+  if (event.partition) add_member(members, "partition", *event.partition);
   if (!event.task.empty()) add_member(members, "task", event.task);
   if (!event.type.empty()) add_member(members, "type", event.type);
   if (event.attempt != 0) add_member(members, "attempt", event.attempt);
