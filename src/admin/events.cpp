@@ -75,6 +75,7 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   event.queue = queue;
   const runtime::FactWords& words = runtime::words_of(fact.kind);
   event.name = words.event;
+  if (runtime::is_about_lock(fact.kind)) event.partition = fact.partition;
   event.duration_name = words.duration_name;
   event.task = excerpt(fact.key, kMaxTextBytes);
   if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
@@ -158,6 +159,7 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
 std::string Events::members_of(const Event& event) {
   std::string members =
       fmt::format(R"("at":"{}","queue":"{}")", format_rfc3339(event.at), event.queue);
+  if (event.partition) add_member(members, "partition", *event.partition);
   if (!event.task.empty()) add_member(members, "task", event.task);
   if (!event.type.empty()) add_member(members, "type", event.type);
   if (event.attempt != 0) add_member(members, "attempt", event.attempt);

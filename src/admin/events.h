@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,7 @@ class Events : public runtime::Observer {
     std::string queue;
     const char* name = "";
     const char* duration_name = "";
+    std::optional<std::uint32_t> partition;  // of a lock
     std::string task, type, text;
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;

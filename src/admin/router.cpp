@@ -37,6 +37,11 @@ bool wants_page(const Request& request) {
          request.header("accept").value_or("").find("text/html") != std::string::npos;
 }
 
+// Files of the web page, which no program asks for.
+bool is_part_of_page(std::string_view pattern) {
+  return pattern.ends_with(".js") || pattern.ends_with(".css") || pattern.ends_with(".svg");
+}
+
 Response missing_page(std::string_view path) {
   // Relative, since a proxy may serve us below a folder.
   std::string root;
@@ -104,7 +109,7 @@ std::optional<Response> Router::refuse(const Request& request) const {
   std::string allowed;
   ordered_json known = ordered_json::array();
   for (const Route& route : routes_) {
-    known.push_back(route.pattern);
+    if (!is_part_of_page(route.pattern)) known.push_back(route.pattern);
     if (!match(route.pattern, request.url.path)) continue;
     allowed += (allowed.empty() ? "" : ", ") + route.method;
     if (route.method == "GET") allowed += ", HEAD";

@@ -105,7 +105,7 @@ class CommandLine {
   // The commands inherit what is set here.
   static CLI::App& described(CLI::App& app) {
     app.formatter(std::make_shared<HelpFormatter>());
-    app.description("Runs the tasks that Consul holds, in order, one host at a time.");
+    app.description("Runs the tasks that Consul holds: in order, and each on one host at a time.");
     app.require_subcommand(1);
     app.set_help_flag("-h,--help", "Show this help");
     app.footer(kFooter);

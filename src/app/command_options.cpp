@@ -367,10 +367,11 @@ Examples:
 void add_drain(Adder& to) {
   const auto [drain, options] = to.add<cli::DrainOptions>(
       "drain", "Make a host give all its partitions away",
-      R"(HOST is a member's name. It gives its partitions to the other members, one at a time, each when its
-jobs have ended (drain_timeout at most), and takes none until "lictor undrain HOST", also after a
-restart. With --wait the exit code is 1 if it still leads one after --wait-timeout. A queue with one
-partition has nothing to drain (exit code 2): use "lictor leader --step-down".
+      R"(HOST is a member's name. It gives its partitions to the other members, each when its jobs have
+ended; jobs that still run after drain_timeout are stopped and run again elsewhere. It takes none
+until "lictor undrain HOST", also after a restart. With --wait the exit code is 1 if it still leads
+one after --wait-timeout. A queue with one partition has nothing to drain (exit code 2): use
+"lictor leader --step-down".
 
 Examples:
   lictor drain host-a

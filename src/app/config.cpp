@@ -299,6 +299,11 @@ nlohmann::json shared_settings(std::string_view text) {
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
     if (value.is_object()) value.erase(own);
   }
+  const auto queues = value.is_object() ? value.find("queues") : value.end();
+  if (queues == value.end() || !queues->is_array()) return value;
+  for (auto& queue : *queues) {
+    if (queue.is_object()) queue.erase("weight");
+  }
   return value;
 }
 

@@ -316,6 +316,9 @@ Reader list(std::size_t max_items, Reader element) {
 
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
   const auto take = [max_items](const Place& place) -> Result<std::vector<std::string>> {
+    if (place.value().kind == JsonKind::kString) {
+      return place.expected("an array such as [\"" + excerpt(place.value().text) + "\"]");
+    }
     std::vector<std::string> all;
     const Reader element{[&](const Place& item) { return text(all.emplace_back())(item); }, "text"};
     auto read = list(max_items, element)(place);

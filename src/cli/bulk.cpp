@@ -264,6 +264,11 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
       LICTOR_TRY(const auto listed, client.api.list(filter));
       count = listed.tasks.size();
     }
+    if (count == 0) {
+      if (client.json) return tell_bulk(client, {}, "purged", {});
+      client.console.note(none_dead(client, filter));
+      return kDone;
+    }
     const std::string question = fmt::format("delete {} of queue \"{}\" for good?",
                                              counted(count, "dead letter"), client.queue);
     LICTOR_TRY(const bool yes, confirmed(client, question, options.all));

@@ -163,12 +163,13 @@ class QueueCheck {
   }
 
   void check_session_right() {
-    if (!may_lead_) return;  // irrelevant then
+    if (!may_lead_ && !serves_) return;  // irrelevant then
     if (agent_node_.empty()) {
       return report_.warn(
           name("session"),
           "cannot check whether the token may create sessions: the agent's node is unknown",
-          "for this check the token needs: agent \"<the agent's node>\" { policy = \"read\" }");
+          R"(the daemon needs: session "NODE" { policy = "write" }; for this check the token needs: )"
+          R"(agent "NODE" { policy = "read" }; NODE is the node of the Consul agent)");
     }
     const auto may = store_.may_write("session", agent_node_);
     if (!may) return;  // this Consul cannot be asked

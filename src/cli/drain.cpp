@@ -40,6 +40,7 @@ Result<void> check_host(const std::string& host) {
 
 Error no_member(const Client& client, const std::string& host, const std::vector<Member>& members) {
   std::vector<std::string_view> names;
+  names.reserve(members.size());
   for (const Member& member : members) names.emplace_back(member.node);
   const std::string near = nearest(host, names);
   return {ErrorCode::kNotFound,
@@ -91,8 +92,8 @@ Error still_leads(const Client& client, const std::string& host, const Partition
           fmt::format("{} still leads {} after {}: {}; the request stands", host,
                       partitions.empty() ? "partitions" : partitions_text(partitions),
                       format_duration(timeout),
-                      silent.empty() ? "it gives them away one at a time, each when its jobs have "
-                                       "ended (drain_timeout), or is cut off from Consul"
+                      silent.empty() ? "it gives them away, each when its jobs have ended "
+                                       "(drain_timeout), or is cut off from Consul"
                                      : silent + "; if it is dead, others take them after its "
                                                 "session has ended and the lock-delay is over")};
 }
@@ -146,13 +147,17 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   complain_if_alone(client, host, members);
   const Partitions& held = member->partitions;
   if (!client.json) {
-    client.console.print_line(fmt::format(
-        "{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"", host,
-        changed ? "" : "already ",
-        held.empty() ? "no partition"
-                     : partitions_text(held) + ", which it gives away one at a time, each when its "
-                                               "jobs have ended",
-        host));
+    client.console.print_line(
+        fmt::format("{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"",
+                    host, changed ? "" : "already ",
+                    held.empty() ? "no partition"
+                                 : partitions_text(held) + ", which it gives away, each when its "
+                                                           "jobs have ended",
+                    host));
+    if (!held.empty()) {
+      client.console.print_line(
+          "jobs that still run after drain_timeout are stopped, and run again elsewhere");
+    }
   }
   if (!options.wait) {
     tell_json(client, host, changed, true, held);

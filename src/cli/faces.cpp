@@ -8,6 +8,7 @@
 #include "base/host_name.h"
 #include "base/try.h"
 #include "cli/json_output.h"
+#include "cli/partitions.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
@@ -55,7 +56,23 @@ LeaderFace& LeaderFaces::any() {
   const std::vector<Member>& members = *members_ ? **members_ : none;
   const auto leads = std::find_if(members.begin(), members.end(),
                                   [](const Member& member) { return member.leads; });
-  return at(leads == members.end() ? 0 : leads->partitions.front());
+  return leads == members.end() ? first() : at(leads->partitions.front());
+}
+
+LeaderFace& LeaderFaces::first() {
+  LeaderFace& leader = at(0);
+  if (free_partitions(locks_).size() == locks_.count()) leader.why_not = "no member leads";
+  return leader;
+}
+
+std::vector<LeaderFace> LeaderFaces::take_all() {
+  read();
+  std::vector<LeaderFace> leaders;
+  for (const auto& [name, partitions] : partitions_by_leader(locks_)) {
+    leaders.push_back(std::move(at(partitions.front())));
+  }
+  if (leaders.empty()) leaders.push_back(std::move(first()));
+  return leaders;
 }
 
 LeaderFace& LeaderFaces::at(std::uint32_t partition) {
@@ -76,6 +93,7 @@ LeaderFace& LeaderFaces::at(std::uint32_t partition) {
   } else if (name.empty()) {
     leader.why_not = locks_.count() == 1 ? "no member leads"
                                          : fmt::format("nobody leads partition {}", partition);
+    leader.code = ErrorCode::kNotFound;
   } else if (member == (*members_)->end()) {
     leader.why_not =
         "the leader, " + name + ", is not among the members, so its address is unknown";
@@ -83,10 +101,6 @@ LeaderFace& LeaderFaces::at(std::uint32_t partition) {
     leader = face_of(*member, client_, limit_);
   }
   return leader;
-}
-
-LeaderFace leader_face(const Client& client, std::chrono::milliseconds limit) {
-  return std::move(LeaderFaces{client, limit}.any());
 }
 
 Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {

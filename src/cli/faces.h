@@ -19,14 +19,12 @@ namespace lictor::cli {
 
 /// The admin face of a leader.
 struct LeaderFace {
-  std::optional<AdminClient> face;      ///< nothing: it cannot be asked
-  std::string node;                     ///< empty: no member leads
-  std::string why_not;                  ///< why it cannot be asked
-  ErrorCode code = ErrorCode::kFailed;  ///< then; of the error, if Consul could not be read
+  std::optional<AdminClient> face;  ///< nothing: it cannot be asked
+  std::string node;                 ///< empty: no member leads
+  std::string why_not;              ///< why it cannot be asked
+  /// Then: kNotFound, nobody leads; of the error, if Consul could not be read.
+  ErrorCode code = ErrorCode::kFailed;
 };
-/// Of a leader of the queue: of several partitions any.
-[[nodiscard]] LeaderFace leader_face(const Client& client,
-                                     std::chrono::milliseconds limit = std::chrono::seconds{5});
 
 /// The admin faces of the leaders of a queue's partitions. Reads Consul once, when first asked.
 class LeaderFaces {
@@ -40,10 +38,16 @@ class LeaderFaces {
   [[nodiscard]] LeaderFace& of(const TaskInfo& task);
   /// Of the first partition that a member leads.
   [[nodiscard]] LeaderFace& any();
+  /// Of all partitions, each leader once; if nobody leads one that says so. Call it once, and no
+  /// other after it.
+  [[nodiscard]] std::vector<LeaderFace> take_all();
+  /// As they were read.
+  [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
   void read();
   [[nodiscard]] LeaderFace& at(std::uint32_t partition);
+  [[nodiscard]] LeaderFace& first();  // of partition 0, where no member leads
 
   const Client& client_;
   const std::chrono::milliseconds limit_;

@@ -106,6 +106,25 @@ std::string pause_text(const PauseState& state) {
   return text;
 }
 
+namespace {
+
+// Whether a daemon of the queue does.
+bool keeps_history(const Client& client) {
+  const auto members = read_members(client.store, client.layout);
+  if (!members) return false;
+  return std::any_of(members->begin(), members->end(), [&](const Member& member) {
+    return std::find(member.history.begin(), member.history.end(), client.queue) !=
+           member.history.end();
+  });
+}
+
+}  // namespace
+
+std::string none_dead(const Client& client, const TaskFilter& filter) {
+  const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;
+  return fmt::format("no {}dead letters in queue \"{}\"", all ? "" : "such ", client.queue);
+}
+
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
   TaskFilter asked = filter;
   // A task that was rewritten while it runs has the record of a waiting one.
@@ -150,12 +169,14 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     } else if (found > 1) {
       client.console.note(counts);
     }
-    if (found == 0 && dead == 0) {
+    if (found == 0 && filter.state == TaskState::kDead) {
+      client.console.note(none_dead(client, filter));
+    } else if (found == 0 && dead == 0) {
       const bool all = !filter.state && filter.type.empty();
       client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
                                       client.queue,
                                       all ? " (" + client.layout.tasks_prefix + ")" : ""));
-      if (all) {
+      if (all && !keeps_history(client)) {
         client.console.note(
             "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "
             "done\" shows them");

@@ -9,6 +9,9 @@
 
 namespace lictor::cli {
 
+/// "no dead letters in queue "q"": none fits `filter`.
+[[nodiscard]] std::string none_dead(const Client& client, const TaskFilter& filter);
+
 /// The state that --state names; nothing for an empty text. Errors: kInvalid.
 [[nodiscard]] Result<std::optional<TaskState>> state_argument(const std::string& text);
 

@@ -46,6 +46,10 @@ Member member_of(std::string name, const std::string& value) {
     if (digest.is_string()) member.parts.emplace(part, digest);
   }
   member.seen = text_of(*parsed, "seen");
+  const json history = parsed->value("history", json::array());
+  for (const json& queue : history) {
+    if (queue.is_string()) member.history.push_back(queue);
+  }
   member.wishes = wire::queue_numbers(*parsed, "partitions");
   member.weights = wire::queue_numbers(*parsed, "weights");
   const json admin = parsed->value("admin", json::array());

@@ -35,6 +35,7 @@ struct Member {
   std::string seen{};          ///< when it last wrote its entry, by its own clock; RFC 3339
   std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
   bool draining = false;                    ///< an operator wants it to lead none
+  std::vector<std::string> history{};       ///< the queues that it keeps the results of
   wire::QueueNumbers wishes{}, weights{};   ///< how many partitions it wants, and its weight
 };
 

@@ -1,8 +1,9 @@
-// What the leader's admin face reports of the queue: stats and events.
+// What the leaders' admin faces report of the queue: stats and events.
 
 #include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
+#include "cli/partitions.h"
 #include "cli/process.h"
 #include "wire/json_text.h"
 
@@ -26,10 +28,11 @@ constexpr auto kAskEvery = 500ms;
 constexpr auto kShowEvery = 2s;
 
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
-Result<json> ask(const Client& client, const std::string& target, std::string* node = nullptr) {
-  LeaderFace leader = leader_face(client);
-  if (!leader.face) return fail(leader.code, leader.why_not);
-  if (node != nullptr) *node = leader.node;
+Result<json> ask(LeaderFace& leader, const std::string& target) {
+  if (!leader.face) {
+    const bool nobody = leader.code == ErrorCode::kNotFound;
+    return fail(leader.code, leader.why_not + (nobody ? "; see: lictor leader" : ""));
+  }
   auto body = leader.face->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
   auto answer = wire::parse_json(*body);
@@ -45,9 +48,13 @@ std::string duration_text(const json& object, const char* name) {
   return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
 }
 
+// "2026-11-21T12:00:03.120Z  leading  partition 3", and
 // "2026-11-21T12:00:03.120Z  failed  task-7  Mail  attempt 2  again in 5s: exit status 1"
 std::string line_of(const json& event) {
   std::string line = text_of(event, "at") + "  " + text_of(event, "event");
+  if (const std::string partition = text_of(event, "partition"); !partition.empty()) {
+    line += "  partition " + partition;
+  }
   for (const char* name : {"task", "type"}) {
     if (const std::string text = text_of(event, name); !text.empty()) line += "  " + text;
   }
@@ -65,29 +72,85 @@ std::string line_of(const json& event) {
   return line;
 }
 
+// Of the queue, by one of its leaders.
+Result<json> status_of(const Client& client, LeaderFace& leader) {
+  LICTOR_TRY(const auto status, ask(leader, "/v1/status"));
+  for (const json& each : status.value("queues", json::array())) {
+    if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
+    return each;
+  }
+  return fail(ErrorCode::kFailed,
+              leader.node + " no longer leads queue \"" + client.queue + "\"; run this again");
+}
+
+std::uint64_t count_in(const json& object, const std::string& name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+}
+
+// Adds what another leader counts: sums, the longest times, the shortest lease.
+void add_status(json& into, const json& from) {
+  for (const auto& [name, value] : from.items()) {
+    json& own = into[name];
+    if (own.is_null()) {
+      own = value;
+    } else if (name == "lease_left_ms") {
+      own = std::min(own, value);
+    } else if (name.ends_with("_ms")) {
+      own = std::max(own, value);
+    } else if (own.is_object() && value.is_object()) {
+      for (const auto& [state, count] : value.items()) {
+        own[state] = count_in(own, state) + count_in(value, state);
+      }
+    } else if (own.is_array() && value.is_array()) {
+      own.insert(own.end(), value.begin(), value.end());
+      std::sort(own.begin(), own.end());
+    } else if (own.is_number_unsigned() && name != "partitions") {
+      own = count_in(into, name) + count_in(from, name);
+    } else if (value == true || value == "leading") {
+      own = value;  // paused, role
+    }
+  }
+}
+
 }  // namespace
 
 Result<int> stats(const Client& client) {
-  std::string node;
-  LICTOR_TRY(const auto status, ask(client, "/v1/status", &node));
+  LeaderFaces faces{client};
+  std::vector<LeaderFace> leaders = faces.take_all();
+  std::vector<Result<json>> answers(leaders.size());
+  ask_each(leaders.size(), [&](std::size_t i) { answers[i] = status_of(client, leaders[i]); });
   json queue;
-  for (const json& each : status.value("queues", json::array())) {
-    if (text_of(each, "name") == client.queue) queue = each;
+  std::vector<std::string> nodes, silent;
+  for (std::size_t i = 0; i < leaders.size(); ++i) {
+    if (!answers[i]) {
+      silent.push_back(answers[i].error().message);
+      continue;
+    }
+    nodes.push_back(leaders[i].node);
+    if (queue.is_null()) {
+      queue = *std::move(answers[i]);
+    } else {
+      add_status(queue, *answers[i]);
+    }
   }
-  if (!queue.is_object() || text_of(queue, "role") == "following") {
-    return fail(ErrorCode::kFailed,
-                node + " no longer leads queue \"" + client.queue + "\"; run this again");
-  }
+  if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
+  const Partitions free = free_partitions(faces.locks());
   if (client.json) {
-    ordered_json told{{"queue", client.queue}, {"leader", node}};
+    ordered_json told{{"queue", client.queue},
+                      {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
+                      {"leaders", nodes}};
     for (const auto& [name, value] : queue.items()) {
       if (name != "name") told[name] = value;
     }
+    told["free"] = free;
+    told["not_counted"] = silent;
     client.console.print(json_document(told));
     return kDone;
   }
   Table table{{"WHAT", "VALUE"}};
-  table.add_row({{"leader"}, {node}});
+  table.add_row(
+      {{nodes.size() == 1 ? "leader" : "leaders"}, {fmt::format("{}", fmt::join(nodes, ", "))}});
   table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
   table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
   table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
@@ -99,6 +162,11 @@ Result<int> stats(const Client& client) {
     table.add_row({{"tasks " + state}, {count.dump()}});
   }
   client.console.print(table.render(client.console.width()));
+  for (const std::string& why : silent) client.console.note("not counted: " + why);
+  if (!free.empty()) {
+    client.console.note(
+        fmt::format("not counted: nobody leads {}; see: lictor leader", partitions_text(free)));
+  }
   return kDone;
 }
 
@@ -121,8 +189,11 @@ Result<int> events(const Client& client, const EventsOptions& options) {
   std::string followed;  // the leader that the last event is from
   std::string newest;    // its time
   for (;;) {             // with --follow until a signal ends the process
-    std::string node;
-    const auto answer = ask(client, target + wire::query_value(last), &node);
+    LeaderFaces faces{client};
+    LeaderFace leader = std::move(faces.any());
+    const bool divided = faces.locks().count() > 1;
+    const std::string node = leader.node;
+    auto answer = ask(leader, target + wire::query_value(last));
     if (!answer && !options.follow) return tl::unexpected(answer.error());
     // While nobody leads there is nothing to follow; say so once.
     if (!answer && answer.error().message != std::exchange(trouble, answer.error().message)) {
@@ -132,9 +203,10 @@ Result<int> events(const Client& client, const EventsOptions& options) {
       trouble.clear();
       // A new leader also has events from before it led; skip those that are older.
       const std::string since = std::exchange(followed, node) == node ? "" : newest;
-      for (const json& event : answer->value("events", json::array())) {
+      for (json& event : (*answer)["events"]) {
         const std::string at = text_of(event, "at");
         if (at < since) continue;
+        if (!divided && event.is_object()) event.erase("partition");  // there is but one
         newest = std::max(newest, at);
         if (client.json) {
           client.console.print_line(event.dump(-1, ' ', true, json::error_handler_t::replace));

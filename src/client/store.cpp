@@ -33,7 +33,8 @@ bool denied(std::string_view what) { return contains(what, "Permission denied");
 Error no_right(std::string_view doing, const http::Response& response) {
   return {ErrorCode::kPermissionDenied,
           fmt::format("cannot {}: the token may not (Consul{}{}: Permission denied); give it the "
-                      "right, or use another token by CONSUL_HTTP_TOKEN or --token-file",
+                      "right (consul/policy-*.hcl has the rules), or use another token by "
+                      "CONSUL_HTTP_TOKEN or --token-file",
                       doing, response.endpoint.empty() ? "" : " at ", response.endpoint)};
 }
 

@@ -71,8 +71,28 @@ bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
   return shortage && program.limits.empty();
 }
 
+// Why a program that is there cannot be found: the one that the kernel starts for it is missing.
+std::string missing_interpreter(const std::string& path) {
+  constexpr std::size_t kMostRead = 256;  // by the kernel of the first line
+  if (!path.starts_with('/')) return {};
+  const UniqueFd file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  const std::string head = read_up_to(file.get(), kMostRead).value_or("");
+  if (!head.starts_with("#!")) return " (the file is there; the loader that it names is missing)";
+  const std::string_view line = std::string_view{head}.substr(0, head.find('\n'));
+  return " (the file is there; the interpreter in its first line, \"" + excerpt(line) +
+         "\", is missing)";
+}
+
+// Who lacks the right, and the way out.
+std::string denied_text(std::string_view user) {
+  return " (to " + (user.empty() ? "the daemon's user" : "user " + std::string{user}) +
+         "; make the program executable with chmod +x, and its folders passable)";
+}
+
 // "cannot run /opt/x: No such file or directory"
-std::string failure_text(const SpawnFailed& failed, const Program& program) {
+std::string failure_text(const SpawnFailed& failed, const Program& program, std::string_view user) {
   std::string text =
       "cannot run " + (program.argv.empty() ? "nothing" : program.argv.front()) + ": ";
   switch (failed.step) {
@@ -102,6 +122,10 @@ std::string failure_text(const SpawnFailed& failed, const Program& program) {
   if (failed.step == Step::kRun && failed.error == ENOEXEC) {
     text += " (a script needs a first line like #!/bin/sh)";
   }
+  if (failed.step == Step::kRun && failed.error == ENOENT && !program.argv.empty()) {
+    text += missing_interpreter(program.argv.front());
+  }
+  if (failed.step == Step::kRun && failed.error == EACCES) text += denied_text(user);
   return text;
 }
 
@@ -178,7 +202,7 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
 
 }  // namespace
 
-Exit judge(AttemptId attempt, const Program& program, ProcessEnd end) {
+Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::string_view user) {
   Exit exit{};
   exit.attempt = attempt;
   exit.output_tail = std::move(end.output_tail);
@@ -193,7 +217,8 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end) {
     exit.ending = lease                              ? Ending::kStopped
                   : is_hosts_fault(*failed, program) ? Ending::kNotStarted
                                                      : Ending::kRetry;
-    exit.error = lease ? "the lease ran out before it started" : failure_text(*failed, program);
+    exit.error =
+        lease ? "the lease ran out before it started" : failure_text(*failed, program, user);
   } else {
     exit.ending = Ending::kStopped;
     exit.error = "the warden died";
@@ -279,7 +304,8 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit)](ProcessEnd end) {
     if (settings->options.active_logs) settings->options.active_logs->remove(log_path, end.log);
-    Exit exit = judge(id, settings->program, std::move(end));
+    const auto& user = settings->options.user;
+    Exit exit = judge(id, settings->program, std::move(end), user ? user->name : std::string{});
     take_handover(handover, exit);
     on_exit(std::move(exit));
   };

@@ -110,12 +110,6 @@ bool is_about_schedule(Kind kind) {
          kind == Kind::kScheduleConfigured || kind == Kind::kScheduleTaken;
 }
 
-bool is_about_lock(Kind kind) {
-  return kind == Kind::kCampaigning || kind == Kind::kLeading || kind == Kind::kLeaseLost ||
-         kind == Kind::kLeaseExpired || kind == Kind::kLeaseRegained ||
-         kind == Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
-}
-
 // A host's name changes so rarely that one reading a run is enough.
 const std::string& own_host() {
   static const std::string host = host_name();
@@ -125,6 +119,12 @@ const std::string& own_host() {
 }  // namespace
 
 const FactWords& words_of(Kind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
+
+bool is_about_lock(Kind kind) {
+  return kind == Kind::kCampaigning || kind == Kind::kLeading || kind == Kind::kLeaseLost ||
+         kind == Kind::kLeaseExpired || kind == Kind::kLeaseRegained ||
+         kind == Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
+}
 
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions) {
   const FactWords& words = words_of(fact.kind);

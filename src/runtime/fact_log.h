@@ -18,6 +18,8 @@ struct FactWords {
   const char* duration_name = "took";  ///< of the log's field for its duration; in events "took_ms"
 };
 [[nodiscard]] const FactWords& words_of(core::Fact::Kind kind);
+/// The fact is about one lock: its `partition` says which.
+[[nodiscard]] bool is_about_lock(core::Fact::Kind kind);
 
 /// Writes a line about `fact`, which the core of `queue` found, into the log. `partitions`: of the
 /// queue.

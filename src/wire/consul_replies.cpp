@@ -122,6 +122,11 @@ core::SessionCreated decode(const core::CreateSession& effect, const http::Respo
     event.outcome = failed_write(response);
   }
   event.error = describe(response);
+  if (replied(response, 403) && contains(response.body, kDenied)) {
+    event.error +=
+        R"(; the token needs the rule session "NODE" { policy = "write" }, NODE being the node of )"
+        R"(the Consul agent; see "lictor check")";
+  }
   return event;
 }
 

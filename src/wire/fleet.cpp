@@ -163,6 +163,12 @@ bool is_count_written(const http::Response& response, std::string& error) {
   const auto reply = txn_reply(response);
   if (reply && response.status == 200) return true;
   error = reply && !reply->errors.empty() ? reply->errors.front().what : describe(response);
+  if (error.find("Permission denied") != std::string::npos) {
+    error +=
+        R"(; the token needs the rules key "lictor/QUEUE/partitions" { policy = "write" } and )"
+        R"(key_prefix "lictor/QUEUE/leader/" { policy = "write" } ("lictor check" names them in )"
+        "full); nobody leads while Consul has no number of partitions";
+  }
   return false;
 }
 

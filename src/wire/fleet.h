@@ -56,7 +56,8 @@ struct FleetRead {
 [[nodiscard]] http::Request change_count(const Binding& binding, std::uint32_t to,
                                          std::uint32_t from, std::uint64_t count_index,
                                          std::string_view session);
-/// Whether such a request was applied. `error`: what Consul answered else.
+/// Whether such a request was applied. `error`: what Consul answered else, and the rules to grant if
+/// it was "Permission denied".
 [[nodiscard]] bool is_count_written(const http::Response& response, std::string& error);
 
 /// All locks of a queue, by a blocking query from `index` on.

@@ -113,6 +113,11 @@ Result<void> check_object(std::string_view text) {
                                            excerpt(checker.found, 40) + " at byte " +
                                            std::to_string(checker.error_byte));
     }
+    if (checker.error_byte > text.size()) {
+      return fail(ErrorCode::kInvalid,
+                  "expected a JSON object, but the text ends too early, at byte " +
+                      std::to_string(text.size()) + ", after " + excerpt(checker.found, 40));
+    }
     return fail(ErrorCode::kInvalid, "expected a JSON object, got what is not JSON at byte " +
                                          std::to_string(checker.error_byte) + ": \"" +
                                          excerpt(checker.found, 40) + "\"");

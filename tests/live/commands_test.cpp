@@ -128,6 +128,17 @@ TEST_CASE("a C++ executor that this program lacks is refused by run, --dry-run a
   }
 }
 
+TEST_CASE("run --dry-run shows the partitions of a queue and this host's weight") {
+  World world;
+  const std::string file = world.folder.file("shared.json");
+  write_text(file, R"({"state_dir": ")" + world.folder.file("state") +
+                       R"(", "queues": [{"partitions": 16, "weight": 2, "concurrency": 4,
+                                         "executors": {"X": {"noop": {}}}}]})");
+  const Output output = lictor(world, {"--config", file, "run", "--dry-run"});
+  CHECK(output.exit_code == 0);
+  says(output, "16 partitions, this host's weight 2, 4 tasks at a time on each host");
+}
+
 TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {
   World world;
   const Output output =

@@ -87,7 +87,8 @@ struct Complaint {
 // By the rule's name in policy-daemon.hcl. What is not here would be a rule that nobody needs.
 const std::map<std::string, Complaint>& daemon_complaints() {
   static const std::map<std::string, Complaint> all{
-      {R"(session "NODE")", {"creating a session: ", "creating a session: "}},
+      {R"(session "NODE")",
+       {"the token needs the rule session ", "the token needs the rule session "}},
       {R"(key_prefix "lictor/default/tasks/")", {"listing the tasks: ", "listing the tasks: "}},
       {R"(key_prefix "lictor/default/dead/")",
        {"writing the dead letter: Permission denied",

@@ -101,6 +101,20 @@ TEST_CASE("a daemon without the right to claim runs nothing, says so, and goes o
   CHECK(world.journal.order() == std::vector<std::string>{"1"});
 }
 
+TEST_CASE("a daemon that may not write the number of partitions says which rules to grant") {
+  GuardedConsul guarded;
+  World world{guarded.agent, "lictor/"};
+  DaemonSettings settings = world.settings("a");
+  settings.token_file = world.folder.file("token");
+  write_secret(settings.token_file, guarded.make_token_of("daemon"));
+  settings.queue["partitions"] = 4;
+  LictorDaemon daemon{settings};
+  REQUIRE(
+      eventually([&] { return daemon.logged("the number of partitions could not be written"); }));
+  INFO(daemon.log());
+  CHECK(daemon.logged("lictor/QUEUE/partitions"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

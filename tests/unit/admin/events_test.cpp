@@ -131,6 +131,18 @@ TEST_CASE("a key and a type of any length take bounded memory and do not end a s
   CHECK(text.size() < 3'000);
 }
 
+TEST_CASE("an event about a lock has its partition, one about a task has none") {
+  Events events;
+  const auto client = follow(events);
+  Fact leading{Fact::Kind::kLeading, {}, 0, 0, {}, {}};
+  leading.partition = 3;
+  events.on_fact("q", leading);
+  tell(events, "tasks/next");
+  const std::string text = client->until("tasks/next");
+  CHECK(text.find(R"("queue":"q","partition":3})") != std::string::npos);
+  CHECK(count(text, "partition") == 1);
+}
+
 TEST_CASE("a client may ask for one queue, and one that does not read is dropped") {
   Events events;
   const auto one = follow(events, "/v1/events?queue=other");

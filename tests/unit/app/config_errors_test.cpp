@@ -114,7 +114,7 @@ TEST_CASE("a wrong type is refused with the expected and the found type") {
        {queue_text("\"session_ttl\": \"25h\""),
         "session_ttl: expected a duration from 10s to 24h (Consul's own limits), got \"25h\""},
        {queue_text("\"session_checks\": \"serfHealth\""),
-        "session_checks: expected an array, got \"serfHealth\""},
+        "session_checks: expected an array such as [\"serfHealth\"], got \"serfHealth\""},
        {queue_text("\"session_checks\": [true]"), "session_checks[0]: expected text, got true"},
        {queue_text("\"delivery\": \"once\""),
         "delivery: expected one of \"at_least_once\", \"effectively_once\", "

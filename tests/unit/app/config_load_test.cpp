@@ -173,6 +173,8 @@ TEST_CASE("the digest is of what all hosts should have alike, whatever way it is
   CHECK(usual == digest(R"({"node": "b", "state_dir": "/b", "log": {"level": "debug"},
                             "consul": {"addresses": ["127.0.0.1:9"]}, )" +
                         queues + "}"));
+  CHECK(usual == digest(R"({"queues": [{"weight": 3, "concurrency": 2,
+                                        "executors": {"*": {"noop": {}}}}]})"));
   CHECK(usual != digest(R"({"queues": [{"concurrency": 3, "executors": {"*": {"noop": {}}}}]})"));
   CHECK(usual != digest(R"({"queues": [{"concurrency": 2, "executors": {"A": {"noop": {}}}}]})"));
   CHECK(usual != digest(R"({"root": "r/", )" + queues + "}"));

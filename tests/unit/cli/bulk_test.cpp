@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/listing.h"
 #include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
@@ -40,6 +41,30 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
       told.ends_with("lictor: 16\nlictor: 13 more\n"
                      "lictor: --json names each of them\n"));
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
+}
+
+TEST_CASE("where there are no dead letters, purge --all asks nothing, and both commands say so") {
+  test::ModelConsul consul;
+  test::Stage purged{consul};
+  CHECK(dead_purge(purged.client, {{}, true, false, {}, {}, {}}) == kDone);
+  CHECK(purged.err() == "no dead letters in queue \"q\"\n");
+  test::Stage listed{consul};
+  CHECK(dead_list(listed.client, {"Mail", {}, {}, 0}) == kDone);
+  CHECK(test::contains(listed.err(), "no such dead letters in queue \"q\"\n"));
+}
+
+TEST_CASE("an empty list hints at the history only where the queue keeps none") {
+  test::ModelConsul consul;
+  const std::string session = consul.session();
+  const auto told = [&](const char* member) {
+    consul.put("lictor/q/members/a", member, session);
+    test::Stage stage{consul};
+    CHECK(print_list(stage.client, {}, 0) == kDone);
+    return stage.err();
+  };
+  CHECK(test::contains(told(R"({"node":"a","history":["other"]})"), "finished tasks are deleted"));
+  CHECK_FALSE(
+      test::contains(told(R"({"node":"a","history":["q"]})"), "finished tasks are deleted"));
 }
 
 TEST_CASE("an unreachable Consul decides the exit code over other refusals") {

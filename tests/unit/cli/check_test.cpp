@@ -69,6 +69,28 @@ TEST_CASE("a token without rights is reported, and nothing else is asked") {
   CHECK(contains(report.page().text(false), "reads nothing; writes nothing"));
 }
 
+// A Consul that lets nothing be read or written.
+class Denying : public net::Transport {
+ public:
+  RequestId send(net::Request request, net::Callback done) override {
+    const bool is_txn = request.target.starts_with("/v1/txn");
+    done(is_txn ? reply(409, kAllDenied) : reply(403, "Permission denied"));
+    return RequestId{1};
+  }
+  void cancel(RequestId) override {}
+  void set_token(std::string) override {}
+};
+
+TEST_CASE("the right to sessions is named, too, where the daemon's token lacks all others") {
+  Denying consul;
+  Store store{consul};
+  Report report;
+  check_queue(store, queue(), "", true, report);
+  const std::string text = report.page().text(false);
+  CHECK(contains(text, R"(the daemon needs: session "NODE" { policy = "write" })"));
+  CHECK(contains(text, R"(agent "NODE" { policy = "read" })"));
+}
+
 // A Consul that holds so much, by the targets of the requests, and lets all be written.
 class Holding : public net::Transport {
  public:

@@ -52,8 +52,8 @@ TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it
   Fleet fleet;
   Stage first{fleet.consul};
   REQUIRE(drain(first.client, {"a"}) == 0);
-  CHECK(first.out().starts_with("a is draining: it leads partitions 0-1, which it gives away one"));
-  CHECK(contains(first.out(), "takes none until \"lictor undrain a\"\n"));
+  CHECK(first.out().starts_with("a is draining: it leads partitions 0-1, which it gives away, "));
+  CHECK(contains(first.out(), "takes none until \"lictor undrain a\"\njobs that still run after "));
   CHECK(first.err().empty());
   CHECK(fleet.wishes("a"));
   CHECK_FALSE(fleet.wishes("b"));

@@ -247,6 +247,86 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   }
 }
 
+TEST_CASE("stats sums what all leaders count, and says which are not counted") {
+  const auto telling = [](const char* queue) {
+    return Face::Handler{[queue](const httpd::Request&) {
+      return httpd::Response{200,
+                             "application/json",
+                             R"({"queues":[{"name":"other"},)" + std::string{queue} + "]}",
+                             {}};
+    }};
+  };
+  const Face a{telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
+                       R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
+                       R"("states":{"running":1,"next":2}})")};
+  const Face b{telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
+                       R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
+                       R"("states":{"running":2,"backoff":1}})")};
+  Fleet fleet;
+  fleet.add("a", {0, 2}, a.url());
+  fleet.add("b", {1}, b.url());
+  fleet.add("c", {3, 4, 5, 6, 7}, "http://127.0.0.1:1");
+  Stage document{fleet.consul, true};
+  REQUIRE(stats(document.client) == 0);
+  const json told = json::parse(document.out());
+  CHECK(told.at("leader").is_null());
+  CHECK(told.at("leaders") == json{"a", "b"});
+  CHECK(told.at("role") == "leading");
+  CHECK(told.at("partitions") == 8);
+  CHECK(told.at("leads") == json{0, 1, 2});
+  CHECK(told.at("running") == 3);
+  CHECK(told.at("oldest_due_ms") == 120000);
+  CHECK(told.at("lease_left_ms") == 8000);
+  CHECK(told.at("paused") == true);
+  CHECK(told.at("states") == json{{"running", 3}, {"next", 2}, {"backoff", 1}});
+  CHECK(told.at("not_counted").size() == 1);
+  Stage shown{fleet.consul};
+  REQUIRE(stats(shown.client) == 0);
+  CHECK(contains(shown.out(), "a, b"));
+  CHECK(contains(shown.err(), "not counted: c: "));
+}
+
+TEST_CASE("stats and events say what to do where nobody leads") {
+  for (const auto& partitions : {Partitions{}, Partitions{0}}) {
+    Fleet fleet;
+    fleet.add("a", partitions);
+    Stage stage{fleet.consul};
+    const auto told = stats(stage.client);
+    REQUIRE_FALSE(told);
+    const bool nobody = partitions.empty();
+    CHECK(exit_code(told.error().code) == (nobody ? kNotFound : kFailed));
+    CHECK(contains(told.error().message, "see: lictor leader") == nobody);
+  }
+  ModelConsul consul;
+  Stage stage{consul};
+  const auto told = events(stage.client, {});
+  REQUIRE_FALSE(told);
+  CHECK(told.error().message == "no member leads; see: lictor leader");
+}
+
+TEST_CASE("events names the partition of a lock where the queue has several") {
+  const Face a{[](const httpd::Request&) {
+    return httpd::Response{200,
+                           "application/json",
+                           R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
+                           R"("partition":0}],"next":"1"})",
+                           {}};
+  }};
+  Fleet fleet;
+  fleet.add("a", {0}, a.url());
+  Stage shown{fleet.consul};
+  REQUIRE(events(shown.client, {}) == 0);
+  CHECK(shown.out() == "2026-11-21T00:00:00Z  leading  partition 0\n");
+  ModelConsul undivided;
+  const json value{{"node", "a"}, {"host", host_name()}, {"admin", {a.url()}}};
+  const std::string session = undivided.session();
+  undivided.put("lictor/q/leader", value.dump(), session);
+  undivided.put("lictor/q/members/a", value.dump(), session);
+  Stage plain{undivided};
+  REQUIRE(events(plain.client, {}) == 0);
+  CHECK(plain.out() == "2026-11-21T00:00:00Z  leading\n");
+}
+
 TEST_CASE("list and why tell of the trouble of the leaders") {
   Fleet fleet;
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");

@@ -109,11 +109,19 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
 
   write_file(dir / "script", "echo no first line\n");
   CHECK(rig.run({dir / "script"}, attempt(3)).error ==
-        "cannot run " + (dir / "script") + ": Permission denied");
+        "cannot run " + (dir / "script") +
+            ": Permission denied (to the daemon's user; make the "
+            "program executable with chmod +x, and its folders passable)");
   chmod((dir / "script").c_str(), 0755);
   CHECK(rig.run({dir / "script"}, attempt(4)).error ==
         "cannot run " + (dir / "script") +
             ": Exec format error (a script needs a first line like #!/bin/sh)");
+  write_file(dir / "windows", "#!/bin/sh\r\necho\n");
+  chmod((dir / "windows").c_str(), 0755);
+  const std::string interpreter = rig.run({dir / "windows"}, attempt(6)).error;
+  CHECK(interpreter.starts_with("cannot run " + (dir / "windows") +
+                                ": No such file or directory (the file is there; the interpreter "
+                                "in its first line, \"#!/bin/sh"));
 
   ProcessOptions options;
   options.argv = {"/bin/true"};
@@ -131,8 +139,9 @@ TEST_CASE("a name without a slash is looked up in the daemon's PATH, past what m
   Rig rig;
   setenv("PATH", before.c_str(), 1);
   CHECK(rig.run({"true"}, attempt(1)).ending == Ending::kDone);
-  CHECK(rig.run({"lictor-no-job"}, attempt(2)).error ==
-        "cannot run lictor-no-job: Permission denied");
+  CHECK(rig.run({"lictor-no-job"}, attempt(2))
+            .error.starts_with(
+                "cannot run lictor-no-job: Permission denied (to the daemon's user; "));
 }
 
 TEST_CASE(

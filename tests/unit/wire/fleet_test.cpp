@@ -138,6 +138,17 @@ TEST_CASE("the number changes under the locks of the session, and one needs no n
   CHECK(json::parse(change_count(binding(), 4, 256, 9, "s").body).size() <= 64);
 }
 
+TEST_CASE("a number that may not be written: the error has the rules to grant") {
+  std::string error;
+  const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
+  CHECK_FALSE(is_count_written(reply(409, {{"Errors", {denied}}}), error));
+  CHECK(error.starts_with("Permission denied; "));
+  CHECK(error.find(R"(key "lictor/QUEUE/partitions" { policy = "write" })") != std::string::npos);
+  const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
+  CHECK_FALSE(is_count_written(reply(409, {{"Errors", {stale}}}), error));
+  CHECK(error == "index is stale");
+}
+
 TEST_CASE("the locks are told by partition, whatever else is there") {
   const LocksRead read = decode_locks(
       binding(), 2,

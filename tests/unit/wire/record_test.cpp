@@ -176,7 +176,7 @@ TEST_CASE("what cannot be read says which field, what was expected and what came
   const std::pair<std::string, std::string> table[] = {
       {"", "expected a JSON object, got no bytes"},
       {"soon", "expected a JSON object, got what is not JSON at byte 1: \"s\""},
-      {"{\"a\":1", "expected a JSON object, got what is not JSON at byte 7: \"1\""},
+      {"{\"a\":1", "expected a JSON object, but the text ends too early, at byte 6, after 1"},
       {"{} x", "expected a JSON object, got what is not JSON at byte 4: \"{} x\""},
       {"[1]", "expected a JSON object, got [1]"},
       {"\"text\"", "expected a JSON object, got \"text\""},

@@ -100,7 +100,9 @@ TEST_CASE("a session's creation") {
     CHECK(decode(effect, reply(500, text)).outcome == Outcome::kRejected);
   }
   CHECK(decode(effect, reply(403, "Permission denied")).error ==
-        "Consul answered 403 (Permission denied)");
+        R"(Consul answered 403 (Permission denied); the token needs the rule session "NODE" )"
+        R"({ policy = "write" }, NODE being the node of the Consul agent; see "lictor check")");
+  CHECK(decode(effect, reply(403, "ACL not found")).error == "Consul answered 403 (ACL not found)");
   CHECK(decode(effect, reply(404, "404 page not found")).error ==
         "Consul answered 404 (404 page not found); is this a Consul agent?");
   CHECK(decode(effect, no_reply(http::Delivery::kLost)).error == "what failed");
