@@ -92,7 +92,7 @@ std::uint64_t count_in(const json& object, const std::string& name) {
 void add_status(json& into, const json& from) {
   for (const auto& [name, value] : from.items()) {
     json& own = into[name];
-    if (own.is_null()) {
+    if (own.is_null() || value == true || value == "leading") {  // paused, role
       own = value;
     } else if (name == "lease_left_ms") {
       own = std::min(own, value);
@@ -107,8 +107,6 @@ void add_status(json& into, const json& from) {
       std::sort(own.begin(), own.end());
     } else if (own.is_number_unsigned() && name != "partitions") {
       own = count_in(into, name) + count_in(from, name);
-    } else if (value == true || value == "leading") {
-      own = value;  // paused, role
     }
   }
 }

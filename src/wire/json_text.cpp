@@ -86,7 +86,7 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 // The characters that value() must not skip in an object or an array.
 constexpr std::array<bool, 256> make_structural() {
   std::array<bool, 256> structural{};
-  for (const unsigned char c : {'"', '{', '}', '[', ']'}) structural[c] = true;
+  for (const char c : {'"', '{', '}', '[', ']'}) structural[static_cast<unsigned char>(c)] = true;
   return structural;
 }
 constexpr std::array<bool, 256> kStructural = make_structural();
