@@ -119,7 +119,7 @@ void Balancer::on_view(Instant now, BalancerView view) {
     last_owners_.assign(view.owners.size(), {});
     free_since_.assign(view.owners.size(), Instant::max());
     kept_until_.assign(view.owners.size(), Instant::min());
-    was_given_.assign(view.owners.size(), false);
+    given_again_from_.assign(view.owners.size(), Instant::min());
     handing_.reset();
     changed_ = now;
     for (auto& [id, known] : fleet_) known.costs.clear();
@@ -163,7 +163,6 @@ void Balancer::take_owners(Instant now, BalancerView view) {
   std::vector<std::string>& owners = view.owners;
   for (auto& [id, known] : fleet_) known.owned = 0;
   for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (is_mine(i) && owners[i] != self_ && !knows_absent(now)) was_given_[i] = true;
     if (owners[i].empty()) {
       if (!owners_[i].empty()) last_owners_[i] = owners_[i];
       const auto target = fleet_.find(targets_[i].id);
@@ -174,6 +173,8 @@ void Balancer::take_owners(Instant now, BalancerView view) {
       if (i < view.free_from.size()) free_since_[i] = std::max(free_since_[i], view.free_from[i]);
       continue;
     }
+    const std::string& before = owners_[i].empty() ? last_owners_[i] : owners_[i];
+    if (before == self_ && owners[i] != self_) given_again_from_[i] = now + options_.repeat;
     if (owners_[i].empty()) note_missed(now, i, owners[i]);
     free_since_[i] = Instant::max();
     const auto owner = fleet_.find(owners[i]);
@@ -287,7 +288,8 @@ bool Balancer::is_to_go(Instant now, std::size_t partition) const {
   const Known& other = fleet_.find(target.id)->second;
   if (now < other.not_before || now < kept_until_[partition]) return false;
   const bool may_disagree = !other.younger && !knows_absent(now);
-  if (may_disagree && (other.owned >= other.share || was_given_[partition])) return false;
+  if (may_disagree && (other.owned >= other.share || now < given_again_from_[partition]))
+    return false;
   return target.is_home || self->owned > self->share;
 }
 
@@ -338,6 +340,7 @@ Instant Balancer::next_deadline(Instant now) const {
   }
   for (std::size_t i = 0; i < owners_.size(); ++i) {
     if (is_mine(i)) consider(kept_until_[i]);
+    if (is_mine(i)) consider(given_again_from_[i]);
     if (free_since_[i] == Instant::max()) continue;
     if (own() != nullptr) {
       consider(free_since_[i] + options_.step * static_cast<Duration::rep>(rank_of_self(i)));

@@ -24,7 +24,7 @@
 // - A daemon that has just started does not know who left before, and two hosts that disagree about
 //   a home could pass a partition to and fro. All agree on the shares, though. So for `absence` it
 //   hands over to members that were there before it only while they own less than their share, and
-//   each partition once.
+//   no partition twice within `repeat`.
 // - A stand-in need not be the owner: another may have been faster. An owner hands over to stand-ins
 //   only while it owns more than its share. That ends, for each such hand-over leaves fewer
 //   partitions away from their targets.
@@ -75,6 +75,8 @@ struct BalancerOptions {
   Duration step = std::chrono::seconds{1};
   /// Until the session of a daemon that hangs has ended: twice its TTL.
   Duration distrust = std::chrono::seconds{30};
+  /// While two hosts may disagree: how long a partition that was handed over and came back stays.
+  Duration repeat = std::chrono::seconds{90};
   /// How long the next hand-over waits for a partition that was handed over and that nobody takes.
   Duration patience = std::chrono::seconds{10};
 };
@@ -134,8 +136,8 @@ class Balancer {
   std::vector<std::string> last_owners_;
   std::vector<std::size_t> jobs_;
   std::vector<Instant> kept_until_;
-  std::vector<bool> was_given_;      // by this host, while it did not know who is absent
-  std::vector<Instant> free_since_;  // its lock can be acquired; Instant::max(): it is owned
+  std::vector<Instant> given_again_from_;  // while two hosts may disagree
+  std::vector<Instant> free_since_;        // its lock can be acquired; Instant::max(): it is owned
   struct Target {
     std::string id;       // empty: there is nobody
     bool is_home = true;  // and no stand-in

@@ -602,6 +602,22 @@ TEST_CASE("hosts that are all new to the partitions share them within a minute")
   }
 }
 
+TEST_CASE("what a slow host did not take is offered to it again") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Fleet fleet{seed, 16};
+    const auto ids = names(3);
+    for (const std::string& id : ids) fleet.start(id);
+    fleet.run(1s);
+    fleet.renew(6s);
+    fleet.run(7s);
+    fleet.freeze(ids[seed % 3], 20s);
+    fleet.run(3min);
+    CHECK(fleet.owned_by("") == 0);
+    CHECK(spread(fleet, ids) <= 1);
+  }
+}
+
 TEST_CASE("a member that gave up what is its own does not get it back at once") {
   const auto ids = names(2);
   BalancerView view = view_of(ids, 4);
