@@ -105,6 +105,7 @@ std::vector<std::string> targets(const BalancerView& view) {
     costs[member.id] = costs_of(member.id, weight, view.owners.size());
   }
   std::vector<Candidate> candidates;
+  candidates.reserve(weights.size());
   for (const auto& [id, weight] : weights) candidates.push_back({&id, weight, &costs[id]});
   std::vector<std::string> found;
   for (const std::size_t home : find_homes(candidates, view.owners.size())) {
