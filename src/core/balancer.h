@@ -57,7 +57,7 @@ struct BalancerView {
   std::vector<BalancerMember> members;  ///< in any order, no id twice
   std::vector<std::string> owners;      ///< of each partition; empty: it is free
   std::vector<Instant> free_from{};     ///< of a free one: its lock can't be acquired before
-  std::vector<std::size_t> jobs{};      ///< of those owned here; they are handed over later
+  std::vector<std::size_t> jobs{};      ///< in each owned here; the one with the fewest goes first
 };
 
 /// The member that should own each partition, where all have been there for long; empty: none. The

@@ -88,7 +88,7 @@ Instant Dispatcher::held_too_long_at() const {
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
-// The first of the due tasks whose executor has a slot free, or may have.
+// The first ready task, or a limited one that comes before it and whose executor has a slot free.
 TaskEntry* Dispatcher::first_ready() {
   TaskEntry* ready = table_.waiting_order().first_ready();
   if (table_.count(S::kLimited) == 0) return ready;
