@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -354,12 +355,18 @@ TEST_CASE("a host that joins gets its share, one partition after the other, whil
 
 TEST_CASE("a host that is drained gives all away, and gets its share back afterwards") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
+  Daemon& a = hosts.cluster.add(in_four("a", 16));
   Daemon& b = hosts.cluster.add(in_four("b"));
   const auto shared = [&] { return hosts.led_by(a) == 2 && hosts.led_by(b) == 2; };
   REQUIRE(hosts.cluster.run_until(shared, 1min));
   hosts.runs_for = 1h;
-  hosts.put(1, 8);
+  hosts.put(1, 16);
+  const auto busy_partitions = [&] {
+    std::set<std::uint32_t> partitions;
+    for (const auto& [id, job] : a.jobs) partitions.insert(job.partition);
+    return partitions.size();
+  };
+  REQUIRE(hosts.cluster.run_until([&] { return busy_partitions() == 2; }, 10s));
   hosts.cluster.drain(a, true);
   // All at once: with one partition after the other it would be drain_timeout for each.
   hosts.cluster.run_for(100ms);
