@@ -108,7 +108,7 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Rese
     LICTOR_TRY(auto write, read_entry(entry, writes.size()));
     if (const std::string owner = owner_of(write.key, reserved, task_key); !owner.empty()) {
       return refuse(writes.size(),
-                    "key: " + excerpt(write.key) + " is " + owner + ", which lictor alone writes");
+                    "key: " + excerpt(write.key) + " is " + owner + ", which a job may not write");
     }
     writes.push_back(std::move(write));
   }

@@ -148,7 +148,7 @@ TEST_CASE("a write that is refused fails the attempt, and the next one may do be
   CHECK(stale["error"].get<std::string>().find("its writes were refused") == 0);
   CHECK(stale["attempts"] == 2);
   const json ours = world.kv.get_json(world.dead_key("ours"));
-  CHECK(ours["error"].get<std::string>().find("which lictor alone writes") != std::string::npos);
+  CHECK(ours["error"].get<std::string>().find("which a job may not write") != std::string::npos);
   CHECK(world.leads(*daemon));
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("what lictor writes is not for jobs to write") {
                           "l/q/leader/16/3", "l/other/leader/16/3"}) {
     CAPTURE(key);
     CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])")
-              .ends_with("which lictor alone writes"));
+              .ends_with("which a job may not write"));
   }
 }
 
