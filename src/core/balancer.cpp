@@ -30,8 +30,8 @@ std::uint64_t negative_log2(std::uint64_t hash) {
   return (std::uint64_t{64} << kFraction) - log;
 }
 
-// The rank of a member for a partition: of exponential variables with the weights as rates the first
-// one wins, so the member of twice the weight wins twice as often.
+// The rank of a member for a partition: of exponential variables with the weights as rates the
+// first one wins, so the member of twice the weight wins twice as often.
 std::uint64_t cost_of(const std::string& id, std::uint32_t weight, std::size_t partition) {
   const std::uint64_t hash = siphash<2, 4>(kPartitionKey, id + '/' + std::to_string(partition));
   return (negative_log2(hash) << kFraction) / weight;
@@ -52,7 +52,7 @@ struct Candidate {
 };
 
 // Gives `count` more partitions to the candidates' shares: each to the one that has the fewest for
-// its weight (Sainte-Lague). Of its kind of methods no share becomes smaller when a candidate leaves.
+// its weight (Sainte-Lague). With this method no share becomes smaller when a candidate leaves.
 void add_shares(std::vector<Candidate>& candidates, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto less = [](const Candidate& a, const Candidate& b) {
@@ -64,8 +64,8 @@ void add_shares(std::vector<Candidate>& candidates, std::size_t count) {
 
 constexpr std::size_t kNobody = SIZE_MAX;
 
-// The candidate for each of `partitions` by its rank, as far as `room` goes, which is large enough
-// for all. The best of all pairs first, so that a full candidate turns away those it ranks low for.
+// Assigns each of `partitions` to the candidate that ranks best for it and has room left; there is
+// room for all. The best pairs come first, so a candidate fills up with what it ranks best for.
 void assign(const std::vector<Candidate>& candidates, std::vector<std::size_t> room,
             const std::vector<std::size_t>& partitions, std::vector<std::size_t>& found) {
   std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> pairs;

@@ -9,13 +9,13 @@
 //          +-- gone, or given up ----+  +-- handed over -----+ if another is its target, and the
 //                                                              fleet is settled; one at a time
 //
-// A free partition's target asks for the lock at once, the others step by step. The last owner is not
-// waited for.
+// A free partition's target asks for the lock at once, the others step by step. The last owner is
+// not waited for.
 //
 // Each partition has a target: its home, or, while its home is absent, a stand-in.
 //
-// - Homes follow from the members and their weights alone: rendezvous hashing, where no member takes
-//   more than its share (Sainte-Lague; members of equal weight have shares within one of each
+// - Homes follow from the members and their weights alone: rendezvous hashing, where no member
+//   takes more than its share (Sainte-Lague; members of equal weight have shares within one of each
 //   other). A host's share is the partitions that it is the target of; what it owns beyond them it
 //   hands over.
 // - A member that leaves or drains keeps its homes for `absence`. So a restart moves its partitions
@@ -25,9 +25,9 @@
 //   a home could pass a partition to and fro. All agree on the shares, though. So for `absence` it
 //   hands over to members that were there before it only while they own less than their share, and
 //   no partition twice within `repeat`.
-// - A stand-in need not be the owner: another may have been faster. An owner hands over to stand-ins
-//   only while it owns more than its share. That ends, for each such hand-over leaves fewer
-//   partitions away from their targets.
+// - A stand-in need not be the owner: another may have been faster. An owner hands over to
+//   stand-ins only while it owns more than its share. That ends, for each such hand-over leaves
+//   fewer partitions away from their targets.
 // - A member that did not take what it is the target of gets nothing for `distrust`: it may hang.
 //   Nor does one that gave up what it was the target of: it was told to step down.
 //
@@ -60,18 +60,18 @@ struct BalancerView {
   std::vector<std::size_t> jobs{};      ///< in each owned here; the one with the fewest goes first
 };
 
-/// The member that should own each partition, where all have been there for long; empty: none. The
-/// same for all orders of the members, whoever owns what.
+/// The member that should own each partition once all members have been there for long; empty:
+/// none. Depends neither on the members' order nor on who owns what.
 [[nodiscard]] std::vector<std::string> targets(const BalancerView& view);
 
 struct BalancerOptions {
-  /// What a hand-over waits for after the last change of the members: hosts that start one after the
-  /// other, and views that are up to a blocking query apart.
+  /// What a hand-over waits for after the last change of the members: hosts that start one after
+  /// the other, and views that are up to a blocking query apart.
   Duration settle = std::chrono::seconds{10};
   /// Covers a restart of the host, not just of the daemon.
   Duration absence = std::chrono::minutes{5};
-  /// How long each of those that rank before may take to see a free partition and to lock it. Several
-  /// times a round trip, and short beside a session's TTL.
+  /// How long each of those that rank before may take to see a free partition and to lock it.
+  /// Several times a round trip, and short beside a session's TTL.
   Duration step = std::chrono::seconds{1};
   /// Until the session of a daemon that hangs has ended: twice its TTL.
   Duration distrust = std::chrono::seconds{30};

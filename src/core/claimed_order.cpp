@@ -10,8 +10,7 @@ bool is_being_claimed(const TaskEntry& entry) {
 }
 
 bool can_time_out(const TaskEntry& entry) {
-  return (entry.state == TaskState::kRunning || entry.state == TaskState::kStopping) &&
-         entry.attempt->timeout_at != Instant::max();
+  return is_running(entry.state) && entry.attempt->timeout_at != Instant::max();
 }
 
 }  // namespace

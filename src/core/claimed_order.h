@@ -49,11 +49,6 @@ class ClaimedOrder {
   [[nodiscard]] Instant next_timeout() const;
 
  private:
-  struct ByStart {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
-      return starts_before(*a->task, *b->task);
-    }
-  };
   struct ById {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
       return a->attempt->id < b->attempt->id;

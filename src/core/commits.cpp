@@ -14,10 +14,6 @@ namespace {
 constexpr Duration kUnansweredRetry = 5s;
 constexpr Duration kPatience = 20ms;
 
-std::uint64_t index_of(const StoredRecord& stored) {
-  return std::visit([](const auto& record) { return record.modify_index; }, stored);
-}
-
 const Claim* claim_of(const StoredRecord& stored) {
   const auto* task = std::get_if<Task>(&stored);
   return task != nullptr && task->stamp.claim ? &*task->stamp.claim : nullptr;
@@ -186,8 +182,7 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       }
       break;
     case Outcome::kUnknown:
-      out.emplace_back(
-          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "transaction: " + reply.error, {}});
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, "transaction: " + reply.error});
       retry_after_ = now + kRetryPause;
       for (Write& write : batch.writes) {
         if (write.dropped) continue;
@@ -233,14 +228,12 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
     return result;
   }
   for (const StoredRecord& stored : reply.records) {
-    const std::string& key =
-        std::visit([](const auto& record) -> const std::string& { return record.key; }, stored);
-    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), &stored, result);
+    if (auto node = doubtful_.extract(key_of(stored))) {
+      judge(now, std::move(node.mapped()), &stored, result);
+    }
   }
   for (const std::string& key : reply.missing) {
-    if (auto node = doubtful_.extract(key)) {
-      judge(now, std::move(node.mapped()), nullptr, result);
-    }
+    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), nullptr, result);
   }
   // A reading transaction fails if one key is missing, and then says nothing of the others.
   if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
@@ -256,8 +249,6 @@ void Commits::set_unanswered_aside(Instant now, Effects& out) {
     if (node.empty()) continue;
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
                           key,
-                          0,
-                          0,
                           "the outcome of a write is unknown, and Consul's answer to a read of the "
                           "key leaves it out; read again every 5s",
                           {}});
@@ -315,8 +306,7 @@ void Commits::on_time(Instant now, Effects& out) {
 void Commits::clear(Effects& out) {
   for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
   for (const auto& [request, write] : numbering_) out.emplace_back(CancelRequest{request});
-  if (read_) out.emplace_back(CancelRequest{read_});
-  read_ = {};
+  cancel(read_, out);
   in_flight_.clear();
   waiting_.clear();
   apart_.clear();

@@ -38,7 +38,7 @@ class Commits {
   enum class Verdict {
     kApplied,
     kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
-    kRefused,  // a claim, a tick: this one may not be written; a finish: what its job wrote may not
+    kRefused,  // a claim or tick may not be written, or a finish's job may not write what it wants
   };
   struct Settled {
     Write write;
@@ -49,8 +49,8 @@ class Commits {
   };
   struct Result {
     std::vector<Settled> settled;
-    std::optional<Instant> proof;  // what was sent then, under the fences of `proved`, was applied
-    std::vector<std::uint32_t> proved{};      // partitions
+    std::optional<Instant> proof;             // when the applied transaction was sent
+    std::vector<std::uint32_t> proved{};      // the partitions whose fences it had
     std::vector<std::uint32_t> not_leader{};  // partitions whose fences refused
   };
 
@@ -128,8 +128,20 @@ class Commits {
   [[nodiscard]] bool rename(Write& write) const;
   void number(Effects& out);
   void remember_copy(const Write& write);
+  enum class Fate {
+    kDoubtful,    // stale: what the store holds is read; of a minor write: let go
+    kPostponed,   // refused: a claim, a tick is settled as that, others are sent again later
+    kRefused,     // what the job wrote is refused
+    kRenamed,     // its dead letter has another name now, and goes in a transaction of its own
+    kUnnumbered,  // its dead letter needs another name
+  };
+  [[nodiscard]] std::optional<Fate> fate_of(const Committed::Failure& failure, Write& write) const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
+  [[nodiscard]] std::vector<Write> take_out(Batch& batch,
+                                            const std::vector<std::optional<Fate>>& fates,
+                                            std::map<std::size_t, std::string>& errors,
+                                            Result& result);
   void wait(Instant now, WriteQueue::Item item, bool first);
   void requeue(Instant now, std::vector<Write> writes);
   void resolve(Effects& out);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "core/commits.h"
@@ -39,96 +40,83 @@ bool lighten(Op& op) {
 
 }  // namespace
 
+// What becomes of a write whose operation failed. Nothing: it is sent again as it is now.
+std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
+                                              Write& write) const {
+  if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
+  if (failure.why != OpFailure::kStale) {
+    const bool needed = write.purpose == Purpose::kTick || !is_minor(write.purpose);
+    return needed ? Fate::kPostponed : Fate::kDoubtful;
+  }
+  if (failure.part == Committed::Part::kDeadLetter) {
+    return rename(write) ? Fate::kRenamed : Fate::kUnnumbered;
+  }
+  if (failure.part != Committed::Part::kNewTask) return Fate::kDoubtful;
+  // The task is there: what made it is not asked again.
+  ScheduleOp note = std::get<ScheduleOp>(*write.op);
+  note.makes_task = false;
+  write.op = std::make_shared<const Op>(std::move(note));
+  return std::nullopt;
+}
+
 // Takes out the failed operations. The others were not applied either and are sent again.
 void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                             Result& result) {
-  enum class Fate { kAgain, kDoubtful, kAside, kRefused, kApart, kUnnumbered };
-  std::vector<Fate> fates(batch.writes.size(), Fate::kAgain);
+  std::vector<std::optional<Fate>> fates(batch.writes.size());
   std::map<std::size_t, std::string> errors;  // by the refused operation
   for (const Committed::Failure& failure : reply.failures) {
-    const bool of_one = failure.op != Committed::kFence && failure.op < batch.writes.size();
-    switch (failure.why) {
-      case OpFailure::kNotLeader:
-        // Not of one that was lost since: it may be held again.
-        if (std::find(batch.partitions.begin(), batch.partitions.end(), failure.partition) !=
-            batch.partitions.end()) {
-          result.not_leader.push_back(failure.partition);
-        }
-        break;
-      case OpFailure::kDenied:
-      case OpFailure::kTooLarge:  // of the whole alone: see split()
-      case OpFailure::kMalformed:
-      case OpFailure::kOther: {
-        const bool denied = failure.why == OpFailure::kDenied;
-        const bool of_tick = of_one && batch.writes[failure.op].purpose == Purpose::kTick;
-        if (of_one && !of_tick && is_minor(batch.writes[failure.op].purpose)) {
-          fates[failure.op] = Fate::kDoubtful;  // nothing depends on it: let it go
-          break;
-        }
-        if (of_one && failure.part == Committed::Part::kJobWrite) {
-          fates[failure.op] = Fate::kRefused;
-          errors[failure.op] = failure.text;
-          break;
-        }
-        if (of_one) {
-          fates[failure.op] = Fate::kAside;
-          errors[failure.op] = failure.text;
-          refused_until_ = now + kRefusedPause;
-        } else {
-          retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
-        }
-        if (!std::exchange(told_denied_, true)) {
-          const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
-          out.emplace_back(Fact{kind,
-                                of_one ? key_of(*batch.writes[failure.op].op) : std::string{},
-                                0,
-                                0,
-                                failure.text,
-                                {}});
-        }
-        break;
+    if (failure.why == OpFailure::kNotLeader) {
+      // Not of one that was lost since: it may be held again.
+      const auto& held = batch.partitions;
+      if (std::find(held.begin(), held.end(), failure.partition) != held.end()) {
+        result.not_leader.push_back(failure.partition);
       }
-      case OpFailure::kStale: {
-        if (!of_one) break;
-        Write& write = batch.writes[failure.op];
-        if (failure.part == Committed::Part::kDeadLetter) {
-          fates[failure.op] = rename(write) ? Fate::kApart : Fate::kUnnumbered;
-        } else if (failure.part == Committed::Part::kJobWrite) {
-          fates[failure.op] = Fate::kRefused;
-          errors[failure.op] = failure.text;
-        } else if (failure.part == Committed::Part::kNewTask) {
-          // The task is there: what made it is not asked again.
-          ScheduleOp note = std::get<ScheduleOp>(*write.op);
-          note.makes_task = false;
-          write.op = std::make_shared<const Op>(std::move(note));
-        } else {
-          fates[failure.op] = Fate::kDoubtful;
-        }
-        break;
-      }
+      continue;
+    }
+    const bool denied = failure.why == OpFailure::kDenied;
+    std::string key;
+    if (failure.op != Committed::kFence && failure.op < batch.writes.size()) {
+      Write& write = batch.writes[failure.op];
+      const auto fate = fate_of(failure, write);
+      if (fate) fates[failure.op] = fate;
+      errors[failure.op] = failure.text;
+      if (fate != Fate::kPostponed) continue;
+      refused_until_ = now + kRefusedPause;
+      key = key_of(*write.op);
+    } else if (failure.why != OpFailure::kStale) {
+      retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
+    } else {
+      continue;
+    }
+    if (!std::exchange(told_denied_, true)) {
+      const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
+      out.emplace_back(Fact{kind, std::move(key), failure.text});
     }
   }
-  std::vector<Write> again;
+  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // not even sent; no loop
+  requeue(now, take_out(batch, fates, errors, result));
+}
+
+// Puts each failed write where its fate says. Returns the others.
+std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::optional<Fate>>& fates,
+                                     std::map<std::size_t, std::string>& errors, Result& result) {
+  std::vector<Write> others;
   std::vector<Write> renamed;
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
     Write& write = batch.writes[i];
     if (write.dropped) continue;
-    if (fates[i] == Fate::kAgain) {
-      again.push_back(std::move(write));
-    } else if (fates[i] == Fate::kApart) {
+    const bool asks = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
+    if (!fates[i]) {
+      others.push_back(std::move(write));
+    } else if (fates[i] == Fate::kRenamed) {
       renamed.push_back(std::move(write));
     } else if (fates[i] == Fate::kUnnumbered) {
       unnumbered_.push_back(std::move(write));
-    } else if (fates[i] == Fate::kAside) {
-      if (write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick) {
-        result.settled.push_back(
-            {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
-      } else {
-        refused_.push_back(std::move(write));
-      }
-    } else if (fates[i] == Fate::kRefused) {
+    } else if (fates[i] == Fate::kRefused || (fates[i] == Fate::kPostponed && asks)) {
       result.settled.push_back(
           {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
+    } else if (fates[i] == Fate::kPostponed) {
+      refused_.push_back(std::move(write));
     } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     } else {
@@ -137,8 +125,7 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
     }
   }
   if (!renamed.empty()) apart_.push_back(std::move(renamed));
-  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // not even sent; no loop
-  requeue(now, std::move(again));
+  return others;
 }
 
 // The answer does not name the operation at fault: halving isolates it, and the others pass.
@@ -153,11 +140,8 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
   out.emplace_back(
       Fact{Fact::Kind::kStoreTrouble,
            {},
-           0,
-           0,
            "a transaction of " + std::to_string(batch.writes.size()) +
-               " writes is refused as a whole and goes again in halves: " + failure.text,
-           {}});
+               " writes is refused as a whole and goes again in halves: " + failure.text});
   const auto middle =
       batch.writes.begin() + static_cast<std::ptrdiff_t>((batch.writes.size() + 1) / 2);
   std::vector<Write> second{std::make_move_iterator(middle),
@@ -183,7 +167,7 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
     apart_.push_front({});
     apart_.front().push_back(std::move(write));
   } else {
-    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), 0, 0, failure.text, {}});
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), failure.text});
     refused_.push_back(std::move(write));
     refused_until_ = now + kRefusedPause;
   }

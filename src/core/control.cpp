@@ -19,14 +19,14 @@ void Control::start(Effects& out) {
 }
 
 void Control::stop(Effects& out) {
-  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  cancel(request_, out);
   read_at_ = Instant::max();
   paused_ = false;
 }
 
 void Control::read_anew(Effects& out) {
   ++reading_;
-  if (request_) out.emplace_back(CancelRequest{request_});
+  cancel(request_, out);
   watch(0, out);
 }
 
@@ -43,7 +43,7 @@ void Control::on_time(Instant now, Effects& out) {
 
 void Control::set_paused(bool paused, const std::string& by, Effects& out) {
   if (std::exchange(paused_, paused) != paused) {
-    out.emplace_back(Fact{paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, 0, 0, by, {}});
+    out.emplace_back(Fact{paused ? Fact::Kind::kPaused : Fact::Kind::kResumed, {}, by});
   }
   paused_by_ = paused ? by : std::string{};
 }
@@ -58,8 +58,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
       read_ = reading_;
     }
     if (reply.denied && !std::exchange(told_denied_, true)) {
-      out.emplace_back(
-          Fact{Fact::Kind::kDenied, {}, 0, 0, "reading the control key: " + reply.error, {}});
+      out.emplace_back(Fact{Fact::Kind::kDenied, {}, "reading the control key: " + reply.error});
     }
     read_at_ = now + kReadPause;
     return std::nullopt;
@@ -82,7 +81,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
   }
   // An unreadable control key pauses the queue: that is the safe reading of a mistyped switch.
   if (reply.unreadable && reply.by != paused_by_) {
-    out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, 0, 0, reply.error, {}});
+    out.emplace_back(Fact{Fact::Kind::kControlUnreadable, {}, reply.error});
     paused_ = true;
     paused_by_ = reply.by;
   } else {

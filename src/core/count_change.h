@@ -1,9 +1,10 @@
 #pragma once
 
-// How the number of a queue's partitions changes. The hosts' configurations say how many there should
-// be; when all hosts want the same, they hand all partitions over to one of them. It ends its jobs,
-// writes the new number while it holds all locks, and lets go. Then each host begins anew with the new
-// number. As all of this is done under the old locks, order by key and one run at a time are kept.
+// How the number of a queue's partitions changes. The hosts' configurations say how many there
+// should be; when all hosts want the same, they hand all partitions over to one of them. It ends
+// its jobs, writes the new number while it holds all locks, and lets go. Then each host begins anew
+// with the new number. As all of this is done under the old locks, order by key and one run at a
+// time are kept.
 
 #include <cstdint>
 #include <string>

@@ -161,16 +161,11 @@ void Dispatcher::give_back_too_early(Instant now, Effects& out) {
   }
 }
 
-void Dispatcher::give_back_claimed(Instant now, Effects& out) {
+void Dispatcher::give_back_claimed(Instant now, Effects& out,
+                                   std::optional<std::uint32_t> partition) {
   table_.for_each_ours([&](TaskEntry& entry) {
-    if (entry.state == S::kClaimed) transitions_.give_back(now, entry, out);
-  });
-}
-
-void Dispatcher::give_back_claimed(Instant now, std::uint32_t partition, Effects& out) {
-  table_.for_each_ours([&](TaskEntry& entry) {
-    const bool is_its = entry.partition == partition && entry.state == S::kClaimed;
-    if (is_its) transitions_.give_back(now, entry, out);
+    const bool is_its = entry.partition == partition.value_or(entry.partition);
+    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, out);
   });
 }
 

@@ -34,7 +34,7 @@ struct DestroySession {  // SessionDestroyed
   std::string session;
 };
 
-/// To be kept for a restart of the daemon; empty: forget it.
+/// Keep the id for a restart of the daemon; empty: forget it.
 struct RememberSession {
   std::string session;
 };
@@ -192,7 +192,8 @@ struct ScheduleOp {
 
 using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp, ScheduleOp>;
 
-/// The operations of a transaction, in order: shared with who waits for its end, so not changed.
+/// The operations of a transaction, in order. Shared with whoever waits for the reply, so
+/// immutable.
 class Ops {
  public:
   Ops() = default;
@@ -325,13 +326,13 @@ struct Fact {
     kScheduleTaken,       // another client wrote `key`, so that of the configuration is not written
   };
   Kind kind;
-  std::string key;
-  std::uint32_t attempt = 0;
-  std::uint64_t token = 0;
-  std::string text;
+  std::string key{};
+  std::string text{};
   Duration took{};
   /// The task as it was then. Null: the fact is not about a task, or its record is not known.
   std::shared_ptr<const Task> task{};
+  std::uint32_t attempt = 0;
+  std::uint64_t token = 0;
   Duration waited{};               // kStarted: since it was due and known here
   std::optional<Duration> late{};  // kStarted: since executeAt or taskRetryAt
   std::uint64_t count = 0;

@@ -122,6 +122,12 @@ struct ControlRead {
 };
 
 using StoredRecord = std::variant<Task, BadRecord>;
+[[nodiscard]] inline const std::string& key_of(const StoredRecord& stored) {
+  return std::visit([](const auto& record) -> const std::string& { return record.key; }, stored);
+}
+[[nodiscard]] inline std::uint64_t index_of(const StoredRecord& stored) {
+  return std::visit([](const auto& record) { return record.modify_index; }, stored);
+}
 
 /// The tasks under the prefix, whole (`full`) or by name.
 struct TasksListed {

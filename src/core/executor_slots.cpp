@@ -3,13 +3,10 @@
 namespace lictor::core {
 namespace {
 
-bool is_running(TaskState state) {
-  return state == TaskState::kRunning || state == TaskState::kStopping ||
-         state == TaskState::kLeftover;
-}
+bool has_job(TaskState state) { return is_running(state) || state == TaskState::kLeftover; }
 
 bool takes_slot(TaskState state) {
-  return (is_ours(state) && state != TaskState::kEnding) || is_running(state);
+  return (is_ours(state) && state != TaskState::kEnding) || has_job(state);
 }
 
 }  // namespace
@@ -30,7 +27,7 @@ void ExecutorSlots::enter(TaskEntry& entry) {
     it->second.limited.insert(&entry);
   } else {
     ++it->second.taken;
-    it->second.running += is_running(entry.state) ? 1 : 0;
+    it->second.running += has_job(entry.state) ? 1 : 0;
   }
 }
 
@@ -41,7 +38,7 @@ void ExecutorSlots::leave(TaskEntry& entry) {
     it->second.limited.erase(&entry);
   } else {
     --it->second.taken;
-    it->second.running -= is_running(entry.state) ? 1 : 0;
+    it->second.running -= has_job(entry.state) ? 1 : 0;
   }
   if (it->second.taken == 0 && it->second.limited.empty()) executors_.erase(it);
 }

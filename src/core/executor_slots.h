@@ -37,11 +37,6 @@ class ExecutorSlots {
   [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
 
  private:
-  struct ByStart {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
-      return starts_before(*a->task, *b->task);
-    }
-  };
   struct Executor {
     std::size_t taken = 0;
     std::size_t running = 0;  // of these

@@ -18,11 +18,11 @@ constexpr Duration kNextBatch = 1ms;
 }  // namespace
 
 void History::stop(Effects& out) {
-  if (reading_) out.emplace_back(CancelRequest{std::exchange(reading_, {})});
+  cancel(reading_, out);
   read_at_ = check_at_ = Instant::max();
   by_age_.clear();
   by_key_.clear();
-  told_ = false;
+  trouble_.over();
 }
 
 void History::on_time(Instant now, Effects& out) {
@@ -37,9 +37,7 @@ void History::accept(Instant now, const HistoryListed& listed, Effects& out) {
   reading_ = {};
   if (!listed.ok) {
     read_at_ = now + kReadRetry;
-    if (!std::exchange(told_, true)) {
-      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "history: " + listed.error, {}});
-    }
+    trouble_.tell("history", listed.error, out);
     return;
   }
   for (const HistoryListed::Entry& entry : listed.entries) {

@@ -51,7 +51,7 @@ class History {
   RequestId reading_;
   Instant read_at_ = Instant::max();
   Instant check_at_ = Instant::max();
-  bool told_ = false;
+  StoreTrouble trouble_;
 };
 
 }  // namespace lictor::core

@@ -174,7 +174,7 @@ void Leadership::prove_all(Instant now, Effects& out) {
     held.push_back(i);
   }
   if (held.empty()) return;
-  if (proof_) out.emplace_back(CancelRequest{proof_});
+  cancel(proof_, out);
   proof_ = requests_.next();
   proof_sent_ = now;
   proving_ = held;

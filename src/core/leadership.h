@@ -8,8 +8,8 @@
 //            lost ------> resume() when its jobs are over: if the session lives, it campaigns again
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
-// Session (core/session.h) opens, renews and ends the session; Lease (core/lease.h) is a partition's
-// lock and the trust in it.
+// Session (core/session.h) opens, renews and ends the session; Lease (core/lease.h) is a
+// partition's lock and the trust in it.
 
 #include <cstdint>
 #include <deque>
@@ -72,8 +72,8 @@ class Leadership {
   }
   /// Acquires the locks of these partitions alone, in ascending order.
   void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
-  /// Fills in who holds each partition; this host is `self`. False: it may not have changed since the
-  /// last call, or the watch has not told of each yet.
+  /// Fills in who holds each partition; this host is `self`. False: it may not have changed since
+  /// the last call, or the watch has not told of each yet.
   [[nodiscard]] bool read_owners(const std::string& self, BalancerView& view);
   /// Acquires no lock any more; what is held stays held.
   void retire(Effects& out);

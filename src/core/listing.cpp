@@ -6,10 +6,10 @@
 namespace lictor::core {
 namespace {
 
-// A reading that took c is paid for with 10 c: a tenth of the time at most, over any length of time
-// but this, so that a task that comes alone after a pause is not made to wait.
+// Token bucket: the watch of a short list uses at most a tenth of the time, with a burst of
+// kWatchCredit, so that a single task after a pause does not wait.
 constexpr int kWatchPrice = 10;
-// And what Consul has spent on it by six times as much: a sixth of one of its processors.
+// The same for Consul's cost: at most a sixth of one of its processors.
 constexpr int kConsulPrice = 6;
 // Names of a long list: up to a quarter of the time. They cost more than a short list's records,
 // and new tasks must not wait for half a second.
@@ -81,10 +81,7 @@ void Listing::end_first(Instant now) {
 }
 
 void Listing::stop(Effects& out) {
-  for (RequestId* request : {&watch_, &part_, &fetch_}) {
-    if (*request) out.emplace_back(CancelRequest{*request});
-    *request = {};
-  }
+  for (RequestId* request : {&watch_, &part_, &fetch_}) cancel(*request, out);
   running_ = complete_ = by_name_ = busy_ = false;
   first_ = First::kDone;
   index_ = wrote_ = prompt_from_ = 0;
@@ -131,10 +128,7 @@ void Listing::tell_trouble(const TasksListed& reply, Effects& out) {
   if (std::exchange(in_trouble_, true)) return;
   out.emplace_back(Fact{reply.denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble,
                         {},
-                        0,
-                        0,
-                        "listing the tasks: " + reply.error,
-                        {}});
+                        "listing the tasks: " + reply.error});
 }
 
 Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emitted,
@@ -148,7 +142,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   emitted = watch_emitted_;
   if (!reply.ok) {
     begin_anew(now + (reply.denied ? kRefusedPause : kRetryPause));
-    if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
+    cancel(part_, out);
     tell_trouble(reply, out);
     return Use::kNone;
   }
@@ -172,7 +166,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
     ended_ = reading_;
     by_quorum_ = false;
     sweep_.stop();
-    if (part_) out.emplace_back(CancelRequest{std::exchange(part_, {})});
+    cancel(part_, out);
     sweep_.seen(reply.consul_index);
   } else if (backwards) {
     sweep_.seen(0);
@@ -198,17 +192,8 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   return Use::kAll;
 }
 
-void Listing::ask_anew(Instant now, Effects& out) {
-  if (first_ != First::kDone) return;  // it will
-  if (watch_) out.emplace_back(CancelRequest{std::exchange(watch_, {})});
-  index_ = 0;
-  watch_at_ = slow_watch_at_ = now;
-}
-
 void Listing::ask_all_anew(Instant now, Effects& out) {
-  for (RequestId* request : {&watch_, &part_}) {
-    if (*request) out.emplace_back(CancelRequest{std::exchange(*request, {})});
-  }
+  for (RequestId* request : {&watch_, &part_}) cancel(*request, out);
   begin_anew(now);
 }
 
@@ -244,9 +229,7 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
     return false;
   }
   std::set<std::string_view> read;
-  for (const StoredRecord& record : reply.records) {
-    read.insert(std::visit([](const auto& r) -> std::string_view { return r.key; }, record));
-  }
+  for (const StoredRecord& record : reply.records) read.insert(key_of(record));
   for (const std::string& key : reply.missing) read.insert(key);
   for (std::string& key : asked) {
     if (!read.contains(key)) wanted_.insert(std::move(key));

@@ -52,8 +52,6 @@ class Listing {
   /// Something of ours was written below the prefix, with this ModifyIndex.
   void wrote(std::uint64_t index) { wrote_ = std::max(wrote_, index); }
 
-  /// Reads the names, or if the list is short everything, without waiting for a change.
-  void ask_anew(Instant now, Effects& out);
   /// Reads everything once more.
   void ask_all_anew(Instant now, Effects& out);
 
@@ -138,7 +136,7 @@ class Listing {
   Instant watch_emitted_{};
   Instant watch_at_ = Instant::max();       // when the next may be sent
   Instant slow_watch_at_ = Instant::max();  // the same, while we are busy
-  Instant watch_paid_{};                    // what was read is paid for by then
+  Instant watch_paid_{};                    // when the token bucket is full again
   std::uint64_t wrote_ = 0;                 // the last of our own writes
   std::uint64_t prompt_from_ = 0;  // the watch does not wait: from this index on there is an answer
   Times prompt_times_;

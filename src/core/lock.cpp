@@ -41,10 +41,7 @@ void Lock::stop(Effects& out) {
 }
 
 void Lock::cancel_requests(Effects& out) {
-  for (RequestId* request : {&lock_, &unlock_, &read_, &watch_}) {
-    if (*request) out.emplace_back(CancelRequest{*request});
-    *request = {};
-  }
+  for (RequestId* request : {&lock_, &unlock_, &read_, &watch_}) cancel(*request, out);
   read_again_ = false;
   read_at_ = Instant::max();
 }
@@ -65,7 +62,7 @@ void Lock::watch_after(Instant when) {
 // `free_at`: the ModifyIndex at which it was seen free; 0: there was no key. `held_at`: the one at
 // which our session holds it already.
 void Lock::acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out) {
-  if (watch_) out.emplace_back(CancelRequest{std::exchange(watch_, {})});
+  cancel(watch_, out);
   state_ = State::kAcquiring;
   retry_at_ = acquire_at_ = Instant::max();
   lock_free_at_ = free_at;
@@ -125,12 +122,12 @@ void Lock::prove(Instant now, Effects& out) {
 }
 
 void Lock::prove_anew(Instant now, Effects& out) {
-  if (read_) out.emplace_back(CancelRequest{std::exchange(read_, {})});
+  cancel(read_, out);
   prove(now, out);
 }
 
 void Lock::tell(Fact::Kind kind, Effects& out, std::string text, Duration took) const {
-  Fact fact{kind, {}, 0, 0, std::move(text), took};
+  Fact fact{kind, {}, std::move(text), took};
   fact.partition = partition_.number;
   out.emplace_back(std::move(fact));
 }
@@ -266,7 +263,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   if (!reply.session.empty() && reply.session == session_) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!reply.session.empty()) {
-    on_seen_held(now, reply, out);
+    on_seen_held(reply, out);
   } else if (reply.found) {
     on_seen_free(now, reply, out);
   } else if (may_acquire(now)) {
@@ -277,8 +274,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   }
 }
 
-void Lock::on_seen_held(Instant now, const LeaderRead& reply, Effects& out) {
-  static_cast<void>(now);
+void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
   held_index_ = std::max(held_index_, reply.modify_index);
   // Another daemon has held it since our release: we have stood back long enough.
   if (reply.modify_index > own_index_) standoff_until_ = Instant::min();

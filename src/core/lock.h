@@ -101,7 +101,7 @@ class Lock {
   void tell_waiting(Duration left, Effects& out);
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
-  void on_seen_held(Instant now, const LeaderRead& reply, Effects& out);
+  void on_seen_held(const LeaderRead& reply, Effects& out);
   void on_seen_free(Instant now, const LeaderRead& reply, Effects& out);
   void on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out);
   Verdict on_consistent_read(Instant now, const LeaderRead& reply, Effects& out);

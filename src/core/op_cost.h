@@ -34,8 +34,8 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  /// Of what a transaction begins with that writes for so many of `count` partitions, its frame
-  /// included.
+  /// Of the fences of a transaction that writes for `partitions` of `count` partitions, and of its
+  /// frame.
   [[nodiscard]] virtual Cost fence(std::uint32_t count, std::size_t partitions) const = 0;
   [[nodiscard]] virtual Cost cost(const Op& op) const = 0;
   /// The longest record of the task at `key`, in bytes, for which a transaction of

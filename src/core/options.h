@@ -105,13 +105,11 @@ struct QueueOptions {
   // fit into one TTL, so that two may be lost.
   Duration session_ttl = 15s;
   Duration renew_interval = 5s;
-  // Longer than Consul's own election with its default timing (13 to 20 s), so that jobs outlive
-  // it.
+  // Longer than Consul's own election with its default timing (13 to 20 s): jobs outlive it.
   Duration lock_delay = 30s;
   Duration request_timeout = 3s;
   Duration kill_grace = 5s;
-  Duration margin =
-      1s;  // for scheduling delays and for clocks that drift by up to 1% in lock_delay
+  Duration margin = 1s;  // for scheduling delays, and clocks that drift by up to 1% in lock_delay
   Duration drain_timeout = 30s;
   Duration standoff = 10s;  // after a requested step-down, so that another member takes the lead
 

@@ -126,12 +126,10 @@ Instant Queue::next_deadline() const {
 }
 
 bool Queue::drained() const {
+  using enum TaskState;
   return holds_lock() && source_.complete() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
-         table_.count(TaskState::kReady) + table_.count(TaskState::kBlocked) +
-                 table_.count(TaskState::kLimited) + table_.count(TaskState::kSuspended) +
-                 table_.count(TaskState::kEnding) + table_.count(TaskState::kBurying) +
-                 table_.count(TaskState::kUnreadable) ==
+         table_.count({kReady, kBlocked, kLimited, kSuspended, kEnding, kBurying, kUnreadable}) ==
              0;
 }
 
@@ -156,7 +154,7 @@ Duration Queue::lease_left(Instant now) const {
 Duration Queue::longest_running(Instant now) const {
   Duration longest{};
   table_.for_each_ours([&](const TaskEntry& entry) {
-    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    const bool runs = is_running(entry.state);
     if (runs) longest = std::max(longest, now - entry.attempt->started_at);
   });
   return longest;
@@ -171,9 +169,8 @@ Queue::Stats Queue::stats() const {
   stats.writes = commits_.writes();
   stats.in_flight = commits_.in_flight();
   stats.refused = table_.count(TaskState::kRefused);
-  stats.notes = table_.count(TaskState::kDeleted) + table_.count(TaskState::kBurying) +
-                table_.count(TaskState::kTooLarge) + table_.count(TaskState::kUnnameable) +
-                table_.count(TaskState::kUnreadable);
+  using enum TaskState;
+  stats.notes = table_.count({kDeleted, kBurying, kTooLarge, kUnnameable, kUnreadable});
   return stats;
 }
 
@@ -230,7 +227,7 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   const auto asked_by = control_.on(now, event, out);
   if (!asked_by) return;
   if (!draining()) {
-    out.emplace_back(Fact{Fact::Kind::kSteppingDown, {}, 0, 0, *asked_by, {}});
+    out.emplace_back(Fact{Fact::Kind::kSteppingDown, {}, *asked_by});
   }
   begin_drain(now, Drain::kStepDown, out);
 }

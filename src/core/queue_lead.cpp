@@ -43,7 +43,7 @@ void Queue::on_change(Instant now, std::uint32_t partition, Lease::Change change
 
 void Queue::tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
                  Duration took) {
-  Fact fact{kind, {}, 0, 0, std::move(text), took};
+  Fact fact{kind, {}, std::move(text), took};
   fact.partition = partition;
   out.emplace_back(std::move(fact));
 }
@@ -51,7 +51,7 @@ void Queue::tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::st
 // Asks the jobs of a partition to end. At the end of a lease those go on that may overlap.
 void Queue::stop_jobs(Instant now, std::uint32_t partition, StopReason why, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
-    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    const bool runs = is_running(entry.state);
     if (!runs || entry.partition != partition) return;
     const bool goes_on =
         why == StopReason::kLease && entry.attempt->policy.on_lease_lost == OnLeaseLost::kFinish;
@@ -154,7 +154,7 @@ void Queue::begin_drain(Instant now, Drain why, Effects& out) {
 
 void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
-  dispatcher_.give_back_claimed(now, partition, out);
+  dispatcher_.give_back_claimed(now, out, partition);
   if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
     // A fair share is not worth an hour's work: the partition stays, and goes on.
     constexpr int kPause = 10;

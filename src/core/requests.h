@@ -27,12 +27,17 @@ class Requests {
   std::uint64_t last_ = 0;
 };
 
+/// Nobody waits for the answer any more.
+inline void cancel(RequestId& request, Effects& out) {
+  if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
+}
+
 /// What cannot be asked of Consul now: one fact an outage, not one a try.
 class StoreTrouble {
  public:
   void tell(const std::string& what, const std::string& error, Effects& out) {
     if (std::exchange(told_, true)) return;
-    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, what + ": " + error, {}});
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, what + ": " + error});
   }
   void over() { told_ = false; }
 

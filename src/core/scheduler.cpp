@@ -34,19 +34,20 @@ Duration bounded(std::chrono::milliseconds time) {
 void Scheduler::start(Instant now, Effects& out) { ask(now, 0, out); }
 
 void Scheduler::stop(Effects& out) {
-  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  cancel(request_, out);
   read_at_ = Instant::max();
   not_before_ = Instant::min();
   entries_.clear();
   due_.clear();
   index_ = 0;
-  folder_missing_ = told_ = false;
+  folder_missing_ = false;
+  trouble_.over();
 }
 
 // By a quorum, and soon: not in a loop while something keeps our writes from being applied.
 void Scheduler::read_anew(Instant now, Effects& out) {
   if (request_ && asked_ == 0) return;
-  if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+  cancel(request_, out);
   index_ = 0;
   read_at_ = std::max(now, asked_at_ + kLeastPause);
   on_time(now, out);
@@ -70,13 +71,10 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   request_ = {};
   if (!reply.ok) {
     read_at_ = now + kRefusedPause;
-    if (!std::exchange(told_, true)) {
-      out.emplace_back(
-          Fact{Fact::Kind::kStoreTrouble, {}, 0, 0, "listing the schedules: " + reply.error, {}});
-    }
+    trouble_.tell("listing the schedules", reply.error, out);
     return;
   }
-  told_ = false;
+  trouble_.over();
   if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a server that lags
   index_ = reply.consul_index;
   read_at_ = now + std::max(kLeastPause, reply.cost * kPace);
@@ -122,7 +120,7 @@ void Scheduler::add_configured(Effects& out) {
     const auto& stored = entry.known.definition;
     const bool taken = entry.known.modify_index != 0 && (!stored || stored->configured.empty());
     if (taken && !entry.told_taken) {
-      out.emplace_back(Fact{Fact::Kind::kScheduleTaken, wanted.key, 0, 0, {}, {}});
+      out.emplace_back(Fact{Fact::Kind::kScheduleTaken, wanted.key});
     }
     entry.told_taken = taken;
   }
@@ -175,7 +173,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   const Duration ahead = bounded(entry.last - clock_.at(now));
   if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
     out.emplace_back(
-        Fact{Fact::Kind::kScheduleAhead, listed.key, 0, 0, schedule::tick_text(entry.last), ahead});
+        Fact{Fact::Kind::kScheduleAhead, listed.key, schedule::tick_text(entry.last), ahead});
   }
 }
 
@@ -199,7 +197,7 @@ Tick Scheduler::last_of(Instant now, const Entry* before, const SchedulesListed:
 }
 
 void Scheduler::tell_fault(const Entry& entry, const std::string& why, Effects& out) const {
-  out.emplace_back(Fact{Fact::Kind::kScheduleFault, entry.known.key, 0, 0, why, {}});
+  out.emplace_back(Fact{Fact::Kind::kScheduleFault, entry.known.key, why});
 }
 
 // Finds the next tick, or nothing: what is to be waited for brings the entry back.
@@ -320,7 +318,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
     case Commits::Verdict::kApplied: {
       if (entry.configures) {
         const char* done = op.erases ? "removed" : op.index == 0 ? "added" : "changed";
-        out.emplace_back(Fact{Fact::Kind::kScheduleConfigured, op.key, 0, 0, done, {}});
+        out.emplace_back(Fact{Fact::Kind::kScheduleConfigured, op.key, done});
         entry.outdated = entry.known.modify_index <= op.index;
         break;
       }
@@ -338,18 +336,13 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
         entry.known.last_task_key = task;
         entry.made_at = settled.modify_index;
         entry.fetched = false;
-        Fact made{
-            op.makes_task ? Fact::Kind::kTickMade : Fact::Kind::kTickExists, task, 0, 0, {}, {}};
+        Fact made{op.makes_task ? Fact::Kind::kTickMade : Fact::Kind::kTickExists, task};
         made.late = bounded(clock_.at(now) - op.last);
         out.emplace_back(std::move(made));
       }
       if (entry.skipped > 0) {
         Fact skipped{entry.overlaps ? Fact::Kind::kTicksOverlap : Fact::Kind::kTicksMissed,
-                     entry.known.key,
-                     0,
-                     0,
-                     {},
-                     {}};
+                     entry.known.key};
         skipped.count = entry.skipped;
         out.emplace_back(std::move(skipped));
       }
@@ -361,7 +354,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
       break;
     case Commits::Verdict::kRefused:
       entry.outdated = true;  // until the next reading, so that it is not tried in a loop
-      if (request_) out.emplace_back(CancelRequest{std::exchange(request_, {})});
+      cancel(request_, out);
       index_ = 0;
       read_at_ = now + kRefusedPause;
       break;

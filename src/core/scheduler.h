@@ -74,8 +74,8 @@ class Scheduler {
     bool noted = true;             // `last` is in the store
     bool too_large = false;
     bool outdated = false;  // the next version is yet to be read
-    // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read alone,
-    // since no listing came in time.
+    // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read
+    // alone, since no listing came in time.
     std::uint64_t made_at = 0;
     bool fetched = false;
     std::optional<Tick> next;  // its place in due_
@@ -125,7 +125,7 @@ class Scheduler {
   Instant read_at_ = Instant::max();
   Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
   bool folder_missing_ = false;
-  bool told_ = false;
+  StoreTrouble trouble_;
 };
 
 }  // namespace lictor::core

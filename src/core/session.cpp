@@ -21,7 +21,7 @@ void Session::check(Instant now, Effects& out) {
 }
 
 void Session::replace(Effects& out) {
-  out.emplace_back(Fact{Fact::Kind::kSessionLost, {}, 0, 0, id_, {}});
+  out.emplace_back(Fact{Fact::Kind::kSessionLost, {}, id_});
   open(out);
 }
 
@@ -29,7 +29,7 @@ void Session::open(Effects& out) {
   state_ = State::kOpening;
   id_.clear();
   // Its answer would be taken for the new session's.
-  if (renew_) out.emplace_back(CancelRequest{std::exchange(renew_, {})});
+  cancel(renew_, out);
   renew_at_ = retry_at_ = Instant::max();
   create_ = requests_.next();
   out.emplace_back(CreateSession{create_});
@@ -71,9 +71,7 @@ Session::Change Session::close(Effects& out) {
 }
 
 Session::Change Session::give_up(Effects& out) {
-  for (RequestId* request : {&create_, &renew_, &destroy_}) {
-    if (*request) out.emplace_back(CancelRequest{std::exchange(*request, {})});
-  }
+  for (RequestId* request : {&create_, &renew_, &destroy_}) cancel(*request, out);
   state_ = State::kClosed;
   renew_at_ = retry_at_ = close_until_ = Instant::max();
   out.emplace_back(RememberSession{});
@@ -93,7 +91,7 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   trouble_.over();
   id_ = reply.session;
   renew_at_ = now + options_.renew_interval;
-  out.emplace_back(Fact{Fact::Kind::kSessionCreated, {}, 0, 0, id_, {}});
+  out.emplace_back(Fact{Fact::Kind::kSessionCreated, {}, id_});
   if (closing_) {
     destroy(out);
     return Change::kNone;

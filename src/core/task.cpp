@@ -5,15 +5,9 @@
 
 namespace lictor::core {
 
-namespace {
-
 WallTime order_time(const Task& task) {
   return task.execute_at ? *task.execute_at : task.task_time.value_or(task.first_seen);
 }
-
-}  // namespace
-
-Order order_of(const Task& task) { return {order_time(task), task.create_index, task.key}; }
 
 bool starts_before(const Task& a, const Task& b) {
   const WallTime time_a = order_time(a);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -64,8 +63,8 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-/// Where in a record lictor's fields go, so that it need not be walked again to be rewritten: for
-/// wire/record.h alone. All 0: not known.
+/// Byte offsets of lictor's fields in a record, so that a rewrite need not parse it again. Only
+/// wire/record.h uses them. All 0: not known.
 struct RecordPlaces {
   std::uint32_t taken_begin = 0;  // of taskTaken's value; 0: there is none
   std::uint32_t taken_end = 0;
@@ -108,18 +107,10 @@ struct BadRecord {
   std::shared_ptr<const std::string> record;
 };
 
-/// The order in which tasks start: oldest first. A task without a time has that at which the leader
-/// first saw it, so those keep the order of their creation.
-struct Order {
-  WallTime time{};
-  std::uint64_t create_index = 0;
-  std::string key;
-
-  friend auto operator<=>(const Order&, const Order&) = default;
-};
-
-[[nodiscard]] Order order_of(const Task& task);
-/// As their Orders compare.
+/// The time by which tasks start in order. A task without one has that at which the leader first
+/// saw it, so those keep the order of their creation.
+[[nodiscard]] WallTime order_time(const Task& task);
+/// By order_time(), then by CreateIndex and key.
 [[nodiscard]] bool starts_before(const Task& a, const Task& b);
 
 /// Not before this: executeAt and taskRetryAt. Nothing: at once.

@@ -62,13 +62,20 @@ struct TaskEntry : KnownKey {
     return *notes;
   }
   [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
-  /// The claim may land yet although it was given up: a write that is later than a hundred others is
-  /// not expected.
+  /// The claim was given up and may still land; one that lands after a hundred others is not
+  /// expected.
   void remember_not_started(const std::string& nonce) {
     constexpr std::size_t kMost = 100;
     auto& nonces = note().not_started;
     if (nonces.size() >= kMost) nonces.clear();
     nonces.insert(nonce);
+  }
+};
+
+/// The order in which tasks start.
+struct ByStart {
+  bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+    return starts_before(*a->task, *b->task);
   }
 };
 

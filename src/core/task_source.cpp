@@ -2,21 +2,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace lictor::core {
-namespace {
-
-const std::string& key_of_record(const StoredRecord& record) {
-  return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
-}
-
-std::uint64_t index_of_record(const StoredRecord& record) {
-  return std::visit([](const auto& r) { return r.modify_index; }, record);
-}
-
-}  // namespace
 
 void TaskSource::start(Instant now, Effects& out) {
   folder_missing_ = false;
@@ -35,8 +23,8 @@ void TaskSource::check(const std::string& key) {
 }
 
 void TaskSource::tell(Instant now, const StoredRecord& record, Effects& out) {
-  const KnownKey* known = keys_.find(key_of_record(record));
-  const bool is_news = known == nullptr || known->index < index_of_record(record);
+  const KnownKey* known = keys_.find(key_of(record));
+  const bool is_news = known == nullptr || known->index < index_of(record);
   if (!is_news) return;
   listener_.on_record(now, record, out);
 }
@@ -58,7 +46,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   if (reply.full) {
     std::vector<std::string_view> names;
     names.reserve(reply.records.size());
-    for (const StoredRecord& record : reply.records) names.push_back(key_of_record(record));
+    for (const StoredRecord& record : reply.records) names.push_back(key_of(record));
     compare(now, names, reply, out);
   } else {
     compare(now, reply.keys.in_order(), reply, out);
@@ -94,7 +82,7 @@ void TaskSource::compare(Instant now, const std::vector<std::string_view>& names
 void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   if (!listing_.accept(now, reply, out)) return;
   for (const StoredRecord& record : reply.records) {
-    const auto checked = checked_.find(key_of_record(record));
+    const auto checked = checked_.find(key_of(record));
     if (checked == checked_.end()) {
       tell(now, record, out);
     } else {
@@ -113,7 +101,7 @@ void TaskSource::tell_folders(const TasksListed& reply, bool all, Effects& out) 
   std::set<std::string> folders{reply.folders.begin(), reply.folders.end()};
   for (const std::string& key : folders) {
     if (!told_folders_.contains(key)) {
-      out.emplace_back(Fact{Fact::Kind::kInFolder, key, 0, 0, {}, {}});
+      out.emplace_back(Fact{Fact::Kind::kInFolder, key});
     }
   }
   if (all) told_folders_.clear();

@@ -91,6 +91,10 @@ inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::k
          state == TaskState::kBlocked || state == TaskState::kLimited ||
          state == TaskState::kSuspended || state == TaskState::kNoExecutor;
 }
+/// Its job runs, in this term.
+[[nodiscard]] constexpr bool is_running(TaskState state) {
+  return state == TaskState::kRunning || state == TaskState::kStopping;
+}
 /// From the claim to its end: it has an Attempt, and holds its serialKey.
 [[nodiscard]] constexpr bool is_ours(TaskState state) {
   return state == TaskState::kClaiming || state == TaskState::kChecking ||

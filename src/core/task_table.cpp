@@ -60,25 +60,19 @@ void TaskTable::enter(TaskEntry& entry) {
   ++counts_[static_cast<std::size_t>(entry.state)];
 }
 
-// Only the first of those that are blocked comes back: to offer ten thousand in order to block all
-// but one of them again would be done for each task that ends.
-//
-// Also when the entry that changed still holds the serialKey: it may stand behind another holder
-// now, which would stay blocked for ever.
+// Only the first blocked task becomes ready: of all, all but one would be blocked again, each time
+// a task ends. Also needed when the changed entry still holds the serialKey: it may come after
+// another holder now, which would stay blocked for ever.
 void TaskTable::settle_lane(const std::string& lane) {
   if (lane.empty()) return;
   if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);
-}
-
-void TaskTable::mark_last_chance(TaskEntry& entry) {
-  adjust(entry, [](TaskEntry& e) { e.attempt->last_chance = true; });
 }
 
 TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
   Busy busy;
   for_each_ours([&](const TaskEntry& entry) {
     if (entry.partition != partition) return;
-    const bool runs = entry.state == TaskState::kRunning || entry.state == TaskState::kStopping;
+    const bool runs = is_running(entry.state);
     if (runs) ++busy.running;
     ++(entry.state == TaskState::kLeftover ? busy.leftovers : busy.ours);
   });
@@ -86,10 +80,9 @@ TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
 }
 
 std::size_t TaskTable::waiting() const {
-  return count(TaskState::kUnread) + count(TaskState::kDistant) + count(TaskState::kScheduled) +
-         count(TaskState::kRetrying) + count(TaskState::kRefused) + count(TaskState::kReady) +
-         count(TaskState::kBlocked) + count(TaskState::kLimited) + count(TaskState::kSuspended) +
-         count(TaskState::kNoExecutor);
+  using enum TaskState;
+  return count({kUnread, kDistant, kScheduled, kRetrying, kRefused, kReady, kBlocked, kLimited,
+                kSuspended, kNoExecutor});
 }
 
 void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ class TaskTable {
   /// The entry of `key`; a new one is unread.
   TaskEntry& obtain(std::string_view key);
 
-  /// The only way to change what the orders go by: state, task, due, and the attempt's times.
+  /// The only way to change what the orders depend on: state, task, due time, the attempt's times.
   template <class Change>
   void update(TaskEntry& entry, TaskState to, Change change) {
     LICTOR_ASSERT(may_become(entry.state, to));
@@ -52,14 +53,14 @@ class TaskTable {
   void move(TaskEntry& entry, TaskState to) {
     update(entry, to, [](TaskEntry&) {});
   }
-  /// The same without another state.
+  /// The same; the state stays.
   template <class Change>
   void adjust(TaskEntry& entry, Change change) {
     static_cast<void>(leave(entry));
     change(entry);
     enter(entry);
   }
-  /// Changes what the options say of all tasks.
+  /// Changes options that the orders of all tasks depend on.
   template <class Change>
   void reconfigure(Change change) {
     keys_.for_each([&](KnownKey& known) { static_cast<void>(leave(entry_of(known))); });
@@ -84,13 +85,19 @@ class TaskTable {
   [[nodiscard]] std::size_t count(TaskState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
+  /// In one of these states.
+  [[nodiscard]] std::size_t count(std::initializer_list<TaskState> states) const {
+    std::size_t sum = 0;
+    for (const TaskState state : states) sum += count(state);
+    return sum;
+  }
   /// Ours, and not ended.
   [[nodiscard]] std::size_t busy() const {
-    return count(TaskState::kClaiming) + count(TaskState::kChecking) + count(TaskState::kClaimed) +
-           running();
+    using enum TaskState;
+    return count({kClaiming, kChecking, kClaimed, kRunning, kStopping});
   }
   [[nodiscard]] std::size_t running() const {
-    return count(TaskState::kRunning) + count(TaskState::kStopping);
+    return count({TaskState::kRunning, TaskState::kStopping});
   }
   /// How many of `partition` the host has: tasks that are ours, and jobs that run under them.
   struct Busy {
@@ -102,7 +109,6 @@ class TaskTable {
   /// Known tasks that are not ours, not being buried, and not ignored.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
-  void mark_last_chance(TaskEntry& entry);
 
   [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
   [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }

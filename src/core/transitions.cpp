@@ -14,10 +14,6 @@ using S = TaskState;
 // Types without an executor that are reported; beyond it, some are reported twice.
 constexpr std::size_t kMostTypesTold = 1000;
 
-std::uint64_t index_of(const StoredRecord& record) {
-  return std::visit([](const auto& r) { return r.modify_index; }, record);
-}
-
 }  // namespace
 
 Transitions::Transitions(const QueueOptions& options, const Leadership& leadership,
@@ -39,15 +35,14 @@ void Transitions::tell(Fact::Kind kind, const TaskEntry& entry, std::string text
                        Duration took) {
   const std::uint32_t attempt = entry.task ? entry.task->stamp.attempt : 0;
   const std::uint64_t token = entry.attempt ? entry.attempt->token : 0;
-  out.emplace_back(Fact{kind, entry.key, attempt, token, std::move(text), took, entry.task});
+  out.emplace_back(Fact{kind, entry.key, std::move(text), took, entry.task, attempt, token});
 }
 
 // ---- What the store says ----
 
 void Transitions::on_record(Instant now, const StoredRecord& record, Effects& out) {
-  const auto& key = std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
   const std::uint64_t index = index_of(record);
-  TaskEntry& entry = table_.obtain(key);
+  TaskEntry& entry = table_.obtain(key_of(record));
   switch (entry.state) {
     case S::kClaiming:
     case S::kRunning:
@@ -127,7 +122,7 @@ void Transitions::visit_deleting(const std::function<void(const KnownKey&)>& vis
   table_.for_each_deleted(visit);
 }
 
-// A record that tells no serialKey and no id belongs where its key does.
+// An unreadable record has neither serialKey nor id: its key decides.
 std::uint32_t Transitions::partition_of(const StoredRecord& record) const {
   if (const auto* task = std::get_if<Task>(&record)) {
     return core::partition_of(task->serial_key, task->id, options_.partitions);
@@ -162,7 +157,7 @@ void Transitions::make_foreign(TaskEntry& entry, std::uint32_t partition, std::u
 // A task that nothing of ours is under way for: where it waits.
 void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task,
                         Effects& out) {
-  // Claimed, it could not be ended in one fenced transaction.
+  // Once it is claimed, its end would not fit into one fenced transaction.
   if (const std::string why = commits_.too_large(*task); !why.empty()) {
     return ignore(entry, S::kTooLarge, task->modify_index, why, out);
   }
@@ -184,7 +179,7 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
     e.due = due;
     e.task = state == S::kDistant ? nullptr : std::move(task);
     if (!e.notes) return;
-    // An earlier claim of ours can land on the version that it was made for alone.
+    // An earlier claim of ours can only land on the version that it was made for.
     e.notes->text.clear();
     e.notes->bad.reset();
     const bool not_started =
@@ -223,7 +218,7 @@ void Transitions::tell_no_executor(const Task& task, Effects& out) {
   if (told_no_executor_.contains(task.type)) return;
   if (told_no_executor_.size() >= kMostTypesTold) told_no_executor_.clear();
   told_no_executor_.insert(task.type);
-  out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, 0, 0, task.type, {}});
+  out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, task.type});
 }
 
 // lictor never sets a retry this far ahead: a wrong clock did, and was corrected since. The task is
@@ -359,7 +354,7 @@ void Transitions::begin_term(std::uint32_t partition) {
 void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.partition != partition) return;
-    const bool runs = entry.state == S::kRunning || entry.state == S::kStopping;
+    const bool runs = is_running(entry.state);
     if (!runs && entry.state != S::kEnding) return;
     if (entry.attempt->stop != StopReason::kWithdrawn) {  // then there is nothing to be written
       tell(Fact::Kind::kUnwritten, entry, {}, out);

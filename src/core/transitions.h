@@ -44,8 +44,9 @@ class Transitions : public TaskSource::Listener {
   /// Waiting tasks that are due are ready; distant ones that are near are read.
   void advance(Instant now);
   [[nodiscard]] Instant next_deadline() const;
-  /// Tasks that expired and records that cannot be read go to the dead letters, a transaction's
-  /// worth of them at a time, so that they hold up nothing else; of partitions that `may_write`.
+  /// Moves expired tasks and unreadable records to the dead letters, at most a transaction's worth
+  /// at a time, so that they hold up nothing else. Only of partitions for which `may_write` is
+  /// true.
   void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write, Effects& out);
   /// The wall clock was set.
   void on_clock_set(Instant now);
@@ -57,8 +58,8 @@ class Transitions : public TaskSource::Listener {
   /// A claimed task is free again; it counts as never begun.
   void give_back(Instant now, TaskEntry& entry, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
-  /// The host could not start its job: nothing of it ran. `pause`: for so long no job of its
-  /// executor is started from now on.
+  /// The host could not start its job: nothing of it ran. `pause`: how long no job of its executor
+  /// is started.
   void on_not_started(Instant now, TaskEntry& entry, const std::string& error,
                       std::optional<Duration> pause, Effects& out);
   /// A job was asked to stop and did not end in time.
@@ -67,10 +68,10 @@ class Transitions : public TaskSource::Listener {
   void on_reconfigured(Instant now, Effects& out);
   /// Marks every distant task for reading again. Returns whether there are any.
   bool doubt_distant();
-  /// A partition was won beside others: its tasks are to be read.
+  /// Another partition was won: reads its tasks.
   void begin_term(std::uint32_t partition);
-  /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions are
-  /// kept. `is_last`: none is held now, and everything but the running jobs is forgotten.
+  /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions
+  /// are kept. `is_last`: none is held now, and everything but the running jobs is forgotten.
   void end_term(std::uint32_t partition, bool is_last, Effects& out);
   /// A job of an earlier term has ended. `any_held`: its key is read again.
   void forget_leftover(TaskEntry& entry, bool any_held);
@@ -114,7 +115,7 @@ class Transitions : public TaskSource::Listener {
   void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
-  void lose(Instant now, TaskEntry& entry, Effects& out);
+  void lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out);
   void interrupt(Instant now, TaskEntry& entry, Effects& out);
   void make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
                  std::string tail, Effects& out);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/time_text.h"
 #include "core/transitions.h"
 #include "core/write.h"
 
@@ -30,6 +31,13 @@ const char* text_of(StopReason reason) {
       break;
   }
   return "";
+}
+
+// Zero: none.
+Duration timeout_of(const Task& task, const TypePolicy& policy) {
+  const Duration wanted = task.timeout.value_or(policy.timeout);
+  if (policy.timeout_limit == Duration::zero()) return wanted;
+  return wanted == Duration::zero() ? policy.timeout_limit : std::min(wanted, policy.timeout_limit);
 }
 
 }  // namespace
@@ -157,12 +165,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const Commits::Settled&
 // ---- The job ----
 
 void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
-  const TypePolicy& policy = entry.attempt->policy;
-  Duration timeout = entry.task->timeout.value_or(policy.timeout);
-  if (policy.timeout_limit > Duration::zero() &&
-      (timeout == Duration::zero() || timeout > policy.timeout_limit)) {
-    timeout = policy.timeout_limit;
-  }
+  const Duration timeout = timeout_of(*entry.task, entry.attempt->policy);
   std::optional<Instant> deadline;
   if (timeout > Duration::zero()) deadline = now + timeout;
   table_.update(entry, S::kRunning, [&](TaskEntry& e) {
@@ -209,12 +212,16 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   }
   if (exit.ending == JobEnding::kDone) return finish(now, entry, exit, out);
   if (stopped == StopReason::kTimeout) {
-    return fail(now, entry, "timed out; " + exit.error, exit.output_tail, {}, out);
+    return fail(now, entry,
+                "timed out after " +
+                    format_duration(timeout_of(*entry.task, entry.attempt->policy)) + "; " +
+                    exit.error,
+                exit.output_tail, {}, out);
   }
   if (stopped == StopReason::kDrain) return interrupt(now, entry, out);
-  // kStopped: by its guard; the lease ran out there before it did here.
+  // kStopped: by the warden, where the lease ran out before it did here, or which died.
   if (stopped == StopReason::kLease || exit.ending == JobEnding::kStopped) {
-    return lose(now, entry, out);
+    return lose(now, entry, stopped == StopReason::kLease ? "the lease ran out" : exit.error, out);
   }
   if (exit.ending == JobEnding::kPermanent) {
     return make_dead(now, entry, "permanent", exit.error, exit.output_tail, out);
@@ -324,8 +331,8 @@ void Transitions::interrupt(Instant now, TaskEntry& entry, Effects& out) {
   give_back(now, entry, out);
 }
 
-// The lease ran out while it ran: it counts as a lost owner.
-void Transitions::lose(Instant now, TaskEntry& entry, Effects& out) {
+// Its job may not go on, since the lease ran out or the warden died: that counts as a lost owner.
+void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out) {
   Stamp stamp = entry.task->stamp;
   ++stamp.lost;
   if (entry.attempt->policy.delivery == Delivery::kAtMostOnce ||
@@ -333,9 +340,9 @@ void Transitions::lose(Instant now, TaskEntry& entry, Effects& out) {
     auto task = std::make_shared<Task>(*entry.task);
     task->stamp = stamp;
     table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
-    return make_dead(now, entry, "owner lost", "the lease ran out while it was running", {}, out);
+    return make_dead(now, entry, "owner lost", why + " while it was running", {}, out);
   }
-  tell(Fact::Kind::kGivenBack, entry, "the lease ran out; it counts as lost", out);
+  tell(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
   rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
 }
 

@@ -29,14 +29,6 @@ void erase(Set& set, TaskEntry& entry) {
 
 }  // namespace
 
-bool WaitingOrder::ByStart::operator()(const TaskEntry* a, const TaskEntry* b) const {
-  return starts_before(*a->task, *b->task);
-}
-
-bool WaitingOrder::ByDue::operator()(const TaskEntry* a, const TaskEntry* b) const {
-  return a->due != b->due ? a->due < b->due : ByStart{}(a, b);
-}
-
 bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
   if (!entry.task || entry.task->serial_key.empty()) return false;
   switch (entry.state) {

@@ -54,11 +54,10 @@ class WaitingOrder {
   [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
 
  private:
-  struct ByStart {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const;
-  };
   struct ByDue {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const;
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return a->due != b->due ? a->due < b->due : ByStart{}(a, b);
+    }
   };
   struct ByExpiry {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {

@@ -158,7 +158,7 @@ void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {
 std::string Dispatcher::any_running(std::string_view executor) const {
   std::string key;
   table_.for_each_ours([&](const TaskEntry& entry) {
-    const bool runs = entry.state == S::kRunning || entry.state == S::kStopping;
+    const bool runs = is_running(entry.state);
     const bool counts = executor.empty() || options_.executor_of(entry.task->type) == executor;
     if (key.empty() && runs && counts) key = entry.key;
   });

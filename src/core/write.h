@@ -9,6 +9,7 @@
 
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/overloaded.h"
 #include "core/task.h"
 
 namespace lictor::core {
@@ -34,9 +35,18 @@ struct Write {
 }
 
 /// The key that a write is about; empty for the marker.
-[[nodiscard]] const std::string& key_of(const Op& op);
+[[nodiscard]] inline const std::string& key_of(const Op& op) {
+  static const std::string kNone;
+  return std::visit(Overloaded{[](const MarkOp&) -> const std::string& { return kNone; },
+                               [](const auto& other) -> const std::string& { return other.key; }},
+                    op);
+}
 /// The ModifyIndex that its key must still have; 0: it must not be there.
-[[nodiscard]] std::uint64_t expected_index(const Op& op);
+[[nodiscard]] inline std::uint64_t expected_index(const Op& op) {
+  return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
+                               [](const auto& other) { return other.index; }},
+                    op);
+}
 
 /// The record with `stamp` in place of the one it has: a claim, a retry, a task given back. `under`
 /// is the claim that the record carries by then.

@@ -1,8 +1,7 @@
 #pragma once
 
-// The writes that wait for a transaction: each kind in its own order, and the two kinds in turn. So
-// what ends tasks and what claims the next ones is spread over the transactions under way, and the
-// one is worked on here while Consul works on the other.
+// The writes that wait for a transaction, in two FIFO queues that take turns: claims, and all else.
+// So both kinds are spread over the transactions in flight.
 
 #include <algorithm>
 #include <cstddef>
@@ -72,7 +71,7 @@ class WriteQueue {
   [[nodiscard]] const Cost& cost() const { return cost_; }
 
  private:
-  // std::deque would take memory and give it back for each of so large things.
+  // std::deque would allocate and free a block for every item or two of this size.
   class Fifo {
    public:
     void push_back(Item item) {

@@ -366,7 +366,7 @@ bool unstamp(std::vector<Member>& members) {
 
 Result<WallTime> check_record(std::string_view record) {
   core::Task task;
-  return read_text(record, task).map([&] { return core::order_of(task).time; });
+  return read_text(record, task).map([&] { return core::order_time(task); });
 }
 
 Result<WallTime> check_record(const std::vector<Member>& members) {
@@ -376,7 +376,7 @@ Result<WallTime> check_record(const std::vector<Member>& members) {
       return bad_field(member.name, read.error());
     }
   }
-  return check_fields(task).map([&] { return core::order_of(task).time; });
+  return check_fields(task).map([&] { return core::order_time(task); });
 }
 
 namespace {

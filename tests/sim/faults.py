@@ -191,10 +191,10 @@ EDITS = [
     ),
     (
         "core/transitions.cpp",
-        """  // Claimed, it could not be ended in one fenced transaction.
+        """  // Once it is claimed, its end would not fit into one fenced transaction.
 """,
         """  if (FAULT(ForgetOrphan) && task->stamp.taken) return;
-  // Claimed, it could not be ended in one fenced transaction.
+  // Once it is claimed, its end would not fit into one fenced transaction.
 """,
     ),
     (
@@ -389,14 +389,9 @@ EDITS = [
     ),
     (
         "core/commits_refused.cpp",
-        """  requeue(now, std::move(again));
-}
-
-// The answer""",
-        """  if (!FAULT(LoseRequeued)) requeue(now, std::move(again));
-}
-
-// The answer""",
+        """  requeue(now, take_out(batch, fates, errors, result));""",
+        """  auto others = take_out(batch, fates, errors, result);
+  if (!FAULT(LoseRequeued)) requeue(now, std::move(others));""",
     ),
     (
         "core/leadership.cpp",
@@ -415,10 +410,11 @@ EDITS = [
   trust_.clock_stepped(now);""",
     ),
     (
-        "core/waiting_order.cpp",
-        """  return starts_before(*a->task, *b->task);
+        "core/task.cpp",
+        """  const WallTime time_b = order_time(b);
 """,
-        """  return FAULT(OrderByKey) ? a->key < b->key : starts_before(*a->task, *b->task);
+        """  const WallTime time_b = order_time(b);
+  if (FAULT(OrderByKey)) return a.key < b.key;
 """,
     ),
     (

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace lictor::core::test {
@@ -432,6 +433,7 @@ void Simulation::try_order() {
   }
   cluster_.run_for(3s);
   if (cluster_.started.size() != before) cluster_.violation("a task started in a paused queue");
+  using Order = std::tuple<WallTime, std::uint64_t, std::string>;  // time, CreateIndex, key
   std::map<std::string, Order> orders;
   std::map<std::string, std::string> lanes;
   for (const std::string& key : cluster_.store.task_keys()) {
@@ -452,7 +454,7 @@ void Simulation::try_order() {
     if (lane.empty()) continue;
     const auto it = last.find(lane);
     if (it != last.end() && orders[key] < it->second) {
-      cluster_.violation(key + " starts after " + it->second.key + ", out of order");
+      cluster_.violation(key + " starts after " + std::get<2>(it->second) + ", out of order");
     }
     last[lane] = orders[key];
   }

@@ -65,7 +65,7 @@ std::shared_ptr<Client> follow(Events& events, const std::string& target = "/v1/
 }
 
 void tell(Events& events, const std::string& key, const std::string& queue = "q") {
-  events.on_fact(queue, Fact{Fact::Kind::kStarted, key, 1, 7, {}, {}});
+  events.on_fact(queue, Fact{Fact::Kind::kStarted, key, {}, {}, {}, 1, 7});
 }
 
 std::size_t count(const std::string& text, const std::string& part) {

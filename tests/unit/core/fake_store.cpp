@@ -13,12 +13,6 @@ namespace {
 std::uint64_t& index_of(StoredRecord& record) {
   return std::visit([](auto& r) -> std::uint64_t& { return r.modify_index; }, record);
 }
-std::uint64_t index_of(const StoredRecord& record) {
-  return std::visit([](const auto& r) { return r.modify_index; }, record);
-}
-const std::string& key_of(const StoredRecord& record) {
-  return std::visit([](const auto& r) -> const std::string& { return r.key; }, record);
-}
 
 using Failure = Committed::Failure;
 

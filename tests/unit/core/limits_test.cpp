@@ -339,7 +339,7 @@ TEST_CASE("a job that timed out has failed, also when the drain would have stopp
   CHECK(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
   const Stamp& stamp = a.cluster.store.task("tasks/1")->stamp;
   CHECK(stamp.attempt == 1);
-  CHECK(stamp.error == "timed out; stopped");
+  CHECK(stamp.error == "timed out after 1s; stopped");
 }
 
 TEST_CASE("a job that ends well although it was told to stop has ended well") {
@@ -393,7 +393,7 @@ TEST_CASE("a withdrawn job that goes on is told of") {
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
 }
 
-TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") {
+TEST_CASE("a job that its warden stopped counts a lost owner, up to max_losses") {
   QueueOptions options = options_of("a");
   options.max_losses = 2;
   Alone a{options};
@@ -403,10 +403,11 @@ TEST_CASE("a job that its guard stopped counts a lost owner, up to max_losses") 
   REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 1s));
   CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 1);
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 2);
-  exits(a, "tasks/1", {{}, JobEnding::kStopped, "its lease ran out", {}});
+  exits(a, "tasks/1", {{}, JobEnding::kStopped, "the warden died", {}});
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.size() == 2);
   CHECK(a.dead("dead/1").reason == "owner lost");
+  CHECK(a.dead("dead/1").error == "the warden died while it was running");
   CHECK(a.dead("dead/1").stamp.lost == 2);
 }
 

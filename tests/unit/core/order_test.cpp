@@ -257,7 +257,7 @@ TEST_CASE("a job over its time is stopped, and has failed") {
   a.cluster.run_for(300ms);
   CHECK(a.cluster.running() == 0);
   CHECK(a.dead("dead/1").reason == "failed");
-  CHECK(a.dead("dead/1").error == "timed out; stopped");
+  CHECK(a.dead("dead/1").error == "timed out after 2s; stopped");
 }
 
 TEST_CASE("a task that was not started by its expireAt is a dead letter") {
