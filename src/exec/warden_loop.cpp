@@ -156,6 +156,7 @@ void WardenLoop::read_orders() {
 }
 
 void WardenLoop::obey(Spawn& spawn, Packet& packet) {
+  if (daemon_gone_) return;
   if (packet.fds.size() != 3) {
     return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
   }
@@ -204,9 +205,11 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   attempt.ends_with_lease = spawn.ends_with_lease;
   attempt.grace = spawn.grace;
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
-  if (attempt.spawning.failed_step() == Step::kNone) send(Started{spawn.attempt, attempt.pid});
-  const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
+  const auto [place_of, fresh] = attempts_.emplace(spawn.attempt, std::move(attempt));
   LICTOR_ASSERT(fresh);
+  // Only now: if the daemon is gone, this stops all attempts.
+  const Attempt& kept = place_of->second;
+  if (kept.spawning.failed_step() == Step::kNone) send(Started{spawn.attempt, kept.pid});
   if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {
     leases_changed_ = true;
   }

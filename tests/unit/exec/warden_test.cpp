@@ -208,6 +208,20 @@ TEST_CASE(
   CHECK(eventually([&] { return gone(daemon.warden()); }));
 }
 
+TEST_CASE("jobs whose daemon died before the warden had read of their start end too") {
+  MiniDaemon daemon{[](Rig& rig) {
+    REQUIRE(kill(rig.warden, SIGSTOP) == 0);
+    const auto runner = rig.runner({"/bin/sleep", "100"});
+    for (std::uint64_t id = 1; id <= 2; ++id) {
+      REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    }
+  }};
+  daemon.send(SIGKILL);
+  (void)daemon.wait();
+  REQUIRE(kill(daemon.warden(), SIGCONT) == 0);
+  CHECK(eventually([&] { return gone(daemon.warden()); }));
+}
+
 TEST_CASE("the state directory stays locked until the last job of a dead daemon is dead") {
   const TemporaryFolder dir;
   const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
