@@ -5,7 +5,6 @@
 #include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "exec/channel.h"
-#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "lictor/result.h"
@@ -16,7 +15,6 @@ namespace lictor::exec {
 struct Warden {
   Channel channel;
   pid_t pid = 0;
-  ProgramTable programs;
   Cgroups cgroups;
 };
 

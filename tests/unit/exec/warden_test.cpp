@@ -154,7 +154,8 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
   const Redirected standard_error{STDERR_FILENO, dir / "errors"};
   const Instant deadline = boot_now() + 300ms;
   MiniDaemon daemon{[&](Rig& rig) {
-                      rig.board.add_in_process_job(0);
+                      rig.host->set_lease(0, boot_now() + 1h, 200ms);
+                      REQUIRE(rig.board.admit(0));
                       rig.host->set_lease(0, deadline, 200ms);
                       // Before the warden has seen it, as like as not.
                       if (given_up) rig.host->clear_lease(0);
@@ -172,12 +173,13 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
 
 TEST_CASE("a daemon whose own jobs ended within the grace lives") {
   MiniDaemon daemon{[&](Rig& rig) {
-    const Instant deadline = boot_now() + 50ms;
     const Duration grace = 1s;
+    rig.host->set_lease(0, boot_now() + 1h, grace);
+    REQUIRE(rig.board.admit(0));
+    const Instant deadline = boot_now() + 50ms;
     rig.host->set_lease(0, deadline, grace);
-    rig.board.add_in_process_job(0);
     REQUIRE(eventually([&] { return boot_now() > deadline; }));
-    rig.board.remove_in_process_job(0);
+    rig.board.release(0);
     REQUIRE(eventually([&] { return boot_now() > deadline + grace; }));
     // Whatever the warden does at that time it has done when it has answered twice.
     CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
