@@ -1,15 +1,18 @@
 #include "base/time_text.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 
 namespace lictor {
 namespace {
 
 using namespace std::chrono;
 
-constexpr double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
+constexpr long double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
 
 struct Unit {
   std::string_view name;
@@ -113,45 +116,22 @@ std::optional<Rfc3339> read_rfc3339(std::string_view text) {
 
 std::optional<Duration> parse_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  std::int64_t total = 0;  // ns, exact: what format_duration() wrote is read as it was
+  long double ns = 0;  // exact: what format_duration() wrote is read as it was
   while (!text.empty()) {
-    double whole = 0;
-    double part = 0;  // below one
-    double place = 1;
-    bool digits = false;
-    bool fraction = false;
-    while (!text.empty() && (is_digit(text.front()) || (text.front() == '.' && !fraction))) {
-      if (text.front() == '.') {
-        fraction = true;
-      } else {
-        digits = true;
-        const int digit = text.front() - '0';
-        if (fraction) {
-          place /= 10;
-          part += place * digit;
-        } else {
-          whole = whole * 10 + digit;
-        }
-      }
-      text.remove_prefix(1);
-    }
-    if (!digits) return std::nullopt;
-    const Unit* unit = nullptr;
-    for (const Unit& candidate : kUnits) {
-      if (text.starts_with(candidate.name)) {
-        unit = &candidate;
-        break;
-      }
-    }
-    if (unit == nullptr) return std::nullopt;
+    if (!is_digit(text.front()) && text.front() != '.') return std::nullopt;  // "-1s", "inf"
+    long double number = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const auto unit = std::ranges::find_if(
+        kUnits, [text](const Unit& each) { return text.starts_with(each.name); });
+    if (unit == kUnits.end()) return std::nullopt;
     text.remove_prefix(unit->name.size());
-    const auto unit_ns = static_cast<double>(unit->ns);
-    if ((whole + part) * unit_ns + static_cast<double>(total) > kMaxDurationNs) {
-      return std::nullopt;
-    }
-    total += static_cast<std::int64_t>(whole) * unit->ns + std::llround(part * unit_ns);
+    ns += number * static_cast<long double>(unit->ns);
+    if (ns > kMaxDurationNs) return std::nullopt;
   }
-  return Duration{total};
+  return Duration{std::llround(ns)};
 }
 
 std::string format_duration(Duration duration) {
