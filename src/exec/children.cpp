@@ -70,13 +70,11 @@ std::vector<pid_t> scan_children() {
   return found;
 }
 
-Children::Children() : list_(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)) {}
-
-std::vector<pid_t> Children::list() {
-  if (!list_) return scan_children();
+std::vector<pid_t> children_of_thread() {
+  const UniqueFd list{open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)};
+  if (!list) return scan_children();  // a kernel without CONFIG_PROC_CHILDREN
   std::vector<pid_t> found;
-  lseek(list_.get(), 0, SEEK_SET);
-  const std::string text = read_whole(list_.get());
+  const std::string text = read_whole(list.get());
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
@@ -115,7 +113,7 @@ void Strays::program_gone(pid_t program, std::optional<Cgroups::Number> cgroup) 
 
 void Strays::search(const std::function<bool(pid_t)>& is_own) {
   std::unordered_map<pid_t, AttemptId> strays;
-  for (const pid_t pid : children_.list()) {
+  for (const pid_t pid : children_of_thread()) {
     if (attempt_of_.contains(pid) || is_own(pid) || reap(pid)) continue;
     const auto known = found_.find(pid);
     strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);

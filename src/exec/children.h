@@ -29,15 +29,8 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
 [[nodiscard]] std::vector<pid_t> scan_children();
 
-/// The same, but fast. For a process of one thread.
-class Children {
- public:
-  Children();
-  [[nodiscard]] std::vector<pid_t> list();
-
- private:
-  UniqueFd list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
-};
+/// The same, but fast: the children of this thread, for a process that has no other.
+[[nodiscard]] std::vector<pid_t> children_of_thread();
 
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);
@@ -71,7 +64,6 @@ class Strays {
 
   const Cgroups& cgroups_;
   const pid_t self_;
-  Children children_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
   std::unordered_map<pid_t, AttemptId> found_;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,6 +22,9 @@ namespace {
 
 // Linux's file systems allow 255 bytes; attempt, token and suffix need 36.
 constexpr std::size_t kMaxNameBytes = 200;
+
+// A little more than the tail, for the character that begins before it.
+constexpr std::size_t kKeptBytes = OutputLog::kTailBytes + 4;
 
 std::string safe_name(std::string_view text) {
   std::string name = percent_encoded(text, "_-.");
@@ -83,11 +85,11 @@ std::string output_log_stem(const std::string& directory, std::string_view queue
 OutputLog::OutputLog(std::string path, std::size_t cap) : path_(std::move(path)), room_(cap) {}
 
 std::string OutputLog::write(std::string_view bytes) {
-  if (bytes.size() >= kTailBytes) {
-    tail_ = bytes.substr(bytes.size() - kTailBytes);
+  if (bytes.size() >= kKeptBytes) {
+    tail_ = bytes.substr(bytes.size() - kKeptBytes);
   } else {
     tail_ += bytes;
-    if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+    if (tail_.size() > 2 * kKeptBytes) tail_.erase(0, tail_.size() - kKeptBytes);
   }
   if (path_.empty()) return {};
   const std::string_view kept = bytes.substr(0, room_);
@@ -106,20 +108,10 @@ std::string OutputLog::finish() {
 }
 
 std::string OutputLog::tail() const {
-  std::string_view last = tail_;
-  if (last.size() > kTailBytes) last.remove_prefix(last.size() - kTailBytes);
-  const auto skip_continuation = [&] {
-    for (int i = 0; i < 3 && !last.empty() && (last.front() & 0xc0) == 0x80; ++i) {
-      last.remove_prefix(1);
-    }
-  };
-  if (last.size() == kTailBytes) skip_continuation();  // The cut may have split a character.
-  std::string valid = to_utf8(last);
-  if (valid.size() <= kTailBytes) return valid;  // Each invalid byte has become three.
-  last = valid;
-  last.remove_prefix(last.size() - kTailBytes);
-  skip_continuation();
-  return std::string{last};
+  const std::string valid = to_utf8(tail_);
+  std::size_t begin = valid.size() - std::min(valid.size(), kTailBytes);
+  while (begin < valid.size() && (valid[begin] & 0xc0) == 0x80) ++begin;  // not within a character
+  return valid.substr(begin);
 }
 
 std::string OutputLog::append(std::string_view bytes) {

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"

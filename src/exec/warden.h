@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/lease_board.h"

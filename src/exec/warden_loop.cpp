@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"

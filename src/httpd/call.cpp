@@ -3,7 +3,6 @@
 #include <microhttpd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 

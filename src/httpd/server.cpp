@@ -15,9 +15,7 @@
 #include <cstring>
 #include <list>
 #include <map>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/errno_text.h"

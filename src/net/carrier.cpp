@@ -1,6 +1,5 @@
 #include "net/carrier.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -54,8 +54,6 @@ class CurlTransport final : public Transport {
   std::mutex mutex_;
   std::vector<Order> inbox_;
   bool stopping_ = false;
-
-  std::vector<Order> orders_;  // the network thread's own
   std::thread thread_;
 };
 
@@ -104,20 +102,20 @@ void CurlTransport::run() {
 
 // False once the transport is to stop.
 bool CurlTransport::take_orders() {
+  std::vector<Order> orders;
   bool stopping = false;
   {
     const std::lock_guard lock{mutex_};
-    orders_.swap(inbox_);
+    orders.swap(inbox_);
     stopping = stopping_;
   }
-  for (Order& order : orders_) {
+  for (Order& order : orders) {
     if (order.done) {
       carrier_->send(order.id, std::move(order.request), std::move(order.done), order.sent_at);
     } else {
       carrier_->cancel(order.id);
     }
   }
-  orders_.clear();
   return !stopping;
 }
 

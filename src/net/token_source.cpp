@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -11,7 +10,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/read_file.h"
 #include "base/text.h"
 #include "base/try.h"
 
