@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "client/task_json.h"
-#include "exec/stored_logs.h"
+#include "exec/output_log.h"
 #include "wire/layout.h"
 
 namespace lictor::admin {

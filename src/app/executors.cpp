@@ -42,6 +42,11 @@ bool ends_with_lease(const Common& common, const std::string& type) {
   return policy_of(common, type).on_lease_lost == core::OnLeaseLost::kStop;
 }
 
+// The lease that jobs inside the daemon end with.
+exec::LeaseSlot lease_of(const Common& common, const std::string& type) {
+  return ends_with_lease(common, type) ? common.slot : exec::kNoLease;
+}
+
 // Jobs of other users come to their part of the scratch folder through state_dir.
 void let_jobs_pass(const Config& config) {
   struct stat status {};
@@ -74,8 +79,7 @@ std::string place_of(const QueueConfig& queue, const std::string& type) {
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,
                                            const HttpConfig& config) {
   LICTOR_TRY(auto runner,
-             exec::HttpRunner::create(common.host.board(),
-                                      {config, common.slot, ends_with_lease(common, type)}));
+             exec::HttpRunner::create(common.host.board(), config, lease_of(common, type)));
   return std::unique_ptr<exec::Runner>{std::move(runner)};
 }
 
@@ -85,9 +89,7 @@ std::unique_ptr<exec::Runner> make_function(const Common& common, const std::str
       [executor = std::move(executor)](const exec::Attempt& attempt, const exec::JobTools& tools) {
         return run_in_process(*executor, attempt, tools);
       },
-      common.host.board(),
-      exec::FunctionRunner::Options{common.queue.options.concurrency, common.slot,
-                                    ends_with_lease(common, type)});
+      common.host.board(), common.queue.options.concurrency, lease_of(common, type));
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const Common& common, const std::string& type,

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
+
 /// Always on, also in release builds: a bug aborts, and systemd restarts the daemon. For bugs only;
 /// a fault of the world (a full disk, a lost connection, a bad record) is handled, never asserted.
 #define LICTOR_ASSERT(condition)                       \
@@ -8,6 +11,10 @@
 
 namespace lictor {
 
-[[noreturn]] void assert_failed(const char* condition, const char* file, int line) noexcept;
+[[noreturn]] inline void assert_failed(const char* condition, const char* file, int line) noexcept {
+  std::fprintf(stderr, "lictor: bug: %s:%d: %s does not hold; please report this\n", file, line,
+               condition);
+  std::abort();
+}
 
 }  // namespace lictor

@@ -17,54 +17,20 @@
 #include <mimalloc.h>
 #pragma weak mi_collect  // absent where the program is not linked with it
 #pragma weak mi_option_set
-#define LICTOR_KNOWS_MIMALLOC
 #endif
 
 namespace lictor {
 namespace {
 
-// mimalloc keeps freed memory for a while, and purges it only when it is called again.
-bool keep_nothing_in_mimalloc() {
-#ifdef LICTOR_KNOWS_MIMALLOC
-#if MI_MALLOC_VERSION >= 210
-  constexpr mi_option_t kDelay = mi_option_purge_delay;
+#if !__has_include(<mimalloc.h>)
+constexpr void (*mi_collect)(bool) = nullptr;
+constexpr void (*mi_option_set)(int, long) = nullptr;
+constexpr int kPurgeDelay = 0;
+#elif MI_MALLOC_VERSION >= 210
+constexpr mi_option_t kPurgeDelay = mi_option_purge_delay;
 #else
-  constexpr mi_option_t kDelay = mi_option_decommit_delay;
+constexpr mi_option_t kPurgeDelay = mi_option_decommit_delay;
 #endif
-  if (mi_option_set == nullptr) return false;
-  mi_option_set(kDelay, 0);
-  return true;
-#else
-  return false;
-#endif
-}
-
-bool collect_by_mimalloc() {
-#ifdef LICTOR_KNOWS_MIMALLOC
-  if (mi_collect == nullptr) return false;
-  mi_collect(true);
-  return true;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
-
-void give_back_large_blocks() {
-  if (keep_nothing_in_mimalloc()) return;
-  constexpr int kLarge = 1024 * 1024;
-  mallopt(M_MMAP_THRESHOLD, kLarge);
-  mallopt(M_TRIM_THRESHOLD, 2 * kLarge);  // else the setting above leaves it at 128 kB
-}
-
-void give_back_free_memory() {
-  if (!collect_by_mimalloc()) malloc_trim(0);
-}
-
-void give_back_memory_of_thread() { static_cast<void>(collect_by_mimalloc()); }
-
-namespace {
 
 bool is_hot(std::string_view file, std::string_view program) {
   if (file == program) return true;
@@ -76,6 +42,23 @@ bool is_hot(std::string_view file, std::string_view program) {
 }
 
 }  // namespace
+
+void give_back_large_blocks() {
+  // mimalloc keeps freed memory for a while, and purges it only when it is called again.
+  if (mi_option_set != nullptr) return mi_option_set(kPurgeDelay, 0);
+  constexpr int kLarge = 1024 * 1024;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLarge);  // else the setting above leaves it at 128 kB
+}
+
+void give_back_free_memory() {
+  if (mi_collect != nullptr) return mi_collect(true);
+  malloc_trim(0);
+}
+
+void give_back_memory_of_thread() {
+  if (mi_collect != nullptr) mi_collect(true);
+}
 
 // smaps (proc(5)) lists for each mapping its addresses, rights and inode, and further down how much
 // of it differs from the file. A mapping with differences, relocations or a debugger's breakpoint,

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/text.h"
 
@@ -37,17 +38,10 @@ bool is_hidden(std::uint32_t c) {
          (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);  // annotations, tags
 }
 
-template <class... Args>
-std::string text_of(const char* format, Args... args) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, args...);
-  return buffer.data();
-}
-
 std::string json_escape(std::uint32_t c) {
-  if (c < 0x10000) return text_of("\\u%04x", c);
+  if (c < 0x10000) return fmt::format("\\u{:04x}", c);
   c -= 0x10000;
-  return text_of("\\u%04x\\u%04x", 0xd800 + (c >> 10U), 0xdc00 + (c & 0x3ffU));
+  return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (c >> 10U), 0xdc00 + (c & 0x3ffU));
 }
 
 // `text` with `escape` of each code point that is hidden.
@@ -63,7 +57,7 @@ std::string escaped(std::string_view text, bool lines, Escape escape) {
     if (text.empty()) break;
     const CodePoint c = first_of(text);
     if (c.bytes == 0) {
-      shown += text_of("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text.front())));
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
     } else if (is_hidden(c.value) && !(lines && (c.value == '\n' || c.value == '\t'))) {
       shown += escape(c.value);
     } else {
@@ -89,7 +83,8 @@ std::size_t place_of(std::string_view text, std::size_t count) {
 
 std::string printable(std::string_view text, bool lines) {
   return escaped(text, lines, [](std::uint32_t c) {
-    return c == '\n' ? "\\n" : text_of(c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+    if (c == '\n') return std::string{"\\n"};
+    return c < 0x100 ? fmt::format("\\x{:02x}", c) : fmt::format("\\u{:04x}", c);
   });
 }
 
@@ -176,8 +171,8 @@ std::string counted(std::size_t count, std::string_view noun) {
 std::string byte_text(std::size_t bytes) {
   if (bytes < 1000) return std::to_string(bytes) + " B";
   const auto number = static_cast<double>(bytes);
-  if (number < 1e6) return text_of(number < 1e4 ? "%.1f kB" : "%.0f kB", number / 1e3);
-  return text_of(number < 1e7 ? "%.1f MB" : "%.0f MB", number / 1e6);
+  if (number < 1e6) return fmt::format("{:.{}f} kB", number / 1e3, number < 1e4 ? 1 : 0);
+  return fmt::format("{:.{}f} MB", number / 1e6, number < 1e7 ? 1 : 0);
 }
 
 }  // namespace lictor

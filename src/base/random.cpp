@@ -2,17 +2,13 @@
 
 #include <sys/random.h>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 
 namespace lictor {
 
-std::string Random::hex() {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::uint64_t bits = next();
-  std::string text(16, '0');
-  for (auto it = text.rbegin(); it != text.rend(); ++it, bits >>= 4U) *it = kDigits[bits & 15U];
-  return text;
-}
+std::string Random::hex() { return fmt::format("{:016x}", next()); }
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;

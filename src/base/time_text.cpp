@@ -1,15 +1,20 @@
 #include "base/time_text.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
+
+#include "base/text.h"
 
 namespace lictor {
 namespace {
 
 using namespace std::chrono;
 
-constexpr double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
+constexpr long double kMaxDurationNs = 10.0 * 366 * 86400 * 1e9;
 
 struct Unit {
   std::string_view name;
@@ -27,46 +32,42 @@ constexpr std::array<Unit, 8> kUnits{{{"w", 7 * 86'400'000'000'000},
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes exactly `count` digits off the front of `text`.
-std::optional<int> take_number(std::string_view& text, std::size_t count) {
-  if (text.size() < count) return std::nullopt;
-  int number = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!is_digit(text[i])) return std::nullopt;
-    number = number * 10 + (text[i] - '0');
-  }
-  text.remove_prefix(count);
-  return number;
+// Each takes its part off the front of `text`; false: the part is not there.
+
+bool take_number(std::string_view& text, std::size_t digits, int& number) {
+  if (text.size() < digits || !std::ranges::all_of(text.substr(0, digits), is_digit)) return false;
+  number = to_number<int>(text.substr(0, digits)).value_or(0);
+  text.remove_prefix(digits);
+  return true;
 }
 
-bool take(std::string_view& text, char c) {
-  if (text.empty() || text.front() != c) return false;
+bool take_one_of(std::string_view& text, std::string_view characters) {
+  if (text.empty() || characters.find(text.front()) == std::string_view::npos) return false;
   text.remove_prefix(1);
   return true;
 }
 
-// Takes ".123..." off the front, to the millisecond; further digits are cut.
-std::optional<milliseconds> take_fraction(std::string_view& text) {
-  if (!take(text, '.')) return milliseconds{0};
-  if (text.empty() || !is_digit(text.front())) return std::nullopt;
-  int ms = 0;
+// ".123...", or nothing. To the millisecond; further digits are cut.
+bool take_fraction(std::string_view& text, milliseconds& fraction) {
+  if (!take_one_of(text, ".")) return true;
+  if (text.empty() || !is_digit(text.front())) return false;
   for (int place = 100; !text.empty() && is_digit(text.front()); place /= 10) {
-    ms += place * (text.front() - '0');
+    fraction += milliseconds{place * (text.front() - '0')};
     text.remove_prefix(1);
   }
-  return milliseconds{ms};
+  return true;
 }
 
-std::optional<minutes> take_zone(std::string_view& text) {
-  if (take(text, 'Z') || take(text, 'z')) return minutes{0};
-  const bool east = take(text, '+');
-  if (!east && !take(text, '-')) return std::nullopt;
-  const auto h = take_number(text, 2);
-  if (!h || *h > 23 || !take(text, ':')) return std::nullopt;
-  const auto m = take_number(text, 2);
-  if (!m || *m > 59) return std::nullopt;
-  const minutes offset = hours{*h} + minutes{*m};
-  return east ? offset : -offset;
+bool take_zone(std::string_view& text, minutes& zone) {
+  if (take_one_of(text, "Zz")) return true;
+  const int sign = text.starts_with('-') ? -1 : 1;
+  int h = 0, m = 0;
+  if (!take_one_of(text, "+-") || !take_number(text, 2, h) || !take_one_of(text, ":") ||
+      !take_number(text, 2, m)) {
+    return false;
+  }
+  zone = sign * (hours{h} + minutes{m});
+  return h <= 23 && m <= 59;
 }
 
 // What a text in the form of RFC 3339 says, be there such a time or not.
@@ -90,68 +91,37 @@ struct Rfc3339 {
 };
 
 std::optional<Rfc3339> read_rfc3339(std::string_view text) {
-  const auto y = take_number(text, 4);
-  if (!y || !take(text, '-')) return std::nullopt;
-  const auto mo = take_number(text, 2);
-  if (!mo || !take(text, '-')) return std::nullopt;
-  const auto d = take_number(text, 2);
-  if (!d || !(take(text, 'T') || take(text, 't') || take(text, ' '))) return std::nullopt;
-  const auto h = take_number(text, 2);
-  if (!h || !take(text, ':')) return std::nullopt;
-  const auto mi = take_number(text, 2);
-  if (!mi || !take(text, ':')) return std::nullopt;
-  const auto s = take_number(text, 2);
-  if (!s) return std::nullopt;
-  const auto fraction = take_fraction(text);
-  if (!fraction) return std::nullopt;
-  const auto zone = take_zone(text);
-  if (!zone || !text.empty()) return std::nullopt;
-  return Rfc3339{*y, *mo, *d, *h, *mi, *s, *fraction, *zone};
+  Rfc3339 read;
+  const bool whole = take_number(text, 4, read.year) && take_one_of(text, "-") &&
+                     take_number(text, 2, read.month) && take_one_of(text, "-") &&
+                     take_number(text, 2, read.day) && take_one_of(text, "Tt ") &&
+                     take_number(text, 2, read.hour) && take_one_of(text, ":") &&
+                     take_number(text, 2, read.minute) && take_one_of(text, ":") &&
+                     take_number(text, 2, read.second) && take_fraction(text, read.fraction) &&
+                     take_zone(text, read.zone) && text.empty();
+  return whole ? std::optional{read} : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Duration> parse_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  std::int64_t total = 0;  // ns, exact: what format_duration() wrote is read as it was
+  long double ns = 0;  // exact: what format_duration() wrote is read as it was
   while (!text.empty()) {
-    double whole = 0;
-    double part = 0;  // below one
-    double place = 1;
-    bool digits = false;
-    bool fraction = false;
-    while (!text.empty() && (is_digit(text.front()) || (text.front() == '.' && !fraction))) {
-      if (text.front() == '.') {
-        fraction = true;
-      } else {
-        digits = true;
-        const int digit = text.front() - '0';
-        if (fraction) {
-          place /= 10;
-          part += place * digit;
-        } else {
-          whole = whole * 10 + digit;
-        }
-      }
-      text.remove_prefix(1);
-    }
-    if (!digits) return std::nullopt;
-    const Unit* unit = nullptr;
-    for (const Unit& candidate : kUnits) {
-      if (text.starts_with(candidate.name)) {
-        unit = &candidate;
-        break;
-      }
-    }
-    if (unit == nullptr) return std::nullopt;
+    if (!is_digit(text.front()) && text.front() != '.') return std::nullopt;  // "-1s", "inf"
+    long double number = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const auto unit = std::ranges::find_if(
+        kUnits, [text](const Unit& each) { return text.starts_with(each.name); });
+    if (unit == kUnits.end()) return std::nullopt;
     text.remove_prefix(unit->name.size());
-    const auto unit_ns = static_cast<double>(unit->ns);
-    if ((whole + part) * unit_ns + static_cast<double>(total) > kMaxDurationNs) {
-      return std::nullopt;
-    }
-    total += static_cast<std::int64_t>(whole) * unit->ns + std::llround(part * unit_ns);
+    ns += number * static_cast<long double>(unit->ns);
+    if (ns > kMaxDurationNs) return std::nullopt;
   }
-  return Duration{total};
+  return Duration{std::llround(ns)};
 }
 
 std::string format_duration(Duration duration) {

@@ -15,7 +15,6 @@
 #include "cli/members.h"
 #include "cli/process.h"
 #include "exec/output_log.h"
-#include "exec/stored_logs.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {

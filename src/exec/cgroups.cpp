@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/errno_text.h"
-#include "exec/children.h"
+#include "base/text.h"
 
 namespace lictor::exec {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +12,8 @@
 #include <memory>
 #include <utility>
 
-#include "base/errno_text.h"
 #include "base/read_file.h"
+#include "base/text.h"
 
 namespace lictor::exec {
 namespace {
@@ -71,13 +70,11 @@ std::vector<pid_t> scan_children() {
   return found;
 }
 
-Children::Children() : list_(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)) {}
-
-std::vector<pid_t> Children::list() {
-  if (!list_) return scan_children();
+std::vector<pid_t> children_of_thread() {
+  const UniqueFd list{open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)};
+  if (!list) return scan_children();  // a kernel without CONFIG_PROC_CHILDREN
   std::vector<pid_t> found;
-  lseek(list_.get(), 0, SEEK_SET);
-  const std::string text = read_whole(list_.get());
+  const std::string text = read_whole(list.get());
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
@@ -101,46 +98,39 @@ bool reap(pid_t pid) {
   }
 }
 
-// A fresh mapping is all zeros, which means free. Writing them would use the pages.
-Result<ProgramTable> ProgramTable::create() {
-  void* memory = mmap(nullptr, sizeof(std::atomic<pid_t>) * kPlaces, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return fail(ErrorCode::kFailed, "cannot share memory with the warden: " + errno_text());
+Strays::Strays(const Cgroups& cgroups) : cgroups_(cgroups), self_(getpid()) {}
+
+void Strays::program_started(AttemptId attempt, pid_t program,
+                             std::optional<Cgroups::Number> cgroup) {
+  attempt_of_[program] = attempt;
+  if (cgroup) attempt_in_[*cgroup] = attempt;
+}
+
+void Strays::program_gone(pid_t program, std::optional<Cgroups::Number> cgroup) {
+  attempt_of_.erase(program);
+  if (cgroup) attempt_in_.erase(*cgroup);
+}
+
+void Strays::search(const std::function<bool(pid_t)>& is_own) {
+  std::unordered_map<pid_t, AttemptId> strays;
+  for (const pid_t pid : children_of_thread()) {
+    if (attempt_of_.contains(pid) || is_own(pid) || reap(pid)) continue;
+    const auto known = found_.find(pid);
+    strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);
   }
-  return ProgramTable{static_cast<std::atomic<pid_t>*>(memory)};
+  found_ = std::move(strays);
 }
 
-ProgramTable::ProgramTable(ProgramTable&& other) noexcept
-    : programs_(std::exchange(other.programs_, nullptr)),
-      free_(std::move(other.free_)),
-      unused_(other.unused_) {}
-
-ProgramTable::~ProgramTable() {
-  if (programs_ != nullptr) munmap(programs_, sizeof(std::atomic<pid_t>) * kPlaces);
-}
-
-std::optional<ProgramTable::Place> ProgramTable::take_place() {
-  if (!free_.empty()) {
-    const Place place = free_.back();
-    free_.pop_back();
-    return place;
+AttemptId Strays::owner_of(pid_t stray) const {
+  if (const auto cgroup = cgroups_.group_of(stray)) {
+    const auto found = attempt_in_.find(*cgroup);
+    if (found != attempt_in_.end()) return found->second;
   }
-  if (unused_ == kPlaces) return std::nullopt;
-  return unused_++;
-}
-
-void ProgramTable::give_back(Place place) {
-  set(place, 0);
-  free_.push_back(place);
-}
-
-std::vector<pid_t> ProgramTable::list() const {
-  std::vector<pid_t> pids;
-  for (std::size_t place = 0; place < kPlaces; ++place) {
-    if (const pid_t pid = programs_[place].load(); pid > 0) pids.push_back(pid);
+  for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
+    const auto found = attempt_of_.find(leader);
+    if (found != attempt_of_.end()) return found->second;
   }
-  return pids;
+  return marked_attempt(stray, self_).value_or(AttemptId{});
 }
 
 }  // namespace lictor::exec

@@ -2,18 +2,16 @@
 
 #include <sys/types.h>
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/id.h"
-#include "base/text.h"
 #include "base/unique_fd.h"
-#include "lictor/result.h"
+#include "exec/cgroups.h"
 
 namespace lictor::exec {
 
@@ -31,15 +29,8 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
 [[nodiscard]] std::vector<pid_t> scan_children();
 
-/// The same, but fast. For a process of one thread.
-class Children {
- public:
-  Children();
-  [[nodiscard]] std::vector<pid_t> list();
-
- private:
-  UniqueFd list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
-};
+/// The same, but fast: the children of this thread, for a process that has no other.
+[[nodiscard]] std::vector<pid_t> children_of_thread();
 
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);
@@ -47,39 +38,35 @@ void kill_with_group(pid_t pid);
 /// Reaps `pid` if it is a zombie child. False while it lives.
 [[nodiscard]] bool reap(pid_t pid);
 
-/// The programs that the warden runs now, in memory shared with the daemon. If the warden dies, the
-/// daemon uses them to find the processes that they have left (ProcessHost). A message for each
-/// start would wake the daemon once more for each job. Create it before the warden is forked; the
-/// warden's one thread writes, any thread of the daemon reads.
-class ProgramTable {
+/// The processes that the programs of attempts started and that outlive their parents. The warden is
+/// a subreaper: a process that loses its parent becomes the warden's child, and when it dies, its
+/// children follow. So an attempt is gone once its program is a zombie and no stray is its.
+class Strays {
  public:
-  /// More than a host can run. Only used pages take memory.
-  static constexpr std::size_t kPlaces = 65536;
-  using Place = std::uint32_t;
+  /// `cgroups` must outlive this.
+  explicit Strays(const Cgroups& cgroups);
 
-  /// Errors: kFailed, no shared memory.
-  [[nodiscard]] static Result<ProgramTable> create();
+  void program_started(AttemptId attempt, pid_t program, std::optional<Cgroups::Number> cgroup);
+  /// Call it before `program` can be reused.
+  void program_gone(pid_t program, std::optional<Cgroups::Number> cgroup);
 
-  ProgramTable(ProgramTable&& other) noexcept;
-  ProgramTable& operator=(ProgramTable&&) = delete;
-  ~ProgramTable();
+  /// Searches the children of this process, and reaps those that are dead. `is_own`: neither a
+  /// program nor a stray.
+  void search(const std::function<bool(pid_t)>& is_own);
 
-  /// Nothing: the table is full.
-  [[nodiscard]] std::optional<Place> take_place();
-  void set(Place place, pid_t pid) noexcept { programs_[place].store(pid); }
-  void give_back(Place place);
-
-  [[nodiscard]] std::vector<pid_t> list() const;
+  /// What the last search found, with its attempt; zero: of unknown attempt.
+  [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
+  /// What names `attempt` in a program's environment.
+  [[nodiscard]] std::string mark_of(AttemptId attempt) const { return mark(self_, attempt); }
 
  private:
-  // A lock inside an atomic would not work between two processes.
-  static_assert(std::atomic<pid_t>::is_always_lock_free);
+  [[nodiscard]] AttemptId owner_of(pid_t stray) const;
 
-  explicit ProgramTable(std::atomic<pid_t>* programs) : programs_(programs) {}
-
-  std::atomic<pid_t>* programs_;
-  std::vector<Place> free_;  // below unused_
-  Place unused_ = 0;
+  const Cgroups& cgroups_;
+  const pid_t self_;
+  std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
+  std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
+  std::unordered_map<pid_t, AttemptId> found_;
 };
 
 }  // namespace lictor::exec

@@ -1,13 +1,8 @@
 #include "exec/environment.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -23,43 +18,13 @@ constexpr std::string_view kDefaultPath =
 constexpr std::array<std::string_view, 9> kPassedOn = {
     "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LOGNAME", "HOME", "USER", "SHELL"};
 
-std::string_view name_of(std::string_view variable) {
-  return variable.substr(0, variable.find('='));
+void set(Variables& variables, std::string_view name, std::string_view value) {
+  constexpr char kNul = '\0';
+  if (name.size() + value.size() > kMaxVariableBytes) return;
+  if (name.find(kNul) != std::string_view::npos || value.find(kNul) != std::string_view::npos)
+    return;
+  variables.insert_or_assign(std::string{name}, value);
 }
-
-// A record may hold tens of thousands of parameters: a linear search for each would block the
-// daemon's loop for longer than its lease.
-class Variables {
- public:
-  explicit Variables(Environment start) : variables_(std::move(start)) {
-    for (std::size_t i = 0; i < variables_.size(); ++i) places_.emplace(name_of(variables_[i]), i);
-  }
-
-  void set(std::string_view name, std::string_view value) {
-    if (name.size() + value.size() > kMaxVariableBytes) return;
-    if (name.find('\0') != std::string_view::npos || value.find('\0') != std::string_view::npos) {
-      return;
-    }
-    std::string variable;
-    variable.reserve(name.size() + 1 + value.size());
-    variable.append(name).append("=").append(value);
-    const auto [place, is_new] = places_.try_emplace(std::string{name}, variables_.size());
-    if (is_new) {
-      variables_.push_back(std::move(variable));
-    } else {
-      variables_[place->second] = std::move(variable);
-    }
-  }
-
-  [[nodiscard]] bool has(std::string_view name) const { return places_.contains(name); }
-
-  [[nodiscard]] Environment take() { return std::move(variables_); }
-
- private:
-  Environment variables_;
-  // By name; ordered, because a producer could make hashes collide.
-  std::map<std::string, std::size_t, std::less<>> places_;
-};
 
 std::string parameter_variable(std::string_view name) {
   std::string variable = "LICTOR_PARA_";
@@ -103,7 +68,7 @@ class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool scalar(std::string_view value) {
     if (depth_ == 2 && in_parameters_ && !parameter_.empty()) {
-      out_.set(parameter_variable(parameter_), value);
+      set(out_, parameter_variable(parameter_), value);
     }
     return true;
   }
@@ -116,52 +81,47 @@ class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-Environment base_environment(const Environment& daemon, const User* user) {
-  Variables variables{{}};
-  for (const std::string& variable : daemon) {
-    const std::string_view name = name_of(variable);
-    if (name.size() == variable.size()) continue;
+Variables base_environment(const char* const* daemon, const User* user) {
+  Variables variables{{"PATH", std::string{kDefaultPath}}};
+  for (; *daemon != nullptr; ++daemon) {
+    const std::string_view variable{*daemon};
+    const std::size_t end = variable.find('=');
+    if (end == std::string_view::npos) continue;
+    const std::string_view name = variable.substr(0, end);
     const bool passed_on = std::find(kPassedOn.begin(), kPassedOn.end(), name) != kPassedOn.end();
-    if (passed_on || name.starts_with("LC_")) variables.set(name, variable.substr(name.size() + 1));
+    if (passed_on || name.starts_with("LC_")) set(variables, name, variable.substr(end + 1));
   }
-  if (!variables.has("PATH")) variables.set("PATH", kDefaultPath);
   if (user != nullptr) {
-    variables.set("HOME", user->home);
-    variables.set("USER", user->name);
-    variables.set("LOGNAME", user->name);
-    variables.set("SHELL", user->shell);
+    set(variables, "HOME", user->home);
+    set(variables, "USER", user->name);
+    set(variables, "LOGNAME", user->name);
+    set(variables, "SHELL", user->shell);
   }
-  return variables.take();
+  return variables;
 }
 
-Environment job_environment(const Environment& base,
-                            const std::vector<std::pair<std::string, std::string>>& configured,
-                            const Attempt& attempt, std::optional<WallTime> deadline) {
-  Variables variables{base};
+std::vector<std::string> job_environment(
+    Variables variables, const std::vector<std::pair<std::string, std::string>>& configured,
+    const Attempt& attempt, std::optional<WallTime> deadline) {
   for (const auto& [name, value] : configured) {
-    if (!name.starts_with("LICTOR_")) variables.set(name, value);
+    if (!name.starts_with("LICTOR_")) set(variables, name, value);
   }
-  variables.set("LICTOR_TASK_ID", attempt.task_id);
-  variables.set("LICTOR_TASK_KEY", attempt.task_key);
-  variables.set("LICTOR_TASK_TYPE", attempt.task_type);
-  variables.set("LICTOR_QUEUE", attempt.queue);
-  variables.set("LICTOR_ATTEMPT", std::to_string(attempt.number));
-  variables.set("LICTOR_FENCING_TOKEN", std::to_string(attempt.fencing_token));
-  variables.set("LICTOR_DEADLINE", deadline ? format_rfc3339(*deadline) : "");
+  set(variables, "LICTOR_TASK_ID", attempt.task_id);
+  set(variables, "LICTOR_TASK_KEY", attempt.task_key);
+  set(variables, "LICTOR_TASK_TYPE", attempt.task_type);
+  set(variables, "LICTOR_QUEUE", attempt.queue);
+  set(variables, "LICTOR_ATTEMPT", std::to_string(attempt.number));
+  set(variables, "LICTOR_FENCING_TOKEN", std::to_string(attempt.fencing_token));
+  set(variables, "LICTOR_DEADLINE", deadline ? format_rfc3339(*deadline) : "");
   if (attempt.record) {
     ParameterReader reader{variables};
     // Only valid JSON becomes an attempt.
     (void)nlohmann::json::sax_parse(*attempt.record, &reader);
   }
-  return variables.take();
-}
-
-Environment own_environment() {
-  Environment variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    variables.emplace_back(*variable);
-  }
-  return variables;
+  std::vector<std::string> environment;
+  environment.reserve(variables.size());
+  for (const auto& [name, value] : variables) environment.push_back(name + '=' + value);
+  return environment;
 }
 
 }  // namespace lictor::exec

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -29,11 +28,9 @@ Exit not_started(AttemptId attempt) {
 
 }  // namespace
 
-FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, Options options)
-    : function_(std::move(function)),
-      board_(board),
-      most_threads_(std::max<std::size_t>(1, options.threads)),
-      first_slot_(options.ends_with_lease ? options.slot : kNoLease) {}
+FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads,
+                               LeaseSlot slot)
+    : function_(std::move(function)), board_(board), most_threads_(threads), first_slot_(slot) {}
 
 FunctionRunner::~FunctionRunner() {
   {

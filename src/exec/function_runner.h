@@ -33,14 +33,10 @@ using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 /// after the lease's grace, the warden kills the daemon.
 class FunctionRunner : public Runner {
  public:
-  struct Options {
-    std::size_t threads = 1;  ///< at most; further attempts wait
-    LeaseSlot slot = kNoLease;
-    bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
-  };
-
+  /// At most `threads` attempts run at once; further ones wait. `slot`: the lease that they end with.
   /// `board` must outlive the runner.
-  FunctionRunner(JobFunction function, LeaseBoard& board, Options options);
+  FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads = 1,
+                 LeaseSlot slot = kNoLease);
 
   /// Asks all jobs to end and waits for them without a limit.
   ~FunctionRunner() override;

@@ -1,9 +1,6 @@
 #include "exec/http_post.h"
 
 #include <algorithm>
-#include <iterator>
-#include <memory>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/clock.h"
 
 namespace lictor::exec {
 namespace {
@@ -13,7 +12,8 @@ constexpr int kIdleMs = 60'000;
 
 }  // namespace
 
-Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, Options options) {
+Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, HttpCall call,
+                                                       LeaseSlot slot) {
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
   std::unique_ptr<CURLM, FreeMulti> multi;
   if (global == CURLE_OK) multi.reset(curl_multi_init());
@@ -23,13 +23,15 @@ Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, Option
                 "http executor: libcurl cannot be set up; is the process out "
                 "of memory or descriptors?");
   }
-  return std::unique_ptr<HttpRunner>{new HttpRunner{board, std::move(options), std::move(multi)}};
+  return std::unique_ptr<HttpRunner>{
+      new HttpRunner{board, std::move(call), slot, std::move(multi)}};
 }
 
-HttpRunner::HttpRunner(LeaseBoard& board, Options options, std::unique_ptr<CURLM, FreeMulti> multi)
+HttpRunner::HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot,
+                       std::unique_ptr<CURLM, FreeMulti> multi)
     : board_(board),
-      call_(std::move(options.call)),
-      first_slot_(options.ends_with_lease ? options.slot : kNoLease),
+      call_(std::move(call)),
+      first_slot_(slot),
       multi_(std::move(multi)),
       thread_([this] { work(); }) {}
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,15 +23,10 @@ namespace lictor::exec {
 /// the request at once and ignores its grace. The receiver may go on; it can compare fencing tokens.
 class HttpRunner : public Runner {
  public:
-  struct Options {
-    HttpCall call;
-    LeaseSlot slot = kNoLease;
-    bool ends_with_lease = true;  ///< false is `on_lease_lost: finish`
-  };
-
-  /// `board` must outlive the runner. Errors: kFailed, libcurl cannot be set up.
-  [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board,
-                                                                  Options options);
+  /// `slot`: the lease that the attempts end with. `board` must outlive the runner. Errors: kFailed,
+  /// libcurl cannot be set up.
+  [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board, HttpCall call,
+                                                                  LeaseSlot slot = kNoLease);
 
   /// Stops all attempts.
   ~HttpRunner() override;
@@ -51,7 +44,8 @@ class HttpRunner : public Runner {
   };
   using Post = std::unique_ptr<HttpPost>;
 
-  HttpRunner(LeaseBoard& board, Options options, std::unique_ptr<CURLM, FreeMulti> multi);
+  HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot,
+             std::unique_ptr<CURLM, FreeMulti> multi);
 
   void work();
   [[nodiscard]] bool take_orders();

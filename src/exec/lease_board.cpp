@@ -2,9 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <new>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -30,18 +28,12 @@ Result<LeaseBoard> LeaseBoard::create(LeaseSlot slots) {
   return LeaseBoard{head, slots};
 }
 
-LeaseBoard::LeaseBoard(LeaseBoard&& other) noexcept
-    : head_(std::exchange(other.head_, nullptr)),
-      slots_(other.slots_),
-      beats_(other.beats_),
-      count_(other.count_) {}
-
-LeaseBoard::~LeaseBoard() {
-  if (head_ != nullptr) munmap(head_, sizeof(Head) + sizeof(Slot) * count_);
+void LeaseBoard::Unmap::operator()(Head* head) const noexcept {
+  munmap(head, sizeof(Head) + sizeof(Slot) * slots);
 }
 
 LeaseBoard::Slot& LeaseBoard::at(LeaseSlot slot) const noexcept {
-  LICTOR_ASSERT(slot < count_);
+  LICTOR_ASSERT(slot < slots());
   return slots_[slot];
 }
 
@@ -75,14 +67,14 @@ bool LeaseBoard::admit(LeaseSlot slot) noexcept {
   if (slot == kNoLease) return true;
   // Count first, then read the lease: the warden reads the lease first, then the count, so one of
   // the two sees the other.
-  add_in_process_job(slot);
+  ++at(slot).in_process_jobs;
   if (holds(slot, boot_now())) return true;
-  remove_in_process_job(slot);
+  --at(slot).in_process_jobs;
   return false;
 }
 
 void LeaseBoard::release(LeaseSlot slot) noexcept {
-  if (slot != kNoLease) remove_in_process_job(slot);
+  if (slot != kNoLease) --at(slot).in_process_jobs;
 }
 
 std::uint32_t LeaseBoard::in_process_jobs(LeaseSlot slot) const noexcept {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "lictor/result.h"
@@ -35,11 +35,7 @@ class LeaseBoard {
   /// `slots`: one for each queue partition. Errors: kFailed, no shared memory.
   [[nodiscard]] static Result<LeaseBoard> create(LeaseSlot slots);
 
-  LeaseBoard(LeaseBoard&& other) noexcept;
-  LeaseBoard& operator=(LeaseBoard&&) = delete;
-  ~LeaseBoard();
-
-  [[nodiscard]] LeaseSlot slots() const noexcept { return count_; }
+  [[nodiscard]] LeaseSlot slots() const noexcept { return head_.get_deleter().slots; }
 
   /// The lease of `slot` holds until `deadline`; jobs that still run at `deadline + grace` are
   /// killed. True: the warden may not read the slot in time and must be woken, which
@@ -69,8 +65,6 @@ class LeaseBoard {
   [[nodiscard]] std::uint64_t heartbeat() const noexcept { return head_->heartbeat.load(); }
 
   /// The jobs that run inside the daemon and can only be killed with it.
-  void add_in_process_job(LeaseSlot slot) noexcept { ++at(slot).in_process_jobs; }
-  void remove_in_process_job(LeaseSlot slot) noexcept { --at(slot).in_process_jobs; }
   [[nodiscard]] std::uint32_t in_process_jobs(LeaseSlot slot) const noexcept;
 
  private:
@@ -86,14 +80,18 @@ class LeaseBoard {
   // A lock inside an atomic would not work between two processes.
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-  LeaseBoard(Head* head, LeaseSlot count)
-      : head_(head), slots_(reinterpret_cast<Slot*>(head + 1)), count_(count) {}
+  struct Unmap {
+    LeaseSlot slots;
+    void operator()(Head* head) const noexcept;
+  };
+
+  LeaseBoard(Head* head, LeaseSlot slots)
+      : head_(head, Unmap{slots}), slots_(reinterpret_cast<Slot*>(head + 1)) {}
   [[nodiscard]] Slot& at(LeaseSlot slot) const noexcept;
 
-  Head* head_;
+  std::unique_ptr<Head, Unmap> head_;
   Slot* slots_;              // right behind the head
   std::uint64_t beats_ = 0;  // of this process
-  LeaseSlot count_;
 };
 
 /// Detects that the daemon's loop has made no progress for `timeout`, by reading its heartbeat once

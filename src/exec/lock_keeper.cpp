@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -39,15 +39,13 @@ bool& tells_json() {
 }
 
 void tell(std::string_view message) {
-  std::string line = fmt::format("{} error lictor: {}\n", format_rfc3339(wall_now()), message);
-  if (tells_json()) {
-    std::string text = printable(message);
-    for (std::size_t at = 0; (at = text.find_first_of("\"\\", at)) != std::string::npos; at += 2) {
-      text.insert(at, 1, '\\');
-    }
-    line = fmt::format("{{\"level\":\"error\",\"message\":\"{}\",\"time\":\"{}\"}}\n", text,
-                       format_rfc3339(wall_now()));
-  }
+  const std::string now = format_rfc3339(wall_now());
+  const std::string line =
+      tells_json()
+          ? nlohmann::json{{"level", "error"}, {"message", printable(message)}, {"time", now}}
+                    .dump() +
+                '\n'
+          : fmt::format("{} error lictor: {}\n", now, message);
   pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
   if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
 }

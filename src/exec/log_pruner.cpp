@@ -1,24 +1,24 @@
 #include "exec/log_pruner.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "base/unique_fd.h"
 
 namespace lictor::exec {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 
 constexpr auto kInterval = 10min;
 // The least that a file takes on the disk: most logs are a line.
@@ -30,58 +30,45 @@ std::uint64_t space_of(const struct stat& file) {
                    static_cast<std::uint64_t>(file.st_size), kLeastSpace});
 }
 
-using Folder = std::shared_ptr<DIR>;
-
 struct File {
   std::chrono::nanoseconds modified{};  // since the epoch
   std::uint64_t space = 0;
-  Folder folder;
-  std::string name;
   std::string path;
 };
 
-void note_error(const char* what, const std::string& path, std::string& error) {
-  if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text();
+void note_error(const char* what, const std::string& path, int number, std::string& error) {
+  if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text(number);
 }
 
-// Null: it is no folder, or cannot be read.
-Folder open_folder(int parent, const std::string& name, std::string& error) {
-  UniqueFd fd{openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  // Files and links at this level are not lictor's.
-  if (!fd && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) note_error("read", name, error);
-  DIR* const folder = fd ? fdopendir(fd.release()) : nullptr;
-  return folder ? Folder{folder, closedir} : nullptr;
-}
-
-// The logs of one queue.
-void add_logs(const Folder& folder, const std::string& path, std::vector<File>& files) {
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string name{entry->d_name};
-    struct stat info {};
-    if (!name.ends_with(".log") ||
-        fstatat(dirfd(folder.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(info.st_mode)) {
-      continue;
-    }
-    files.push_back(
-        {std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec},
-         space_of(info), folder, name, path + "/" + name});
+// What is in the folder. Nothing, if it is no folder: files and links beside the queues' folders are
+// not lictor's.
+std::vector<std::string> paths_in(const std::string& folder, std::string& error) {
+  std::vector<std::string> paths;
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) return paths;
+  std::error_code failure;
+  fs::directory_iterator entry{folder, failure};
+  for (; !failure && entry != fs::directory_iterator{}; entry.increment(failure)) {
+    paths.push_back(entry->path().string());
   }
+  if (failure && failure.value() != ENOENT) note_error("read", folder, failure.value(), error);
+  return paths;
 }
 
 // All logs, the oldest first.
 std::vector<File> all_logs(const std::string& directory, std::string& error) {
   std::vector<File> files;
-  const Folder top = open_folder(AT_FDCWD, directory, error);
-  while (const dirent* entry = top ? readdir(top.get()) : nullptr) {
-    const std::string name{entry->d_name};
-    if (name == "." || name == "..") continue;
-    if (const Folder folder = open_folder(dirfd(top.get()), name, error)) {
-      add_logs(folder, directory + "/" + name, files);
+  for (const std::string& queue : paths_in(directory, error)) {
+    for (const std::string& path : paths_in(queue, error)) {
+      struct stat info {};
+      const bool is_log = path.ends_with(".log") && lstat(path.c_str(), &info) == 0;
+      if (!is_log || !S_ISREG(info.st_mode)) continue;
+      const std::chrono::nanoseconds fraction{info.st_mtim.tv_nsec};
+      files.push_back({std::chrono::seconds{info.st_mtim.tv_sec} + fraction, space_of(info), path});
     }
   }
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
-    return std::tie(a.modified, a.name) < std::tie(b.modified, b.name);
+    return std::tie(a.modified, a.path) < std::tie(b.modified, b.path);
   });
   return files;
 }
@@ -98,8 +85,8 @@ Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTim
   for (const File& file : files) {
     if (file.modified >= oldest && pruned.kept_bytes <= limits.max_bytes) break;
     if (active.contains(file.path)) continue;
-    if (unlinkat(dirfd(file.folder.get()), file.name.c_str(), 0) != 0 && errno != ENOENT) {
-      note_error("remove", file.path, pruned.error);
+    if (unlink(file.path.c_str()) != 0 && errno != ENOENT) {
+      note_error("remove", file.path, errno, pruned.error);
       continue;
     }
     ++pruned.removed;
@@ -117,16 +104,7 @@ LogPruner::LogPruner(std::string directory, LogLimits limits,
       limits_(limits),
       active_(std::move(active)),
       on_pruned_(std::move(on_pruned)),
-      thread_([this] { run(); }) {}
-
-LogPruner::~LogPruner() {
-  {
-    const std::lock_guard lock{mutex_};
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void LogPruner::ask() {
   {
@@ -136,14 +114,14 @@ void LogPruner::ask() {
   changed_.notify_all();
 }
 
-void LogPruner::run() {
+void LogPruner::run(const std::stop_token& stop) {
   std::unique_lock lock{mutex_};
-  while (!ending_) {
+  while (!stop.stop_requested()) {
     asked_ = false;
     lock.unlock();
     on_pruned_(prune_logs(directory_, limits_, wall_now(), *active_));
     lock.lock();
-    changed_.wait_for(lock, kInterval, [this] { return asked_ || ending_; });
+    changed_.wait_for(lock, stop, kInterval, [this] { return asked_; });
   }
 }
 

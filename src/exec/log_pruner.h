@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -36,32 +37,26 @@ struct Pruned {
 [[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
                                 const ActiveLogs& active);
 
-/// A thread that prunes at the start and every ten minutes.
+/// A thread that prunes at the start and every ten minutes. Its destructor waits for a pass under way.
 class LogPruner {
  public:
   /// `on_pruned` runs on the pruner's thread after each pass.
   LogPruner(std::string directory, LogLimits limits, std::shared_ptr<const ActiveLogs> active,
             std::function<void(const Pruned&)> on_pruned);
-  /// Waits for a pass under way.
-  ~LogPruner();
-  LogPruner(const LogPruner&) = delete;
-  LogPruner& operator=(const LogPruner&) = delete;
-
   /// Prunes soon. From any thread.
   void ask();
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
 
   const std::string directory_;
   const LogLimits limits_;
   const std::shared_ptr<const ActiveLogs> active_;
   const std::function<void(const Pruned&)> on_pruned_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool asked_ = true;
-  bool ending_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace lictor::exec

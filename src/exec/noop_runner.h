@@ -1,11 +1,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
+#include <deque>
 #include <mutex>
+#include <stop_token>
 #include <thread>
-#include <unordered_map>
-#include <utility>
 
 #include "exec/runner.h"
 
@@ -29,19 +28,17 @@ class NoopRunner : public Runner {
  private:
   struct Sleeper {
     AttemptId attempt;
+    Instant wakes;
     ExitCallback on_exit;
   };
-  using Queue = std::multimap<Instant, Sleeper>;  // by wake-up time
 
-  void work();
+  void work(const std::stop_token& closing);
 
   const Duration sleep_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  Queue sleepers_;
-  std::unordered_map<AttemptId, Queue::iterator> by_attempt_;
-  bool closing_ = false;
-  std::thread thread_;
+  std::condition_variable_any changed_;
+  std::deque<Sleeper> sleepers_;  // all sleep equally long: the first wakes first
+  std::jthread thread_;
 };
 
 }  // namespace lictor::exec

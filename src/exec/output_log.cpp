@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <utility>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lictor::exec {
@@ -18,22 +23,17 @@ namespace {
 // Linux's file systems allow 255 bytes; attempt, token and suffix need 36.
 constexpr std::size_t kMaxNameBytes = 200;
 
+// A little more than the tail, for the character that begins before it.
+constexpr std::size_t kKeptBytes = OutputLog::kTailBytes + 4;
+
 std::string safe_name(std::string_view text) {
-  std::string name;
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    hash = (hash ^ byte) * 0x100000001b3U;
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-' || (c == '.' && !name.empty());
-    std::array<char, 4> escaped{};
-    if (!plain) std::snprintf(escaped.data(), escaped.size(), "%%%02X", byte);
-    name += plain ? std::string(1, c) : std::string{escaped.data()};
-  }
+  std::string name = percent_encoded(text, "_-.");
+  if (name.starts_with('.')) name.replace(0, 1, "%2E");
   if (name.size() <= kMaxNameBytes) return name;
-  std::array<char, 20> suffix{};
-  std::snprintf(suffix.data(), suffix.size(), "~%016llx", static_cast<unsigned long long>(hash));
-  return name.substr(0, kMaxNameBytes - 17) + suffix.data();
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  const std::string suffix = fmt::format("~{:016x}", hash);
+  return name.substr(0, kMaxNameBytes - suffix.size()) + suffix;
 }
 
 // Makes the missing directories of `path`.
@@ -42,6 +42,31 @@ void make_directories(const std::string& path) {
        slash = path.find('/', slash + 1)) {
     mkdir(path.substr(0, slash).c_str(), 0750);  // The open reports a failure.
   }
+}
+
+constexpr std::string_view kSuffix = ".log";
+
+tl::unexpected<Error> cannot(const char* what, const std::string& path, int number) {
+  const bool denied = number == EACCES || number == EPERM;
+  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kFailed,
+              std::string{"cannot "} + what + " " + path + ": " + errno_text(number) +
+                  (denied ? "; ask for the right to read it" : ""));
+}
+
+// "<attempt>.<token>.log", which follows the task's name.
+std::optional<StoredLog> parse_rest(std::string_view rest) {
+  const std::size_t dot = rest.find('.');
+  if (dot == std::string_view::npos || !rest.ends_with(kSuffix)) return std::nullopt;
+  const auto attempt = to_number<std::uint32_t>(rest.substr(0, dot));
+  rest.remove_suffix(kSuffix.size());
+  const auto token = to_number<std::uint64_t>(rest.substr(std::min(dot + 1, rest.size())));
+  if (!attempt || !token) return std::nullopt;
+  return StoredLog{{}, *attempt, *token};
+}
+
+WallTime wall_time(const timespec& time) {
+  return WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec})};
 }
 
 }  // namespace
@@ -60,11 +85,11 @@ std::string output_log_stem(const std::string& directory, std::string_view queue
 OutputLog::OutputLog(std::string path, std::size_t cap) : path_(std::move(path)), room_(cap) {}
 
 std::string OutputLog::write(std::string_view bytes) {
-  if (bytes.size() >= kTailBytes) {
-    tail_ = bytes.substr(bytes.size() - kTailBytes);
+  if (bytes.size() >= kKeptBytes) {
+    tail_ = bytes.substr(bytes.size() - kKeptBytes);
   } else {
     tail_ += bytes;
-    if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+    if (tail_.size() > 2 * kKeptBytes) tail_.erase(0, tail_.size() - kKeptBytes);
   }
   if (path_.empty()) return {};
   const std::string_view kept = bytes.substr(0, room_);
@@ -83,20 +108,10 @@ std::string OutputLog::finish() {
 }
 
 std::string OutputLog::tail() const {
-  std::string_view last = tail_;
-  if (last.size() > kTailBytes) last.remove_prefix(last.size() - kTailBytes);
-  const auto skip_continuation = [&] {
-    for (int i = 0; i < 3 && !last.empty() && (last.front() & 0xc0) == 0x80; ++i) {
-      last.remove_prefix(1);
-    }
-  };
-  if (last.size() == kTailBytes) skip_continuation();  // The cut may have split a character.
-  std::string valid = to_utf8(last);
-  if (valid.size() <= kTailBytes) return valid;  // Each invalid byte has become three.
-  last = valid;
-  last.remove_prefix(last.size() - kTailBytes);
-  skip_continuation();
-  return std::string{last};
+  const std::string valid = to_utf8(tail_);
+  std::size_t begin = valid.size() - std::min(valid.size(), kTailBytes);
+  while (begin < valid.size() && (valid[begin] & 0xc0) == 0x80) ++begin;  // not within a character
+  return valid.substr(begin);
 }
 
 std::string OutputLog::append(std::string_view bytes) {
@@ -157,6 +172,63 @@ std::map<std::string, std::string> ActiveLogs::errors_below(std::string_view pre
 std::string ActiveLogs::newest_error() const {
   const std::lock_guard lock{mutex_};
   return newest_error_;
+}
+
+Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::string_view queue,
+                                           std::string_view task_id, const ActiveLogs* active) {
+  const std::string stem = output_log_stem(directory, queue, task_id);
+  std::map<std::pair<std::uint64_t, std::uint32_t>, StoredLog> logs;  // by token and attempt
+  // Null: it is no log of this task.
+  const auto log_at = [&](const std::string& path) -> StoredLog* {
+    if (!path.starts_with(stem)) return nullptr;
+    const auto parsed = parse_rest(std::string_view{path}.substr(stem.size()));
+    if (!parsed) return nullptr;
+    StoredLog& log = logs.try_emplace({parsed->token, parsed->attempt}, *parsed).first->second;
+    log.path = path;
+    return &log;
+  };
+  // Read the active logs before the folder: an attempt that ends in between still counts as running,
+  // so a follower looks once more.
+  const auto errors = active ? active->errors_below(stem) : std::map<std::string, std::string>{};
+  for (const std::string& path : active ? active->below(stem) : std::vector<std::string>{}) {
+    if (StoredLog* log = log_at(path)) log->running = true;
+  }
+  const std::string folder = stem.substr(0, stem.rfind('/'));
+  std::error_code error;
+  std::filesystem::directory_iterator entry{folder, error};
+  const bool missing = error.value() == ENOENT || error.value() == ENOTDIR;
+  if (error && !missing) return cannot("read the folder", folder, error.value());
+  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+    const std::string path = entry->path().string();
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (StoredLog* log = log_at(path)) {
+      log->size = static_cast<std::uint64_t>(info.st_size);
+      log->modified = wall_time(info.st_mtim);
+    }
+  }
+  for (const auto& [path, text] : errors) {
+    if (StoredLog* log = log_at(path)) log->error = text;  // perhaps without a file
+  }
+  std::vector<StoredLog> sorted;
+  for (auto& [order, log] : logs) sorted.push_back(std::move(log));
+  return sorted;
+}
+
+Result<std::string> read_log(const std::string& path, std::uint64_t offset, std::size_t limit) {
+  // O_NONBLOCK: it may be a FIFO.
+  const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+  if (!file && errno == ENOENT) return std::string{};
+  if (!file) return cannot("open", path, errno);
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) return cannot("read", path, errno);
+  if (!S_ISREG(info.st_mode)) return cannot("read", path, EINVAL);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (offset >= size) return std::string{};
+  lseek(file.get(), static_cast<off_t>(offset), SEEK_SET);
+  auto bytes = read_up_to(file.get(), limit - 1);
+  if (!bytes) return cannot("read", path, errno);
+  return *std::move(bytes);
 }
 
 }  // namespace lictor::exec

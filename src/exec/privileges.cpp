@@ -14,51 +14,35 @@
 #include <vector>
 
 #include "base/errno_text.h"
-#include "exec/children.h"
+#include "base/text.h"
 
 namespace lictor::exec {
 namespace {
 
-constexpr std::uint64_t bit(int capability) { return std::uint64_t{1} << unsigned(capability); }
+constexpr std::uint32_t bit(int capability) { return 1U << static_cast<unsigned>(capability); }
 
-constexpr std::uint64_t kForJobs =
+constexpr std::uint32_t kForJobs =
     bit(CAP_SETUID) | bit(CAP_SETGID) | bit(CAP_KILL) | bit(CAP_CHOWN);
 
-struct Sets {
-  std::uint64_t effective = 0;
-  std::uint64_t permitted = 0;
-  std::uint64_t inheritable = 0;
-};
+using Sets = std::array<__user_cap_data_struct, 2>;  // capabilities 0 to 31, and 32 to 63
 
 // Of the calling thread; none if that fails, which needs a filtered system call.
 Sets read_sets() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, 2> data{};
-  if (syscall(SYS_capget, &header, data.data()) != 0) return {};
-  const auto joined = [](std::uint32_t low, std::uint32_t high) {
-    return std::uint64_t{high} << 32U | low;
-  };
-  return {joined(data[0].effective, data[1].effective),
-          joined(data[0].permitted, data[1].permitted),
-          joined(data[0].inheritable, data[1].inheritable)};
+  Sets sets{};
+  return syscall(SYS_capget, &header, sets.data()) == 0 ? sets : Sets{};
 }
 
 // The kernel shrinks the ambient set accordingly.
 bool write_sets(const Sets& sets) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, 2> data{};
-  for (std::size_t i = 0; i < 2; ++i) {
-    data[i].effective = static_cast<std::uint32_t>(sets.effective >> (32 * i));
-    data[i].permitted = static_cast<std::uint32_t>(sets.permitted >> (32 * i));
-    data[i].inheritable = static_cast<std::uint32_t>(sets.inheritable >> (32 * i));
-  }
-  return syscall(SYS_capset, &header, data.data()) == 0;
+  return syscall(SYS_capset, &header, sets.data()) == 0;
 }
 
 // Best effort: it needs CAP_SETPCAP. Without that, the systemd unit limits the bounding set.
 void drop_from_bounding_set(std::uint64_t capabilities) {
-  for (int capability = 0; capability < 64; ++capability) {
-    if ((capabilities & bit(capability)) != 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+  for (unsigned capability = 0; capability < 64; ++capability) {
+    if ((capabilities >> capability & 1U) != 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
 }
 
@@ -95,18 +79,17 @@ Result<User> find_user(const std::string& name) {
 }
 
 bool may_change_user() {
-  return geteuid() == 0 || warden_may || (read_sets().permitted & kForJobs) == kForJobs;
+  return geteuid() == 0 || warden_may || (read_sets()[0].permitted & kForJobs) == kForJobs;
 }
 
 Result<void> drop_job_capabilities() {
   if (geteuid() == 0) return {};
   Sets sets = read_sets();
-  if (((sets.permitted | sets.inheritable) & kForJobs) == 0) return {};
+  auto& [effective, permitted, inheritable] = sets[0];
+  if (((permitted | inheritable) & kForJobs) == 0) return {};
   warden_may = may_change_user();
   drop_from_bounding_set(kForJobs);
-  for (std::uint64_t* set : {&sets.effective, &sets.permitted, &sets.inheritable}) {
-    *set &= ~kForJobs;
-  }
+  for (std::uint32_t* set : {&effective, &permitted, &inheritable}) *set &= ~kForJobs;
   if (write_sets(sets)) return {};
   return fail(ErrorCode::kFailed,
               "cannot drop the capabilities that only the warden needs: " + errno_text() +
@@ -119,10 +102,11 @@ bool keep_only_job_capabilities() {
     return true;
   }
   const Sets sets = read_sets();
-  if ((sets.permitted | sets.inheritable) == 0) return true;  // capset may be filtered
+  const auto is_empty = [](const auto& half) { return (half.permitted | half.inheritable) == 0; };
+  if (is_empty(sets[0]) && is_empty(sets[1])) return true;  // capset may be filtered
   drop_from_bounding_set(~std::uint64_t{0});
-  const std::uint64_t kept = sets.permitted & kForJobs;
-  return write_sets({kept, kept, 0});
+  const std::uint32_t kept = sets[0].permitted & kForJobs;
+  return write_sets({{{kept, kept, 0}, {}}});
 }
 
 }  // namespace lictor::exec

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,18 +11,18 @@
 #include <array>
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/try.h"
 #include "exec/children.h"
 
 namespace lictor::exec {
 namespace {
 
-// The source of an event; from kFirstAttempt on, an attempt's output.
-enum : std::uint64_t { kChannel, kWake, kFirstAttempt };
+// The source of an event: the warden's channel, or the output of the attempt with this id.
+constexpr std::uint64_t kChannel = 0;
 
 // A pipe's usual capacity: one read empties it.
 constexpr std::size_t kReadBytes = 65536;
@@ -46,26 +45,19 @@ constexpr int kQuietMs = 5'000;
 Result<std::unique_ptr<ProcessHost>> ProcessHost::create(Warden warden, LeaseBoard& board,
                                                          Hooks hooks) {
   UniqueFd epoll{epoll_create1(EPOLL_CLOEXEC)};
-  UniqueFd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!epoll || !wake) {
-    return fail(ErrorCode::kFailed, "cannot watch the warden: " + errno_text());
-  }
-  return std::unique_ptr<ProcessHost>{new ProcessHost{std::move(warden), board, std::move(hooks),
-                                                      std::move(epoll), std::move(wake)}};
+  if (!epoll) return fail(ErrorCode::kFailed, "cannot watch the warden: " + errno_text());
+  return std::unique_ptr<ProcessHost>{
+      new ProcessHost{std::move(warden), board, std::move(hooks), std::move(epoll)}};
 }
 
-ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll,
-                         UniqueFd wake)
+ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll)
     : board_(board),
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
-      programs_(std::move(warden.programs)),
       cgroups_(std::move(warden.cgroups)),
       epoll_(std::move(epoll)),
-      wake_(std::move(wake)),
       channel_(std::move(warden.channel)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
-  watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWake);
   watch_channel();
   thread_ = std::thread{[this] { run(); }};
 }
@@ -78,8 +70,6 @@ ProcessHost::~ProcessHost() {
     channel_.finish_sending();
   }
   wake_warden();
-  const std::uint64_t one = 1;
-  (void)!write(wake_.get(), &one, sizeof(one));
   thread_.join();
   while (waitpid(warden_pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -89,8 +79,8 @@ ProcessHost::~ProcessHost() {
 
 Result<void> ProcessHost::start(Launch launch) {
   const AttemptId id = launch.spawn.attempt;
-  auto input = sealed_file("lictor-task", launch.input ? std::string_view{*launch.input} : "");
-  if (!input) return tl::unexpected(input.error());
+  LICTOR_TRY(auto input,
+             sealed_file("lictor-task", launch.input ? std::string_view{*launch.input} : ""));
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
@@ -100,13 +90,13 @@ Result<void> ProcessHost::start(Launch launch) {
       std::move(launch.on_end), std::move(launch.on_pid), std::move(launch.on_output_lost)});
   const int output = job->output.get();
   Packet packet;
-  packet.fds.push_back(std::move(*input));
+  packet.fds.push_back(std::move(input));
   packet.fds.emplace_back(fcntl(job->writer.get(), F_DUPFD_CLOEXEC, 0));
   packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
   // Only the reading end: the job's writes block, as it expects.
   fcntl(output, F_SETFL, O_NONBLOCK);
   if (!packet.fds[1] || !packet.fds[2] ||
-      !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, kFirstAttempt + id.value)) {
+      !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, id.value)) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
   packet.bytes = encode(Order{std::move(launch.spawn)});
@@ -177,11 +167,8 @@ void ProcessHost::run() {
     bool reports = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 >= kFirstAttempt) {
-        read_output(AttemptId{event.data.u64 - kFirstAttempt});
-      } else if (event.data.u64 == kWake) {
-        std::uint64_t ignored = 0;
-        (void)!read(wake_.get(), &ignored, sizeof(ignored));
+      if (event.data.u64 != kChannel) {
+        read_output(AttemptId{event.data.u64});
       } else {
         if ((event.events & EPOLLOUT) != 0) {
           const std::lock_guard lock{mutex_};
@@ -251,7 +238,9 @@ void ProcessHost::on_report(const Started& started) {
   {
     const std::lock_guard lock{mutex_};
     const auto found = jobs_.find(started.attempt);
-    if (found != jobs_.end()) on_pid = std::move(found->second->on_pid);
+    if (found == jobs_.end()) return;
+    found->second->program = started.pid;
+    on_pid = std::move(found->second->on_pid);
   }
   if (on_pid) on_pid(started.pid);
 }
@@ -273,22 +262,26 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
 
 void ProcessHost::lose_warden() {
   std::vector<AttemptId> left;
+  std::vector<pid_t> programs;
   bool expected = false;
   {
     const std::lock_guard lock{mutex_};
     warden_gone_ = true;
     expected = closing_;
-    for (const auto& [id, job] : jobs_) left.push_back(id);
+    for (const auto& [id, job] : jobs_) {
+      left.push_back(id);
+      if (job->program != 0) programs.push_back(job->program);
+    }
   }
   // Jobs may also be left after an ordered end: the warden may have crashed before.
-  if (!left.empty() || !expected) kill_orphans();
+  if (!left.empty() || !expected) kill_orphans(programs);
   for (const AttemptId id : left) end(id, WardenDied{});
   if (!expected && hooks_.on_warden_death) hooks_.on_warden_death();
 }
 
 // The programs themselves die with the warden (PR_SET_PDEATHSIG). Their descendants become our
 // children, since we are a subreaper; cgroup, process group, session or mark identifies them.
-void ProcessHost::kill_orphans() {
+void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
   // The channel may close a moment before the warden is dead, and only then are they our children.
   siginfo_t ended{};
   for (int round = 0; round < kOrphanRounds && ended.si_pid == 0; ++round) {
@@ -298,9 +291,8 @@ void ProcessHost::kill_orphans() {
     }
   }
   cgroups_.kill_all();
-  const std::vector<pid_t> leaders = programs_.list();
   const auto is_leader = [&](pid_t pid) {
-    return std::find(leaders.begin(), leaders.end(), pid) != leaders.end();
+    return std::find(programs.begin(), programs.end(), pid) != programs.end();
   };
   for (int round = 0; round < kOrphanRounds; ++round) {
     bool left = false;

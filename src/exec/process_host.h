@@ -5,13 +5,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 #include "base/unique_fd.h"
-#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/runner.h"
@@ -89,9 +88,10 @@ class ProcessHost {
     std::function<void(ProcessEnd)> on_end;
     std::function<void(pid_t)> on_pid;
     std::function<void(const std::string& error)> on_output_lost;
+    pid_t program = 0;  ///< 0: its start was not reported yet
   };
 
-  ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll, UniqueFd wake);
+  ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll);
 
   [[nodiscard]] bool send(Packet& packet);
   void watch_channel();
@@ -105,15 +105,13 @@ class ProcessHost {
   void end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how);
   void lose_warden();
   void wake_warden() const;
-  void kill_orphans();
+  void kill_orphans(const std::vector<pid_t>& programs);
 
   LeaseBoard& board_;
   const Hooks hooks_;
   const pid_t warden_pid_;
-  const ProgramTable programs_;
   Cgroups cgroups_;
   const UniqueFd epoll_;
-  const UniqueFd wake_;
 
   std::mutex mutex_;  // for the members below, and for sending
   Channel channel_;

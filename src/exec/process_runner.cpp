@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -91,41 +90,35 @@ std::string denied_text(std::string_view user) {
          "; make the program executable with chmod +x, and its folders passable)";
 }
 
+// What failed before the program could run; empty: running the program itself.
+std::string step_text(Step step, const Program& program) {
+  switch (step) {
+    case Step::kLimits:
+      return "limits: ";
+    case Step::kGroups:
+      return "change of groups: ";
+    case Step::kUser:
+      return "change of user to uid " + std::to_string(program.user ? program.user->uid : 0) + ": ";
+    case Step::kDirectory:
+      return "working directory " + program.directory + ": ";
+    case Step::kClone:
+      return "new process: ";
+    case Step::kHandover:
+      return "cannot give the folder of LICTOR_COMMIT to the job's user: ";
+    default:
+      return {};
+  }
+}
+
 // "cannot run /opt/x: No such file or directory"
 std::string failure_text(const SpawnFailed& failed, const Program& program, std::string_view user) {
-  std::string text =
-      "cannot run " + (program.argv.empty() ? "nothing" : program.argv.front()) + ": ";
-  switch (failed.step) {
-    case Step::kLimits:
-      text += "limits: ";
-      break;
-    case Step::kGroups:
-      text += "change of groups: ";
-      break;
-    case Step::kUser:
-      text += "change of user to uid " +
-              std::to_string(program.user ? program.user->uid : uid_t{0}) + ": ";
-      break;
-    case Step::kDirectory:
-      text += "working directory " + program.directory + ": ";
-      break;
-    case Step::kClone:
-      text += "new process: ";
-      break;
-    case Step::kHandover:
-      text += "cannot give the folder of LICTOR_COMMIT to the job's user: ";
-      break;
-    default:
-      break;
-  }
-  text += errno_text(failed.error);
-  if (failed.step == Step::kRun && failed.error == ENOEXEC) {
-    text += " (a script needs a first line like #!/bin/sh)";
-  }
-  if (failed.step == Step::kRun && failed.error == ENOENT && !program.argv.empty()) {
-    text += missing_interpreter(program.argv.front());
-  }
-  if (failed.step == Step::kRun && failed.error == EACCES) text += denied_text(user);
+  const std::string& path = program.argv.front();
+  const std::string text =
+      "cannot run " + path + ": " + step_text(failed.step, program) + errno_text(failed.error);
+  if (failed.step != Step::kRun) return text;
+  if (failed.error == ENOEXEC) return text + " (a script needs a first line like #!/bin/sh)";
+  if (failed.error == ENOENT) return text + missing_interpreter(path);
+  if (failed.error == EACCES) return text + denied_text(user);
   return text;
 }
 
@@ -229,7 +222,7 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::strin
 struct ProcessRunner::Settings {
   ProcessOptions options;
   Program program;  // without its environment
-  Environment base;
+  Variables base;
   std::string handover_directory;  // "": no handover
   std::string handover_stem;
 };
@@ -254,7 +247,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
   }
   if (options.user) settings->program.user = options.user->credentials;
   settings->program.limits = options.limits;
-  settings->base = base_environment(own_environment(), options.user ? &*options.user : nullptr);
+  settings->base = base_environment(environ, options.user ? &*options.user : nullptr);
   settings->options = std::move(options);
   return std::unique_ptr<ProcessRunner>{new ProcessRunner{host, std::move(settings)}};
 }
@@ -281,9 +274,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   if (!settings_->handover_directory.empty()) {
     handover.directory = settings_->handover_directory;
     if (access(handover.directory.c_str(), F_OK) != 0) {  // it was removed
-      if (auto made = make_scratch(options.scratch_directory, options.user); !made) {
-        return tl::unexpected(std::move(made.error()));
-      }
+      LICTOR_TRY(handover.directory, make_scratch(options.scratch_directory, options.user));
     }
     const std::string stem = settings_->handover_stem + std::to_string(attempt.fencing_token) +
                              "-" + std::to_string(attempt.id.value);
@@ -299,23 +290,22 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   }
 
   launch.on_pid = std::move(attempt.on_pid);
+  const std::shared_ptr<ActiveLogs>& logs = options.active_logs;
   const std::string log_path = launch.log_path;
-  if (options.active_logs) options.active_logs->add(log_path);
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit)](ProcessEnd end) {
-    if (settings->options.active_logs) settings->options.active_logs->remove(log_path, end.log);
+    settings->options.active_logs->remove(log_path, end.log);
     const auto& user = settings->options.user;
     Exit exit = judge(id, settings->program, std::move(end), user ? user->name : std::string{});
     take_handover(handover, exit);
     on_exit(std::move(exit));
   };
-  if (options.active_logs) {
-    launch.on_output_lost = [logs = options.active_logs, log_path](const std::string& error) {
-      logs->lose(log_path, error);
-    };
-  }
+  launch.on_output_lost = [logs, log_path](const std::string& error) {
+    logs->lose(log_path, error);
+  };
+  logs->add(log_path);
   auto started = host_.start(std::move(launch));
-  if (!started && options.active_logs) options.active_logs->remove(log_path);
+  if (!started) logs->remove(log_path);
   return started;
 }
 

@@ -34,10 +34,10 @@ struct ProcessOptions {
   bool ends_with_lease = true;               ///< false is `on_lease_lost: finish`
   Duration grace = std::chrono::seconds{5};  ///< between TERM and KILL after the daemon's death
 
-  std::string log_directory;                ///< "": no logs
-  std::size_t log_cap = 1 << 20U;           ///< bytes of one attempt's output in its log
-  std::shared_ptr<ActiveLogs> active_logs;  ///< gets the logs under way; may be null
-  std::string scratch_directory;            ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
+  std::string log_directory;       ///< "": no logs
+  std::size_t log_cap = 1 << 20U;  ///< bytes of one attempt's output in its log
+  std::shared_ptr<ActiveLogs> active_logs = std::make_shared<ActiveLogs>();  ///< not null
+  std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
 };
 
 /// Runs a program for each attempt (DESIGN.md, section 5, exec).

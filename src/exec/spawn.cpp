@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -141,44 +140,31 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-}  // namespace
-
-// All that the child reads, prepared before the clone.
-struct Spawning::Block {
-  Program program;
-  std::vector<std::string> paths;
-  std::vector<const char*> argv;
-  std::vector<const char*> environment;
-  std::unique_ptr<std::byte[]> stack;
-
-  struct Plan {
-    int input = -1;
-    int output = -1;
-    int cgroup = -1;  // the child joins it
-    pid_t parent = 0;
-    bool drops_capabilities = false;
-    const Limit* limits = nullptr;
-    std::size_t limit_count = 0;
-    bool other_user = false;
-    uid_t uid = 0;
-    gid_t gid = 0;
-    const gid_t* groups = nullptr;
-    std::size_t group_count = 0;
-    const char* directory = nullptr;
-    bool looked_up = false;
-    const char* const* paths = nullptr;
-    const char* const* argv = nullptr;
-    const char* const* environment = nullptr;
-    // Only the child writes these.
-    Step step = Step::kNone;
-    int error = 0;
-  } plan;
-  std::vector<const char*> path_pointers;
+// What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
+// members of containers.
+struct Plan {
+  int input = -1;
+  int output = -1;
+  int cgroup = -1;  // the child joins it
+  pid_t parent = 0;
+  bool drops_capabilities = false;
+  const Limit* limits = nullptr;
+  std::size_t limit_count = 0;
+  bool other_user = false;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  const gid_t* groups = nullptr;
+  std::size_t group_count = 0;
+  const char* directory = nullptr;
+  bool looked_up = false;
+  const char* const* paths = nullptr;
+  const char* const* argv = nullptr;
+  const char* const* environment = nullptr;
+  // Only the child writes these.
+  Step step = Step::kNone;
+  int error = 0;
 };
 
-namespace {
-
-template <class Plan>
 [[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
   plan->error = static_cast<int>(-result);
   plan->step = step;
@@ -186,7 +172,6 @@ template <class Plan>
 }
 
 // Runs in the child, on its own stack, in the parent's memory.
-template <class Plan>
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
   long result = call(SYS_setsid);
@@ -251,15 +236,26 @@ LICTOR_BARE int run_child(void* argument) {
 
 }  // namespace
 
+// Owns all that the plan points to.
+struct Spawning::Block {
+  Program program;
+  std::vector<std::string> paths;
+  std::vector<const char*> path_pointers;
+  std::vector<const char*> argv;
+  std::vector<const char*> environment;
+  std::unique_ptr<std::byte[]> stack;
+  Plan plan;
+};
+
 Spawning::Spawning(Program program, std::string_view path) : block_(std::make_unique<Block>()) {
   Block& block = *block_;
   block.program = std::move(program);
-  block.paths = candidates(block.program.argv.empty() ? "" : block.program.argv.front(), path);
+  block.paths = candidates(block.program.argv.front(), path);
   block.path_pointers = pointers(block.paths);
   block.argv = pointers(block.program.argv);
   block.environment = pointers(block.program.environment);
 
-  Block::Plan& plan = block.plan;
+  Plan& plan = block.plan;
   plan.parent = getpid();
   // Root's capabilities go with its uid, and come back with an exec as root.
   plan.drops_capabilities = geteuid() != 0 && block.program.user.has_value();
@@ -274,8 +270,7 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
   }
   if (block.program.directory.empty()) block.program.directory.push_back('/');
   plan.directory = block.program.directory.c_str();
-  plan.looked_up =
-      block.program.argv.empty() || block.program.argv.front().find('/') == std::string::npos;
+  plan.looked_up = block.program.argv.front().find('/') == std::string::npos;
   plan.paths = block.path_pointers.data();
   plan.argv = block.argv.data();
   plan.environment = block.environment.data();
@@ -301,14 +296,14 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
     arguments.stack = reinterpret_cast<std::uintptr_t>(block.stack.get());
     arguments.stack_size = kStackBytes;
     arguments.cgroup = static_cast<std::uint64_t>(cgroup);
-    child.pid = static_cast<pid_t>(clone3(arguments, run_child<Block::Plan>, &block.plan));
+    child.pid = static_cast<pid_t>(clone3(arguments, run_child, &block.plan));
     // systemd's RestrictNamespaces= and some containers deny clone3. Joining the group later costs
     // more, because the kernel then waits for all CPUs.
     if (child.pid < 0) block.plan.cgroup = cgroup;
   }
   if (child.pid < 0) {
-    child.pid = LICTOR_CLONE(run_child<Block::Plan>, block.stack.get() + kStackBytes,
-                             kFlags | SIGCHLD, &block.plan, &pidfd);
+    child.pid = LICTOR_CLONE(run_child, block.stack.get() + kStackBytes, kFlags | SIGCHLD,
+                             &block.plan, &pidfd);
   }
   if (child.pid < 0) {
     child.error = errno;

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -53,9 +52,8 @@ void reset_signals() {
   }
 }
 
-[[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                             Cgroups cgroups, UniqueFd daemon, pid_t daemon_pid,
-                             WardenOptions options) {
+[[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, Cgroups cgroups,
+                             UniqueFd daemon, pid_t daemon_pid, WardenOptions options) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
@@ -76,16 +74,8 @@ void reset_signals() {
   close_all_but(
       {0, 1, 2, channel.fd(), daemon.get(), options.lock_fd, cgroups.fd(), cgroups.parent_fd()});
 
-  const char* path = std::getenv("PATH");
-  WardenLoop loop{board,
-                  std::move(channel),
-                  std::move(programs),
-                  std::move(cgroups),
-                  std::move(daemon),
-                  daemon_pid,
-                  path == nullptr ? "" : path,
-                  options.hang_timeout,
-                  std::move(options.give_back)};
+  WardenLoop loop{board,      std::move(channel),   std::move(cgroups),          std::move(daemon),
+                  daemon_pid, options.hang_timeout, std::move(options.give_back)};
   loop.run();
   _exit(EXIT_SUCCESS);  // Without the daemon's exit handlers.
 }
@@ -94,7 +84,6 @@ void reset_signals() {
 
 Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   LICTOR_TRY(auto ends, Channel::create());
-  LICTOR_TRY(auto programs, ProgramTable::create());
   UniqueFd daemon{static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))};
   if (!daemon && errno != ENOSYS && errno != EPERM) {
     return fail(ErrorCode::kFailed, "cannot watch a process (pidfd_open): " + errno_text());
@@ -118,11 +107,11 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   }
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends.first); }
-    run_warden(board, std::move(ends.second), std::move(programs), std::move(cgroups),
-               std::move(daemon), daemon_pid, std::move(options));
+    run_warden(board, std::move(ends.second), std::move(cgroups), std::move(daemon), daemon_pid,
+               std::move(options));
   }
   if (auto dropped = drop_job_capabilities(); !dropped) return tl::unexpected(dropped.error());
-  return Warden{std::move(ends.first), pid, std::move(programs), std::move(cgroups)};
+  return Warden{std::move(ends.first), pid, std::move(cgroups)};
 }
 
 }  // namespace lictor::exec

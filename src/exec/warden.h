@@ -2,10 +2,8 @@
 
 #include <sys/types.h>
 
-#include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "exec/channel.h"
-#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "lictor/result.h"
@@ -16,7 +14,6 @@ namespace lictor::exec {
 struct Warden {
   Channel channel;
   pid_t pid = 0;
-  ProgramTable programs;
   Cgroups cgroups;
 };
 

@@ -49,7 +49,7 @@ void WardenLoop::check_leases(Instant now) {
 
     const Instant kill_at = after(deadline, board_.grace(number));
     for (auto& [id, attempt] : attempts_) {
-      if (attempt.slot != number || !attempt.ends_with_lease) continue;
+      if (attempt.order.slot != number || !attempt.order.ends_with_lease) continue;
       stop(attempt, StopCause::kLease, kill_at);
       kill_unknown_strays_ = true;
       sweep_due_ = true;
@@ -99,7 +99,7 @@ void WardenLoop::give_back_locks() {
   }
   locks_.give_back([this](LeaseSlot slot) {
     return std::any_of(attempts_.begin(), attempts_.end(),
-                       [slot](const auto& attempt) { return attempt.second.slot == slot; });
+                       [slot](const auto& attempt) { return attempt.second.order.slot == slot; });
   });
 }
 
@@ -119,7 +119,7 @@ void WardenLoop::lose_daemon() {
   if (std::exchange(daemon_gone_, true)) return;
   const Instant now = boot_now();
   for (auto& [id, attempt] : attempts_) {
-    stop(attempt, StopCause::kDaemonGone, after(now, attempt.grace));
+    stop(attempt, StopCause::kDaemonGone, after(now, attempt.order.grace));
   }
   kill_unknown_strays_ = true;
   sweep_due_ = true;
@@ -234,14 +234,13 @@ void WardenLoop::sweep() {
 }
 
 void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
-  programs_.give_back(attempt.place);  // Before its pid can be reused.
   strays_.program_gone(attempt.pid, attempt.cgroup_number());
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);
   }
   if (attempt.cgroup) cgroups_.give_back(*std::move(attempt.cgroup));
-  for (const std::string& path : attempt.handover_files) take_file(path, attempt.uid);
+  for (const std::string& path : attempt.order.handover_files) take_file(path, attempt.uid);
   if (attempt.spawning.failed_step() != Step::kNone) {
     return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});
   }

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -42,16 +41,13 @@ int give_folder(const std::string& path, uid_t user) {
 
 }  // namespace
 
-WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs,
-                       Cgroups cgroups, UniqueFd daemon, pid_t daemon_pid, std::string path,
-                       Duration hang_timeout, GiveBackLocks give_back)
+WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
+                       pid_t daemon_pid, Duration hang_timeout, GiveBackLocks give_back)
     : board_(board),
       channel_(std::move(channel)),
-      programs_(std::move(programs)),
       cgroups_(std::move(cgroups)),
       daemon_(std::move(daemon)),
       daemon_pid_(daemon_pid),
-      path_(std::move(path)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       ends_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
@@ -59,6 +55,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable pr
       strays_(cgroups_),
       locks_(std::move(give_back)),
       hang_watch_(hang_timeout) {
+  if (const char* path = std::getenv("PATH")) path_ = path;
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -156,6 +153,7 @@ void WardenLoop::read_orders() {
 }
 
 void WardenLoop::obey(Spawn& spawn, Packet& packet) {
+  if (daemon_gone_) return;
   if (packet.fds.size() != 3) {
     return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
   }
@@ -175,39 +173,29 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
     }
   }
 
+  const AttemptId id = spawn.attempt;
   const uid_t uid = user ? user->uid : 0;
-  const auto place = programs_.take_place();
-  if (!place) return send(SpawnFailed{spawn.attempt, Step::kClone, EAGAIN});
-
-  spawn.program.environment.push_back(strays_.mark_of(spawn.attempt));
+  spawn.program.environment.push_back(strays_.mark_of(id));
   Spawning spawning{std::move(spawn.program), path_};
   auto cgroup = cgroups_.take();
   Spawning::Child child =
       spawning.start(packet.fds[0].get(), packet.fds[1].get(), cgroup ? cgroup->folder.get() : -1);
   if (child.pid < 0) {
-    programs_.give_back(*place);
     if (cgroup) cgroups_.give_back(*std::move(cgroup));
-    return send(SpawnFailed{spawn.attempt, Step::kClone, child.error});
+    return send(SpawnFailed{id, Step::kClone, child.error});
   }
-  programs_.set(*place, child.pid);
 
-  Attempt attempt{std::move(spawning)};
-  attempt.pid = child.pid;
-  attempt.place = *place;
-  attempt.cgroup = std::move(cgroup);
-  strays_.program_started(spawn.attempt, child.pid, attempt.cgroup_number());
-  attempt.uid = uid;
-  attempt.handover_files = std::move(spawn.handover_files);
-  attempt.pidfd = std::move(child.pidfd);
-  attempt.output = std::move(packet.fds[2]);
-  attempt.slot = spawn.slot;
-  attempt.ends_with_lease = spawn.ends_with_lease;
-  attempt.grace = spawn.grace;
-  must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, spawn.attempt.value);
-  if (attempt.spawning.failed_step() == Step::kNone) send(Started{spawn.attempt, attempt.pid});
-  const bool fresh = attempts_.emplace(spawn.attempt, std::move(attempt)).second;
+  const auto [place, fresh] = attempts_.try_emplace(
+      id, Attempt{std::move(spawn), std::move(spawning), child.pid, std::move(child.pidfd),
+                  std::move(packet.fds[2]), uid, std::move(cgroup)});
   LICTOR_ASSERT(fresh);
-  if (spawn.ends_with_lease && spawn.slot != kNoLease && board_.deadline(spawn.slot) < armed_) {
+  const Attempt& attempt = place->second;
+  strays_.program_started(id, attempt.pid, attempt.cgroup_number());
+  must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
+  // Only now: if the daemon is gone, this stops all attempts.
+  if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
+  const LeaseSlot slot = attempt.order.slot;
+  if (attempt.order.ends_with_lease && slot != kNoLease && board_.deadline(slot) < armed_) {
     leases_changed_ = true;
   }
 }

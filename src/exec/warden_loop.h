@@ -3,13 +3,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "base/id.h"
 #include "base/unique_fd.h"
@@ -19,7 +16,6 @@
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/spawn.h"
-#include "exec/strays.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
 
@@ -28,30 +24,23 @@ namespace lictor::exec {
 /// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2).
 class WardenLoop {
  public:
-  /// `daemon` is its pidfd, which may be missing; `path` the PATH for programs without '/'. All
-  /// signals are blocked, and 0, 1 and 2 open. `board` must outlive the loop.
-  WardenLoop(const LeaseBoard& board, Channel channel, ProgramTable programs, Cgroups cgroups,
-             UniqueFd daemon, pid_t daemon_pid, std::string path, Duration hang_timeout,
-             GiveBackLocks give_back);
+  /// `daemon` is its pidfd, which may be missing. All signals are blocked, and 0, 1 and 2 open.
+  /// `board` must outlive the loop.
+  WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
+             pid_t daemon_pid, Duration hang_timeout, GiveBackLocks give_back);
 
   /// Returns when the daemon and all processes that it started are gone, and its locks are released.
   void run();
 
  private:
   struct Attempt {
-    explicit Attempt(Spawning started) : spawning(std::move(started)) {}
-
+    Spawn order;  ///< its program is in `spawning`
     Spawning spawning;
     pid_t pid = -1;
-    ProgramTable::Place place = 0;
-    std::optional<Cgroups::Group> cgroup;
-    uid_t uid = 0;                            ///< of handover_files
-    std::vector<std::string> handover_files;  ///< see Spawn
     UniqueFd pidfd;
     UniqueFd output;  ///< the daemon reads it as long as it lives
-    LeaseSlot slot = kNoLease;
-    bool ends_with_lease = true;
-    Duration grace{};
+    uid_t uid = 0;    ///< that owns order.handover_files
+    std::optional<Cgroups::Group> cgroup;
     StopCause cause = StopCause::kNone;
     Instant kill_at = Instant::max();
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
@@ -92,11 +81,10 @@ class WardenLoop {
 
   const LeaseBoard& board_;
   Channel channel_;
-  ProgramTable programs_;
   Cgroups cgroups_;
   UniqueFd daemon_;
   pid_t daemon_pid_;
-  std::string path_;
+  std::string path_;  ///< the PATH for programs without '/'
 
   UniqueFd epoll_;
   UniqueFd ends_;  ///< an epoll set of the programs' pidfds

@@ -12,8 +12,7 @@ namespace {
 template <class M, class T>
 concept Is = std::same_as<std::remove_const_t<M>, T>;
 
-// The members of each message, in the order in which they travel.
-auto members(Is<AttemptId> auto& id) { return std::tie(id.value); }
+// The members of each message that is not Plain, in the order in which they travel.
 auto members(Is<Limit> auto& limit) { return std::tie(limit.resource, limit.soft, limit.hard); }
 auto members(Is<Credentials> auto& user) { return std::tie(user.uid, user.gid, user.groups); }
 auto members(Is<Program> auto& program) {
@@ -24,7 +23,6 @@ auto members(Is<Spawn> auto& spawn) {
   return std::tie(spawn.attempt, spawn.slot, spawn.ends_with_lease, spawn.grace,
                   spawn.handover_folder, spawn.handover_files, spawn.program);
 }
-auto members(Is<Stop> auto& stop) { return std::tie(stop.attempt, stop.grace); }
 auto members(Is<LeaseChanged> auto&) { return std::tie(); }
 auto members(Is<HeldLock> auto& lock) {
   return std::tie(lock.slot, lock.session, lock.index, lock.value, lock.partitions);
@@ -37,16 +35,16 @@ auto members(Is<Exited> auto& exited) {
   return std::tie(exited.attempt, exited.code, exited.status, exited.cause);
 }
 
+// Numbers, and structs of numbers without padding. Both ends are one binary on one machine, so these
+// travel as they lie in memory.
 template <class T>
-concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+concept Plain = std::has_unique_object_representations_v<T>;
 
-// Both ends are one binary on one machine, so numbers travel as they lie in memory.
 class Writer {
  public:
-  void put(const Scalar auto& number) {
+  void put(const Plain auto& number) {
     bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   }
-  void put(Duration duration) { put(duration.count()); }
   void put(const std::string& text) {
     put(static_cast<std::uint32_t>(text.size()));
     bytes_ += text;
@@ -77,7 +75,7 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  void get(Scalar auto& number) {
+  void get(Plain auto& number) {
     if (rest_.size() < sizeof(number)) return spoil();
     std::memcpy(&number, rest_.data(), sizeof(number));
     rest_.remove_prefix(sizeof(number));
@@ -87,11 +85,6 @@ class Reader {
     get(number);
     if (number > 1) return spoil();
     flag = number != 0;
-  }
-  void get(Duration& duration) {
-    Duration::rep count = 0;
-    get(count);
-    duration = Duration{count};
   }
   void get(std::string& text) {
     std::uint32_t size = 0;

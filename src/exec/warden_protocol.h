@@ -32,7 +32,7 @@ struct Limit {
 
 /// What execve(2) needs.
 struct Program {
-  std::vector<std::string> argv;         ///< argv[0] without '/' is looked up in the daemon's PATH
+  std::vector<std::string> argv;         ///< not empty; argv[0] without '/' is looked up in PATH
   std::vector<std::string> environment;  ///< "NAME=VALUE"
   std::string directory;                 ///< "": "/"
   std::optional<Credentials> user;

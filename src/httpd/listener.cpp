@@ -8,10 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -147,11 +145,9 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
     return refuse(text, form);
   }
   const std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (port.empty() || error != std::errc{} || end != port.data() + port.size()) {
-    return refuse(text, form + ", a port from 0 (any that is free) to 65535");
-  }
+  const auto port = to_number<std::uint16_t>(text.substr(colon + 1));
+  if (!port) return refuse(text, form + ", a port from 0 (any that is free) to 65535");
+  address.port = *port;
   address.host = host_part(host);
   const bool bracketed = host.starts_with('[');
   in6_addr v6{};

@@ -11,14 +11,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <list>
 #include <map>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
@@ -364,10 +361,9 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
       return queue(connection, mhd, std::move(*refused), true);
     }
   }
-  const std::string length = request.header("content-length").value_or("0");
-  std::uint64_t bytes = 0;
-  const auto parsed = std::from_chars(length.data(), length.data() + length.size(), bytes);
-  if (parsed.ec == std::errc::result_out_of_range || bytes > options_.max_body_bytes) {
+  // libmicrohttpd has refused what is no number.
+  const auto bytes = to_number<std::uint64_t>(request.header("content-length").value_or("0"));
+  if (!bytes || *bytes > options_.max_body_bytes) {
     return queue(connection, mhd, error(413, "the body is too large"), true);
   }
   return MHD_YES;

@@ -1,6 +1,5 @@
 #include "net/carrier.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -62,10 +61,10 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
     client.endpoints.push_back(std::move(endpoint));
   }
   LICTOR_TRY(client.ca_bundle, load_tls_files(options));
-  client.options = options;
+  client.options = std::move(options);
 
   std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), tuning)};
-  if (Result<void> started = carrier->start(options); !started) {
+  if (Result<void> started = carrier->start(); !started) {
     return tl::unexpected{std::move(started.error())};
   }
   return carrier;
@@ -76,7 +75,8 @@ Carrier::Carrier(Client client, Tuning tuning)
       tuning_(tuning),
       failover_(client_.endpoints.size(), tuning.avoid_for) {}
 
-Result<void> Carrier::start(const Options& options) {
+Result<void> Carrier::start() {
+  const Options& options = client_.options;
   if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every);
       !opened) {
     return opened;

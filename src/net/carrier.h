@@ -6,7 +6,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -50,27 +49,11 @@ class Failover {
   std::vector<Instant> avoided_until_;
 };
 
-/// The tests use other values.
-struct Tuning {
-  /// How long an address that failed is avoided: two of Consul's own leader elections at most
-  /// times, and short enough that a restarted local agent is soon used again.
-  Duration avoid_for = std::chrono::seconds{10};
-  Duration check_token_file_every = std::chrono::seconds{1};
-  /// Short requests under way at once; more wait for a place. Consul accepts 200 connections from
-  /// one address (limits.http_max_conns_per_client) and resets further ones without an answer;
-  /// this leaves the larger part to long polls and to the other programs of the host.
-  std::size_t max_short_requests = 64;
-  /// Idle connections kept beside the busy ones; beyond them those that were busy a short while
-  /// ago, for requests that come in bursts.
-  std::size_t max_idle_connections = 16;
-  Duration keep_more_for = std::chrono::seconds{1};
-};
-
 /// Sends requests to Consul on its owner's thread: the owner waits for fd() to become readable or
 /// for next_deadline(), and calls step(). Transport does so on its own thread. An owner with a loop
 /// saves two changes of thread for each request.
 ///
-/// Not thread safe, but for set_token(): everything else on one thread. Nothing in it blocks.
+/// Not thread safe, but for wake(): everything else on one thread. Nothing in it blocks.
 ///
 ///   send() --> waiting (short requests, for one of max_short_requests places)
 ///      |           |                     | time-out: kNotSent; cancel(): kCancelled
@@ -96,8 +79,6 @@ class Carrier {
   /// As Transport::cancel(); the callback runs before it returns.
   void cancel(RequestId request);
   void cancel_all();
-  /// From any thread.
-  void set_token(const std::string& token) { token_.set(token); }
   /// From any thread: makes fd() readable.
   void wake() noexcept;
 
@@ -117,7 +98,7 @@ class Carrier {
   using TransferPtr = std::unique_ptr<Transfer>;
 
   Carrier(Client client, Tuning tuning);
-  [[nodiscard]] Result<void> start(const Options& options);
+  [[nodiscard]] Result<void> start();
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*);
   static int on_timer(CURLM*, long timeout_ms, void* self);

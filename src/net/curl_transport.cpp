@@ -1,14 +1,20 @@
-#include "net/curl_transport.h"
-
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/try.h"
+#include "net/carrier.h"
+#include "net/transport.h"
 
 namespace lictor::net {
 namespace {
@@ -19,26 +25,37 @@ constexpr milliseconds kLongestWait{60'000};  // deadlines and wake-ups come soo
 
 thread_local bool is_network_thread = false;
 
-}  // namespace
+// A thread that drives a Carrier. The others put orders into the inbox and wake it.
+class CurlTransport final : public Transport {
+ public:
+  explicit CurlTransport(std::unique_ptr<Carrier> carrier);
+  ~CurlTransport() override;
 
-Result<std::unique_ptr<Transport>> Transport::open(Options options) {
-  return CurlTransport::open(std::move(options), Tuning{});
-}
+  RequestId send(Request request, Callback done) override;
+  void cancel(RequestId request) override;
 
-Response Transport::perform(Request request) {
-  LICTOR_ASSERT(!is_network_thread);  // It would wait for itself.
-  // Shared: set_value() may still be in the promise when get() has already returned here.
-  const auto promise = std::make_shared<std::promise<Response>>();
-  std::future<Response> reply = promise->get_future();
-  send(std::move(request),
-       [promise](Response response) { promise->set_value(std::move(response)); });
-  return reply.get();
-}
+ private:
+  // Either a new request, or, without a callback, the order to cancel one.
+  struct Order {
+    RequestId id;
+    Request request;
+    Callback done;
+    Instant sent_at{};
+  };
 
-Result<std::unique_ptr<CurlTransport>> CurlTransport::open(Options options, Tuning tuning) {
-  LICTOR_TRY(auto carrier, Carrier::open(std::move(options), tuning));
-  return std::unique_ptr<CurlTransport>{new CurlTransport(std::move(carrier))};
-}
+  void post(Order order);
+  void run();
+  bool take_orders();
+  [[nodiscard]] std::chrono::milliseconds longest_wait();
+
+  const std::unique_ptr<Carrier> carrier_;  // the network thread's own
+
+  std::atomic<std::uint64_t> last_id_ = 0;
+  std::mutex mutex_;
+  std::vector<Order> inbox_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
 
 CurlTransport::CurlTransport(std::unique_ptr<Carrier> carrier) : carrier_(std::move(carrier)) {
   thread_ = start_thread([this] { run(); });
@@ -73,8 +90,6 @@ void CurlTransport::post(Order order) {
   if (wake) carrier_->wake();
 }
 
-void CurlTransport::set_token(std::string token) { carrier_->set_token(token); }
-
 void CurlTransport::run() {
   is_network_thread = true;
   pthread_setname_np(pthread_self(), "lictor-net");
@@ -87,20 +102,20 @@ void CurlTransport::run() {
 
 // False once the transport is to stop.
 bool CurlTransport::take_orders() {
+  std::vector<Order> orders;
   bool stopping = false;
   {
     const std::lock_guard lock{mutex_};
-    orders_.swap(inbox_);
+    orders.swap(inbox_);
     stopping = stopping_;
   }
-  for (Order& order : orders_) {
+  for (Order& order : orders) {
     if (order.done) {
       carrier_->send(order.id, std::move(order.request), std::move(order.done), order.sent_at);
     } else {
       carrier_->cancel(order.id);
     }
   }
-  orders_.clear();
   return !stopping;
 }
 
@@ -115,6 +130,23 @@ milliseconds CurlTransport::longest_wait() {
   if (next == Instant::max()) return kLongestWait;
   return std::clamp(std::chrono::ceil<milliseconds>(next - boot_now()), milliseconds{0},
                     kLongestWait);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> Transport::open(Options options, Tuning tuning) {
+  LICTOR_TRY(auto carrier, Carrier::open(std::move(options), tuning));
+  return std::make_unique<CurlTransport>(std::move(carrier));
+}
+
+Response Transport::perform(Request request) {
+  LICTOR_ASSERT(!is_network_thread);  // It would wait for itself.
+  // Shared: set_value() may still be in the promise when get() has already returned here.
+  const auto promise = std::make_shared<std::promise<Response>>();
+  std::future<Response> reply = promise->get_future();
+  send(std::move(request),
+       [promise](Response response) { promise->set_value(std::move(response)); });
+  return reply.get();
 }
 
 }  // namespace lictor::net

@@ -8,32 +8,20 @@ namespace lictor::net {
 
 PatientTransport::PatientTransport(std::unique_ptr<Transport> transport, Duration after,
                                    std::function<void()> tell)
-    : transport_(std::move(transport)),
-      after_(after),
+    : after_(after),
       tell_(std::move(tell)),
-      watcher_([this] { watch(); }) {}
-
-PatientTransport::~PatientTransport() {
-  transport_.reset();  // its last callbacks are ours
-  {
-    const std::lock_guard lock{mutex_};
-    ended_ = true;
-  }
-  changed_.notify_one();
-  watcher_.join();
-}
+      transport_(std::move(transport)),
+      watcher_([this](const std::stop_token& ending) { watch(ending); }) {}
 
 RequestId PatientTransport::send(Request request, Callback done) {
   if (request.long_poll) return transport_->send(std::move(request), std::move(done));
   std::uint64_t place = 0;
-  bool first = false;
   {
     const std::lock_guard lock{mutex_};
     place = ++last_;
-    first = waiting_.empty();
     waiting_.emplace_hint(waiting_.end(), place, boot_now());
+    if (waiting_.size() == 1) changed_.notify_one();
   }
-  if (first) changed_.notify_one();
   return transport_->send(std::move(request),
                           [this, place, done = std::move(done)](Response response) {
                             {
@@ -44,20 +32,18 @@ RequestId PatientTransport::send(Request request, Callback done) {
                           });
 }
 
-void PatientTransport::watch() {
+void PatientTransport::watch(const std::stop_token& ending) {
   std::unique_lock lock{mutex_};
-  while (!ended_) {
-    if (waiting_.empty()) {
-      changed_.wait(lock);
-      continue;
+  while (!ending.stop_requested()) {
+    changed_.wait(lock, ending, [this] { return !waiting_.empty(); });
+    if (waiting_.empty()) continue;
+    const Duration left = waiting_.begin()->second + after_ - boot_now();
+    if (left <= Duration::zero()) {
+      lock.unlock();
+      return tell_();
     }
-    const Instant until = waiting_.begin()->second + after_;
-    if (boot_now() >= until) break;
-    changed_.wait_for(lock, until - boot_now());
+    changed_.wait_for(lock, ending, left, [] { return false; });
   }
-  if (ended_) return;
-  lock.unlock();
-  tell_();
 }
 
 }  // namespace lictor::net

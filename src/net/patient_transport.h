@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 #include "net/transport.h"
@@ -19,27 +20,23 @@ class PatientTransport : public Transport {
   /// has waited for `after`.
   PatientTransport(std::unique_ptr<Transport> transport, Duration after,
                    std::function<void()> tell);
-  ~PatientTransport() override;
-  PatientTransport(const PatientTransport&) = delete;
-  PatientTransport& operator=(const PatientTransport&) = delete;
 
   RequestId send(Request request, Callback done) override;
   void cancel(RequestId request) override { transport_->cancel(request); }
-  void set_token(std::string token) override { transport_->set_token(std::move(token)); }
 
  private:
-  void watch();
+  void watch(const std::stop_token& ending);
 
-  std::unique_ptr<Transport> transport_;
   const Duration after_;
   const std::function<void()> tell_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::map<std::uint64_t, Instant> waiting_;  // in the order of sending
   std::uint64_t last_ = 0;
-  bool ended_ = false;
-  std::thread watcher_;
+  // Its last callbacks use what stands above, so it goes first.
+  const std::unique_ptr<Transport> transport_;
+  std::jthread watcher_;
 };
 
 }  // namespace lictor::net

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
 #include "base/read_file.h"
 #include "base/try.h"
@@ -13,42 +12,44 @@ namespace {
 constexpr const char* kCertificate = "-----BEGIN CERTIFICATE-----";
 constexpr std::size_t kMaxCaFiles = 1000;
 
+tl::unexpected<Error> refuse(const std::string& what, const std::string& path,
+                             const std::string& expected) {
+  return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected " + expected);
+}
+
 Result<std::string> read_pem(const std::string& what, const std::string& path,
                              const std::string& marker) {
   Result<std::string> text = read_small_file(what, path);
   if (text && text->find(marker) == std::string::npos) {
-    return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected PEM with \"" + marker +
-                                         "\", found none; name the right file or convert it");
+    return refuse(what, path,
+                  "PEM with \"" + marker + "\", found none; name the right file or convert it");
   }
   return text;
 }
 
 Result<std::string> read_ca_path(const std::string& folder) {
   std::error_code error;
-  std::vector<std::string> paths;
+  std::string all;
+  std::size_t files = 0;
   for (std::filesystem::recursive_directory_iterator it{folder, error}, end; !error && it != end;
        it.increment(error)) {
-    if (!it->is_directory(error)) paths.push_back(it->path());
-    if (paths.size() > kMaxCaFiles) {
-      return fail(ErrorCode::kInvalid, "ca_path \"" + folder + "\": expected at most " +
-                                           std::to_string(kMaxCaFiles) +
-                                           " files, found more; name a folder of its own");
+    if (it->is_directory(error)) continue;
+    if (++files > kMaxCaFiles) {
+      return refuse("ca_path", folder,
+                    "at most " + std::to_string(kMaxCaFiles) +
+                        " files, found more; name a folder of its own");
     }
-  }
-  if (error) {
-    return fail(ErrorCode::kInvalid, "ca_path \"" + folder +
-                                         "\": expected a readable folder of certificates, got: " +
-                                         error.message() + "; correct the path or its rights");
-  }
-  std::string all;
-  for (const std::string& path : paths) {
-    LICTOR_TRY(const auto text, read_pem("certificate in ca_path", path, kCertificate));
+    LICTOR_TRY(const auto text, read_pem("certificate in ca_path", it->path(), kCertificate));
     all += text + '\n';
   }
+  if (error) {
+    return refuse("ca_path", folder,
+                  "a readable folder of certificates, got: " + error.message() +
+                      "; correct the path or its rights");
+  }
   if (all.empty()) {
-    return fail(ErrorCode::kInvalid, "ca_path \"" + folder +
-                                         "\": expected certificates in PEM, found no file; put "
-                                         "the CA's certificate there");
+    return refuse("ca_path", folder,
+                  "certificates in PEM, found no file; put the CA's certificate there");
   }
   return all;
 }
@@ -56,33 +57,28 @@ Result<std::string> read_ca_path(const std::string& folder) {
 }  // namespace
 
 Result<std::string> load_tls_files(const Options& options) {
-  if (options.client_cert.empty() != options.client_key.empty()) {
-    return fail(
-        ErrorCode::kInvalid,
-        options.client_cert.empty()
-            ? "client_key \"" + options.client_key +
-                  "\": expected client_cert (CONSUL_CLIENT_CERT) with it, got none; set both"
-            : "client_cert \"" + options.client_cert +
-                  "\": expected client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
+  if (options.client_key.empty() && !options.client_cert.empty()) {
+    return refuse("client_cert", options.client_cert,
+                  "client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
+  }
+  if (options.client_cert.empty() && !options.client_key.empty()) {
+    return refuse("client_key", options.client_key,
+                  "client_cert (CONSUL_CLIENT_CERT) with it, got none; set both");
   }
   if (!options.client_cert.empty()) {
-    auto cert = read_pem("client_cert", options.client_cert, kCertificate);
-    if (!cert) return cert;
-    auto key = read_pem("client_key", options.client_key, "PRIVATE KEY-----");
-    if (!key) return key;
+    if (auto cert = read_pem("client_cert", options.client_cert, kCertificate); !cert) return cert;
+    LICTOR_TRY(const auto key, read_pem("client_key", options.client_key, "PRIVATE KEY-----"));
     // OpenSSL would ask the terminal for its pass phrase.
-    if (key->find("ENCRYPTED") != std::string::npos) {
-      return fail(ErrorCode::kInvalid,
-                  "client_key \"" + options.client_key +
-                      "\": expected a key without a pass phrase, got an encrypted one; decrypt it "
-                      "with \"openssl pkey\" and protect the file by its rights");
+    if (key.find("ENCRYPTED") != std::string::npos) {
+      return refuse("client_key", options.client_key,
+                    "a key without a pass phrase, got an encrypted one; decrypt it with \"openssl "
+                    "pkey\" and protect the file by its rights");
     }
   }
   // As with the consul command, ca_file wins over ca_path.
   if (!options.ca_file.empty()) {
     auto ca = read_pem("ca_file", options.ca_file, kCertificate);
-    if (!ca) return ca;
-    return std::string{};
+    return ca ? std::string{} : ca;
   }
   if (!options.ca_path.empty()) return read_ca_path(options.ca_path);
   return std::string{};

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -11,7 +10,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/read_file.h"
 #include "base/text.h"
 #include "base/try.h"
 
@@ -52,13 +50,13 @@ std::thread start_thread(std::function<void()> run) {
 
 struct TokenSource::State {
   Read read;
-  FileInfo seen{};  // the thread's, once it runs
-
   std::mutex mutex;
   std::condition_variable changed;  // of `ending`
   std::string token;
-  std::string file;  // empty: the token is fixed
   bool ending = false;
+
+  // The thread: reads `file`, which was last seen as `seen`, whenever it has changed.
+  void watch(const std::string& file, FileInfo seen, Duration check_every);
 };
 
 TokenSource::TokenSource(Read read) : state_(std::make_shared<State>()) {
@@ -74,14 +72,13 @@ TokenSource::~TokenSource() {
 }
 
 Result<void> TokenSource::open(const std::string& token, std::string file, Duration check_every) {
-  State& state = *state_;
   if (!file.empty()) {
     // Before the read: a change in between is then seen as one at the next check.
     const FileInfo info = info_of(file);
-    LICTOR_TRY(state.token, state.read(file));
-    state.seen = seen_as(info);
-    state.file = std::move(file);
-    start_thread([shared = state_, check_every] { watch(*shared, check_every); }).detach();
+    LICTOR_TRY(state_->token, state_->read(file));
+    start_thread([state = state_, file = std::move(file), seen = seen_as(info), check_every] {
+      state->watch(file, seen, check_every);
+    }).detach();
     return {};
   }
   const std::string_view fixed = trimmed(token);
@@ -90,7 +87,7 @@ Result<void> TokenSource::open(const std::string& token, std::string file, Durat
                 "Consul token: expected printable ASCII without spaces, got something else (not "
                 "shown); correct token or CONSUL_HTTP_TOKEN");
   }
-  state.token = fixed;
+  state_->token = fixed;
   return {};
 }
 
@@ -99,28 +96,18 @@ std::string TokenSource::current() const {
   return state_->token;
 }
 
-void TokenSource::set(const std::string& token) {
-  const std::lock_guard lock{state_->mutex};
-  const std::string_view text = trimmed(token);
-  if (!is_access_token(text)) return;
-  state_->token = text;
-  state_->file.clear();
-}
-
-void TokenSource::watch(State& state, Duration check_every) {
+void TokenSource::State::watch(const std::string& file, FileInfo seen, Duration check_every) {
   pthread_setname_np(pthread_self(), "lictor-token");
-  std::unique_lock lock{state.mutex};
-  while (!state.changed.wait_for(lock, check_every, [&] { return state.ending; })) {
-    const std::string file = state.file;
-    if (file.empty()) return;
+  std::unique_lock lock{mutex};
+  while (!changed.wait_for(lock, check_every, [this] { return ending; })) {
     lock.unlock();
     const FileInfo info = info_of(file);
-    const bool fresh = info.st_ino != 0 && !is_same(info, state.seen);
-    const auto token = fresh ? state.read(file) : Result<std::string>{};
+    const bool fresh = info.st_ino != 0 && !is_same(info, seen);
+    const auto read_token = fresh ? read(file) : Result<std::string>{};
     lock.lock();
-    if (!fresh || !token || state.file.empty()) continue;
-    state.token = *token;
-    state.seen = seen_as(info);
+    if (!fresh || !read_token) continue;
+    token = *read_token;
+    seen = seen_as(info);
   }
 }
 

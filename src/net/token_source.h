@@ -37,14 +37,8 @@ class TokenSource {
   /// force: it is most likely being replaced.
   [[nodiscard]] std::string current() const;
 
-  /// From now on `token`, and no longer the file. A text that cannot be a header's value is
-  /// ignored.
-  void set(const std::string& token);
-
  private:
   struct State;
-  static void watch(State& state, Duration check_every);
-
   const std::shared_ptr<State> state_;  // shared with the thread, which may outlive this
 };
 

@@ -23,23 +23,9 @@ constexpr long kCaCacheS = 60;
 // Longer than any of our requests, and too short to overflow libcurl's or our arithmetic.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours{24};
 
-std::uint64_t parse_index(std::string_view text) {
-  return to_number<std::uint64_t>(text).value_or(0);
-}
-
-bool is_tls_failure(CURLcode code) {
-  switch (code) {
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-      return true;
-    default:
-      return false;
-  }
-}
+constexpr std::array kTlsFailures{CURLE_SSL_CONNECT_ERROR,  CURLE_PEER_FAILED_VERIFICATION,
+                                  CURLE_SSL_CERTPROBLEM,    CURLE_SSL_CIPHER,
+                                  CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR};
 
 }  // namespace
 
@@ -246,7 +232,7 @@ std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t 
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (equal_but_for_case(name, "X-Consul-Index")) {
-    response.consul_index = parse_index(value);
+    response.consul_index = to_number<std::uint64_t>(value).value_or(0);
   } else if (equal_but_for_case(name, "X-Consul-KnownLeader")) {
     if (value == "true" || value == "false") response.known_leader = value == "true";
   }
@@ -357,7 +343,7 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
            "); set client_cert and client_key to one that has not expired, by a CA that the server "
            "trusts";
   }
-  if (is_tls_failure(code)) {
+  if (std::ranges::find(kTlsFailures, code) != kTlsFailures.end()) {
     return "no TLS connection: " + detail +
            "; check ca_file, client_cert and tls_server_name against the server's certificate";
   }

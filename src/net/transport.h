@@ -1,12 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/http.h"
@@ -37,6 +34,22 @@ struct Options {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
+/// The tests use other values.
+struct Tuning {
+  /// How long an address that failed is avoided: two of Consul's own leader elections at most
+  /// times, and short enough that a restarted local agent is soon used again.
+  Duration avoid_for = std::chrono::seconds{10};
+  Duration check_token_file_every = std::chrono::seconds{1};
+  /// Short requests under way at once; more wait for a place. Consul accepts 200 connections from
+  /// one address (limits.http_max_conns_per_client) and resets further ones without an answer;
+  /// this leaves the larger part to long polls and to the other programs of the host.
+  std::size_t max_short_requests = 64;
+  /// Idle connections kept beside the busy ones; beyond them those that were busy a short while
+  /// ago, for requests that come in bursts.
+  std::size_t max_idle_connections = 16;
+  Duration keep_more_for = std::chrono::seconds{1};
+};
+
 using Callback = std::function<void(Response)>;
 
 /// HTTP to Consul over libcurl's multi interface, on one thread of its own. Thread safe: every
@@ -46,11 +59,14 @@ using Callback = std::function<void(Response)>;
 /// that was lost is never sent again from here, since only the caller knows whether that is safe,
 /// but the next requests prefer the next address. The first address is preferred again after a
 /// while (10 s), as the local agent should be.
+///
+/// Destruction ends all requests with kCancelled. A callback that answers kCancelled with another
+/// send() would keep the destructor from ever returning.
 class Transport {
  public:
   /// Errors: kInvalid (an address, a TLS file or the token file that cannot be used; the message
   /// names it). Connects to nothing.
-  [[nodiscard]] static Result<std::unique_ptr<Transport>> open(Options options);
+  [[nodiscard]] static Result<std::unique_ptr<Transport>> open(Options options, Tuning tuning = {});
   virtual ~Transport() = default;
 
   /// Returns at once. `done` runs exactly once, on the network thread, and must not block; it runs
@@ -62,9 +78,6 @@ class Transport {
 
   /// Sends and waits. Not from the network thread.
   [[nodiscard]] Response perform(Request request);
-
-  /// Uses another token from the next request on.
-  virtual void set_token(std::string token) = 0;
 };
 
 }  // namespace lictor::net

@@ -21,10 +21,10 @@ bool is_word(char c) {
 // A record sets variables LICTOR_PARA_<name> and no others.
 void check_environment(const std::string& text) {
   exec::Attempt attempt;
-  const auto before = exec::job_environment({"PATH=/bin"}, {}, attempt, std::nullopt);
+  const auto before = exec::job_environment({{"PATH", "/bin"}}, {}, attempt, std::nullopt);
   attempt.record = std::make_shared<const std::string>(text);
   for (const std::string& variable :
-       exec::job_environment({"PATH=/bin"}, {}, attempt, std::nullopt)) {
+       exec::job_environment({{"PATH", "/bin"}}, {}, attempt, std::nullopt)) {
     FUZZ_REQUIRE(variable.find('\0') == std::string::npos);
     if (std::find(before.begin(), before.end(), variable) != before.end()) continue;
     FUZZ_REQUIRE(variable.starts_with("LICTOR_PARA_"));

@@ -78,7 +78,6 @@ class Denying : public net::Transport {
     return RequestId{1};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 };
 
 TEST_CASE("the right to sessions is named, too, where the daemon's token lacks all others") {
@@ -106,7 +105,6 @@ class Holding : public net::Transport {
     return RequestId{1};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
  private:
   std::map<std::string, std::string> held_;

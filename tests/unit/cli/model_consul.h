@@ -40,7 +40,6 @@ class ModelConsul : public net::Transport {
     return RequestId{number + 1};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
   std::string session() {
     const std::string made = ask("PUT", "/v1/session/create", R"({"NodeChecks":[]})");

@@ -62,7 +62,6 @@ class FakeConsul : public net::Transport {
     return RequestId{asked.size()};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
   void add(http::Response response) { replies_.push_back(std::move(response)); }
   [[nodiscard]] bool all_asked() const { return replies_.empty(); }

@@ -40,7 +40,6 @@ class Held : public net::Transport {
     return RequestId{1};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
   void answer(std::size_t which, int status = 200) {
     std::unique_lock lock{mutex_};

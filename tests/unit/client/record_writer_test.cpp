@@ -60,7 +60,6 @@ class OneTransactionAtATime : public net::Transport {
     return RequestId{1};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
   /// The transaction that begins with `key` is carried out after `others`.
   void hold_back(const std::string& key, std::size_t others) {

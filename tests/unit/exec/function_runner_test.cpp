@@ -44,8 +44,7 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
                           exit.result.emplace("1");
                           return exit;
                         },
-                        board,
-                        {}};
+                        board};
   Exits exits;
   REQUIRE(runner.start(attempt(1), deadline, exits.callback()));
   const Exit exit = exits.of(AttemptId{1});
@@ -69,8 +68,7 @@ TEST_CASE("who is told of an exit may start the next on that thread, which then 
                           threads.push_back(std::this_thread::get_id());
                           return Exit{};
                         },
-                        board,
-                        {.threads = 3}};
+                        board, 3};
   told = &runner;
   REQUIRE(runner.start(attempt(1), Instant::max(), next));
   all.get_future().get();
@@ -87,8 +85,7 @@ TEST_CASE("the thread that has worked last works next, and the others' memory is
                           threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
                           return Exit{};
                         },
-                        board,
-                        {.threads = 8}};
+                        board, 8};
   Exits exits;
   for (std::uint64_t i = 1; i <= 40; ++i) {
     REQUIRE(runner.start(attempt(i), Instant::max(), exits.callback()));
@@ -117,8 +114,7 @@ TEST_CASE("a thread is started when a job finds none idle, and is kept") {
                           if (attempt.id.value > 1) together.arrive_and_wait();
                           return Exit{};
                         },
-                        board,
-                        {.threads = 10'000}};
+                        board, 10'000};
   CHECK(threads() == before);
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
@@ -140,8 +136,7 @@ TEST_CASE("a thread is to spare when no other job waits for it") {
                           begin.wait();
                           return Exit{};
                         },
-                        board,
-                        {}};
+                        board};
   Exits exits;
   for (const int id : {1, 2}) {
     REQUIRE(
@@ -159,8 +154,7 @@ TEST_CASE("of those that are started there at once, others are given to other th
                           if (attempt.id != AttemptId{1}) together.arrive_and_wait();
                           return Exit{};
                         },
-                        board,
-                        {.threads = 2}};
+                        board, 2};
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), [&](const Exit&) {
     REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
@@ -176,8 +170,7 @@ TEST_CASE("an exception is a failure to be tried again") {
                           if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
                           throw 7;  // NOLINT
                         },
-                        board,
-                        {}};
+                        board};
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
   REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
@@ -196,8 +189,7 @@ TEST_CASE("what is said of a failure is cut, and that nothing is said is said") 
                           exit.ending = Ending::kPermanent;
                           return exit;
                         },
-                        board,
-                        {}};
+                        board};
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
   REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
@@ -215,8 +207,7 @@ TEST_CASE("what a function says of its progress can be asked for while it runs")
                           said.count_down();
                           return until_stopped(attempt, tools);
                         },
-                        board,
-                        {}};
+                        board};
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
   said.wait();
@@ -236,8 +227,7 @@ TEST_CASE("as many functions run at once as there are threads; stop reaches them
                           both.arrive_and_wait();
                           return until_stopped(attempt, tools);
                         },
-                        board,
-                        {2, kNoLease, true}};
+                        board, 2};
   Exits exits;
   for (std::uint64_t id = 1; id <= 3; ++id) {
     REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
@@ -258,8 +248,8 @@ TEST_CASE("as many functions run at once as there are threads; stop reaches them
 TEST_CASE("jobs are counted on the board from their start until before their end is told") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   (void)board.extend(4, boot_now() + 1h, 5s);
-  FunctionRunner runner{until_stopped, board, {1, 4, true}};
-  FunctionRunner outlives{until_stopped, board, {1, 4, false}};
+  FunctionRunner runner{until_stopped, board, 1, 4};
+  FunctionRunner outlives{until_stopped, board};
   Exits exits;
   std::atomic<std::uint32_t> at_exit = 99;
   REQUIRE(runner.start(attempt(1), Instant::max(), [&, told = exits.callback()](Exit exit) {
@@ -285,7 +275,7 @@ TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   Exits exits;
   {
-    FunctionRunner runner{until_stopped, board, {}};
+    FunctionRunner runner{until_stopped, board};
     for (std::uint64_t id = 1; id <= 3; ++id) {
       REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
     }

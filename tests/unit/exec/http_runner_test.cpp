@@ -26,10 +26,10 @@ class Client {
  public:
   explicit Client(const std::string& url)
       : Client(HttpCall{parse_http_target(url).value(), {}, {}, {}}) {}
-  explicit Client(HttpCall call, LeaseSlot slot = kNoLease, bool ends_with_lease = true)
+  explicit Client(HttpCall call, LeaseSlot slot = kNoLease)
       : board(std::move(LeaseBoard::create(8).value())) {
     if (slot != kNoLease) (void)board.extend(slot, boot_now() + 1h, 5s);
-    runner = std::move(HttpRunner::create(board, {std::move(call), slot, ends_with_lease}).value());
+    runner = std::move(HttpRunner::create(board, std::move(call), slot).value());
   }
 
   [[nodiscard]] Exit run(Attempt attempt = test::attempt(1), Instant deadline = Instant::max()) {
@@ -284,7 +284,7 @@ TEST_CASE("http: requests are counted on the lease's board until before their en
         ErrorCode::kUnavailable);
   CHECK(client.board.in_process_jobs(4) == 0);
 
-  Client outlives{call, 4, false};
+  Client outlives{call};
   REQUIRE(outlives.runner->start(attempt(1), Instant::max(), outlives.exits.callback()));
   CHECK(outlives.board.in_process_jobs(4) == 0);
 }

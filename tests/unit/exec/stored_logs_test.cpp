@@ -1,4 +1,4 @@
-#include "exec/stored_logs.h"
+#include "exec/output_log.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include "exec/output_log.h"
 #include "support.h"
 
 namespace lictor::exec::test {

@@ -154,7 +154,8 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
   const Redirected standard_error{STDERR_FILENO, dir / "errors"};
   const Instant deadline = boot_now() + 300ms;
   MiniDaemon daemon{[&](Rig& rig) {
-                      rig.board.add_in_process_job(0);
+                      rig.host->set_lease(0, boot_now() + 1h, 200ms);
+                      REQUIRE(rig.board.admit(0));
                       rig.host->set_lease(0, deadline, 200ms);
                       // Before the warden has seen it, as like as not.
                       if (given_up) rig.host->clear_lease(0);
@@ -172,12 +173,13 @@ TEST_CASE("a daemon that still runs jobs inside itself after the lease's grace i
 
 TEST_CASE("a daemon whose own jobs ended within the grace lives") {
   MiniDaemon daemon{[&](Rig& rig) {
-    const Instant deadline = boot_now() + 50ms;
     const Duration grace = 1s;
+    rig.host->set_lease(0, boot_now() + 1h, grace);
+    REQUIRE(rig.board.admit(0));
+    const Instant deadline = boot_now() + 50ms;
     rig.host->set_lease(0, deadline, grace);
-    rig.board.add_in_process_job(0);
     REQUIRE(eventually([&] { return boot_now() > deadline; }));
-    rig.board.remove_in_process_job(0);
+    rig.board.release(0);
     REQUIRE(eventually([&] { return boot_now() > deadline + grace; }));
     // Whatever the warden does at that time it has done when it has answered twice.
     CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
@@ -205,6 +207,20 @@ TEST_CASE(
   daemon.send(SIGKILL);
   CHECK(eventually([&] { return gone(job); }));
   CHECK(contents(dir / "term") == "term\n");
+  CHECK(eventually([&] { return gone(daemon.warden()); }));
+}
+
+TEST_CASE("jobs whose daemon died before the warden had read of their start end too") {
+  MiniDaemon daemon{[](Rig& rig) {
+    REQUIRE(kill(rig.warden, SIGSTOP) == 0);
+    const auto runner = rig.runner({"/bin/sleep", "100"});
+    for (std::uint64_t id = 1; id <= 2; ++id) {
+      REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    }
+  }};
+  daemon.send(SIGKILL);
+  (void)daemon.wait();
+  REQUIRE(kill(daemon.warden(), SIGCONT) == 0);
   CHECK(eventually([&] { return gone(daemon.warden()); }));
 }
 

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "net/curl_transport.h"
+#include "net/transport.h"
 #include "test_server.h"
 
 namespace lictor::net::test {
@@ -22,7 +22,7 @@ inline std::unique_ptr<Transport> open_for(const std::vector<std::string>& addre
                                            Tuning tuning = {}, Options options = {}) {
   options.addresses = addresses;
   options.connect_timeout = kGenerous;
-  auto transport = CurlTransport::open(std::move(options), tuning);
+  auto transport = Transport::open(std::move(options), tuning);
   REQUIRE_MESSAGE(transport, (transport ? "" : transport.error().message));
   return *std::move(transport);
 }

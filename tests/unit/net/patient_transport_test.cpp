@@ -22,7 +22,6 @@ class Mute : public Transport {
     return RequestId{kept_.size()};
   }
   void cancel(RequestId) override {}
-  void set_token(std::string) override {}
 
  private:
   std::vector<Callback>& kept_;

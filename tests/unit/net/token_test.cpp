@@ -125,16 +125,4 @@ TEST_CASE("an unusable token is refused without being shown") {
   }
 }
 
-TEST_CASE("a token that is set replaces the file's; one that cannot be a header is ignored") {
-  const test::TemporaryFolder folder;
-  TokenSource source;
-  REQUIRE(source.open("", folder.write("token", "first"), 1ms));
-  source.set("second\n");
-  CHECK(source.current() == "second");
-  source.set("bad\r\nX-Other: 1");
-  CHECK(source.current() == "second");
-  source.set("");
-  CHECK(source.current().empty());
-}
-
 TEST_SUITE_END();

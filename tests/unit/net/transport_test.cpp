@@ -93,10 +93,6 @@ TEST_CASE("token, user, namespace and the caller's own headers are sent") {
   CHECK(seen.header("X-Consul-Namespace") == "team");
   CHECK(seen.header("Content-Type") == "application/json");
   CHECK(contains(seen.head, "X-Empty:\r\n"));
-
-  transport->set_token("next");
-  CHECK(transport->perform(request("GET", "/")).status == 200);
-  CHECK(server.requests().back().header("X-Consul-Token") == "next");
 }
 
 TEST_CASE("a token file that changes counts for the requests after it is read") {
