@@ -7,15 +7,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <system_error>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "exec/children.h"
 #include "runtime/log.h"
 
 namespace lictor::app {
@@ -29,13 +36,54 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
                         "; state_dir must be a folder that the daemon may write to");
 }
 
-// The process that wrote the lock file last, for the message.
+// What the lock file holds: who wrote it last.
+struct Holder {
+  pid_t daemon = 0;
+  pid_t warden = 0;      // 0: it had none yet
+  std::string identity;  // of the file: in a copy it differs
+};
+
+Holder read_holder(int fd) {
+  std::array<char, 256> bytes{};
+  const auto n = pread(fd, bytes.data(), bytes.size() - 1, 0);
+  std::istringstream text{
+      std::string{bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))}};
+  Holder holder;
+  text >> holder.daemon >> holder.warden >> holder.identity;
+  return holder;
+}
+
 std::string holder_of(int fd) {
-  std::array<char, 32> text{};
-  const auto n = pread(fd, text.data(), text.size() - 1, 0);
-  if (n <= 0) return "another lictor";
-  std::string pid{text.data(), static_cast<std::size_t>(n)};
-  return "process " + pid.substr(0, pid.find('\n'));
+  const pid_t pid = read_holder(fd).daemon;
+  return pid == 0 ? "another lictor" : "process " + std::to_string(pid);
+}
+
+Result<void> write_holder(int fd, const std::string& text) {
+  if (ftruncate(fd, 0) == 0 &&
+      pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) {
+    return {};
+  }
+  return fail(ErrorCode::kFailed, "cannot write the lock of state_dir: " + errno_text() +
+                                      "; state_dir must be a folder that the daemon may write to");
+}
+
+// Both are dead, since we have the lock.
+Result<void> kill_jobs_of(const Holder& last) {
+  constexpr Duration kPatience = std::chrono::seconds{5};
+  bool alive = false;
+  const std::set<pid_t> found = exec::kill_left_jobs(last.daemon, last.warden, kPatience, alive);
+  if (found.empty()) return {};
+  const std::string pids = fmt::format("{}", fmt::join(found, " "));
+  if (alive) {
+    return fail(ErrorCode::kConflict,
+                "the last daemon and its warden were killed, and of their jobs these processes "
+                "cannot be: " +
+                    pids + "; end them, and start lictor again");
+  }
+  runtime::log(runtime::Level::kWarn,
+               "the last daemon and its warden were killed together; killed what their jobs left",
+               {{"pids", pids}});
+  return {};
 }
 
 }  // namespace
@@ -68,12 +116,19 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
     }
     poll(nullptr, 0, 50);
   }
-  const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(fd.get(), 0) != 0 ||
-      pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    return cannot("write", file, errno);
+  const Holder last = read_holder(fd.get());
+  if (last.warden > 0 && last.identity == file_identity(fd.get())) {
+    if (auto killed = kill_jobs_of(last); !killed) return tl::unexpected(killed.error());
+  }
+  if (auto written = write_holder(fd.get(), std::to_string(getpid()) + "\n"); !written) {
+    return tl::unexpected(written.error());
   }
   return fd;
+}
+
+Result<void> note_warden(const UniqueFd& lock, pid_t warden) {
+  return write_holder(lock.get(),
+                      fmt::format("{}\n{}\n{}\n", getpid(), warden, file_identity(lock.get())));
 }
 
 std::string state_dir_exposure(const std::string& path) {

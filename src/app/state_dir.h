@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/unique_fd.h"
@@ -9,10 +11,14 @@
 namespace lictor::app {
 
 /// Makes `path` if it is missing and takes its lock; waits for it up to `patience`. The warden
-/// inherits the lock and keeps it until its last job is dead, so no job of an earlier daemon runs
-/// once this returns. Errors: kConflict, another daemon uses the folder; kPermissionDenied,
-/// kFailed.
+/// inherits the lock and keeps it until its last job is dead. If the last daemon and its warden were
+/// killed together, kills what their jobs left. So no job of an earlier daemon runs once this
+/// returns. Errors: kConflict, another daemon uses the folder, or a job cannot be killed;
+/// kPermissionDenied, kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
+
+/// Notes in the lock file whose jobs run from now on. Errors: kFailed.
+[[nodiscard]] Result<void> note_warden(const UniqueFd& lock, pid_t warden);
 
 /// Which other users may write to the folder, and what to do about it; empty: none, or there is no
 /// folder. Write permission of the owner's group and of the caller's is accepted: a umask of 002

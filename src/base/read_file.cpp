@@ -33,6 +33,16 @@ std::optional<std::string> read_up_to(int fd, std::size_t limit) {
   return bytes;
 }
 
+std::string file_identity(int fd) {
+  constexpr std::size_t kMostBytes = 100;  // a UUID
+  const UniqueFd boot{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)};
+  const std::string boot_id = boot ? read_up_to(boot.get(), kMostBytes).value_or("") : "";
+  struct stat status {};
+  fstat(fd, &status);
+  return std::string{trimmed(boot_id)} + ":" + std::to_string(status.st_dev) + ":" +
+         std::to_string(status.st_ino);
+}
+
 Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                     std::size_t limit) {
   const auto refuse = [&](const std::string& got) {

@@ -121,6 +121,24 @@ Cgroups Cgroups::create() {
   return groups;
 }
 
+std::vector<pid_t> Cgroups::kill_group_of(pid_t daemon) {
+  const auto path = path_of("self");
+  const auto own = path ? folder_of(*path) : std::nullopt;
+  if (!own) return {};
+  const UniqueFd parent{open(own->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const std::string name = std::string{kPrefix} + std::to_string(daemon);
+  const UniqueFd top{openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!top) return {};
+  kill_below(top.get());
+  std::vector<pid_t> left;
+  for_each_folder(top.get(), [&](const char* number) {
+    std::ifstream members{*own + "/" + name + "/" + number + "/cgroup.procs"};
+    for (pid_t pid = 0; members >> pid;) left.push_back(pid);
+  });
+  if (left.empty()) remove_tree(parent.get(), name.c_str());
+  return left;
+}
+
 std::optional<Cgroups::Group> Cgroups::take() {
   if (!available()) return std::nullopt;
   if (!free_.empty()) {

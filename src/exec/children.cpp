@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/read_file.h"
 #include "base/text.h"
 
@@ -29,13 +31,36 @@ std::string read_whole(const std::string& path) {
   return file ? read_whole(file.get()) : std::string{};
 }
 
-// 0: unknown. The parent is the fourth field of stat; the second, the name, may hold any bytes.
-pid_t parent_of(std::string_view pid) {
-  const std::string stat = read_whole("/proc/" + std::string{pid} + "/stat");
+// /proc/<pid>/stat from the third field on, the state: the second, the name, may hold any bytes.
+std::string status_of(pid_t pid) {
+  const std::string stat = read_whole("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos || name_end + 4 > stat.size()) return 0;
-  const std::string_view rest = std::string_view{stat}.substr(name_end + 4);  // ") S "
+  return name_end == std::string::npos || name_end + 4 > stat.size() ? std::string{}
+                                                                     : stat.substr(name_end + 2);
+}
+
+// 0: unknown.
+pid_t parent_of(pid_t pid) {
+  const std::string status = status_of(pid);
+  if (status.size() < 2) return 0;
+  const std::string_view rest = std::string_view{status}.substr(2);
   return to_number<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
+}
+
+// Neither gone nor a zombie.
+bool is_alive(pid_t pid) {
+  const std::string status = status_of(pid);
+  return !status.empty() && status.front() != 'Z' && status.front() != 'X';
+}
+
+std::vector<pid_t> all_processes_if(const std::function<bool(pid_t)>& is_wanted) {
+  std::vector<pid_t> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc{opendir("/proc"), closedir};
+  while (const dirent* entry = proc ? readdir(proc.get()) : nullptr) {
+    const auto pid = to_number<pid_t>(entry->d_name);
+    if (pid && is_wanted(*pid)) found.push_back(*pid);
+  }
+  return found;
 }
 
 }  // namespace
@@ -60,13 +85,25 @@ std::optional<AttemptId> marked_attempt(pid_t pid, pid_t warden) {
 }
 
 std::vector<pid_t> scan_children() {
-  std::vector<pid_t> found;
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc{opendir("/proc"), closedir};
-  if (!proc) return found;
-  while (const dirent* entry = readdir(proc.get())) {
-    const auto pid = to_number<pid_t>(entry->d_name);
-    if (pid && parent_of(entry->d_name) == getpid()) found.push_back(*pid);
-  }
+  return all_processes_if([](pid_t pid) { return parent_of(pid) == getpid(); });
+}
+
+// A zombie's environment is empty.
+std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience, bool& alive) {
+  std::set<pid_t> found;
+  alive = false;
+  if (is_alive(daemon) || is_alive(warden)) return found;
+  const Instant until = boot_now() + patience;
+  do {
+    const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon);
+    const std::vector<pid_t> marked =
+        all_processes_if([warden](pid_t pid) { return marked_attempt(pid, warden).has_value(); });
+    for (const pid_t pid : marked) kill_with_group(pid);
+    found.insert(in_group.begin(), in_group.end());
+    found.insert(marked.begin(), marked.end());
+    alive = !in_group.empty() || !marked.empty();
+    if (alive) poll(nullptr, 0, 10);
+  } while (alive && boot_now() < until);
   return found;
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "base/id.h"
 #include "base/unique_fd.h"
 #include "exec/cgroups.h"
+#include "lictor/time.h"
 
 namespace lictor::exec {
 
@@ -31,6 +33,12 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 
 /// The same, but fast: the children of this thread, for a process that has no other.
 [[nodiscard]] std::vector<pid_t> children_of_thread();
+
+/// Kills what the jobs of a daemon left that died together with its warden: the processes in its
+/// cgroups, and those that have the warden's mark. Nothing if one of the pids is another process's
+/// by now. Returns the pids that it found, and sets `alive` if some are not dead within `patience`.
+[[nodiscard]] std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience,
+                                             bool& alive);
 
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);

@@ -6,13 +6,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/time_text.h"
+#include "base/unique_fd.h"
 #include "runtime/log.h"
 #include "wire/json_text.h"
 
@@ -28,13 +29,13 @@ SessionFile::SessionFile(std::string state_dir, const std::string& queue, std::s
       lock_delay_(lock_delay) {}
 
 std::optional<std::string> SessionFile::load() const {
-  std::ifstream file{path_};
-  if (!file) return std::nullopt;
-  std::string text;  // one line, as it was saved
-  std::getline(file, text);
-  const json saved = json::parse(text, nullptr, false);
+  constexpr std::size_t kMostBytes = 4096;
+  const UniqueFd file{open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
+  const json saved = json::parse(text.value_or(""), nullptr, false);
   std::string session = wire::text_member(saved, "session");
-  if (session.empty() || wire::text_member(saved, "node") != node_ ||
+  if (session.empty() || wire::text_member(saved, "file") != file_identity(file.get()) ||
+      wire::text_member(saved, "node") != node_ ||
       wire::text_member(saved, "session_ttl") != format_duration(ttl_) ||
       wire::text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
     return std::nullopt;
@@ -47,18 +48,19 @@ void SessionFile::save(const std::string& session) const {
     unlink(path_.c_str());
     return;
   }
+  // Written aside and renamed: a crash leaves the old file or the new one, never half of one.
+  const std::string aside = path_ + ".new";
+  const UniqueFd file{
+      open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
   const std::string text = json{{"session", session},
+                                {"file", file_identity(file.get())},
                                 {"node", node_},
                                 {"session_ttl", format_duration(ttl_)},
                                 {"lock_delay", format_duration(lock_delay_)}}
                                .dump() +
                            "\n";
-  // Written aside and renamed: a crash leaves the old file or the new one, never half of one.
-  const std::string aside = path_ + ".new";
-  const int fd = open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
   const bool written =
-      fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (fd >= 0) close(fd);
+      file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (!written || std::rename(aside.c_str(), path_.c_str()) != 0) {
     log(Level::kWarn, "cannot keep the session's id; after a crash the lock-delay is waited for",
         {{"file", path_}, {"error", errno_text()}});

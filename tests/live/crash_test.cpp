@@ -99,9 +99,13 @@ TEST_CASE("a job that is slow to end keeps the lock of its dead daemon from ever
 TEST_CASE("a daemon that was killed and is started again at once leads again, without lock-delay") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("1", 1000, {{"sleep_first", 300'000}});
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"child", "yes"}});
   world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  REQUIRE(eventually([&] {
+    const auto run = world.journal.run("1");
+    return run && run->child != 0;
+  }));
+  const Run killed = *world.journal.run("1");
   const std::string session = world.leader_session();
   CHECK_FALSE(session.empty());
   bool same = false;
@@ -112,6 +116,7 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   }
   daemon->start();
   REQUIRE(eventually([&] { return world.journal.run("1", 2).has_value(); }));
+  CHECK_FALSE(is_alive(killed.child));
   const Run again = *world.journal.run("1", 2);
   REQUIRE(eventually([&] {
     return daemon->logged("type=Record host=" + host_name() + " pid=" + std::to_string(again.pid) +

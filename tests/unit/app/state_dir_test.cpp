@@ -1,8 +1,12 @@
 #include "app/state_dir.h"
 
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <string>
 
@@ -47,6 +51,41 @@ TEST_CASE("the owner of another user's state_dir is named") {
   if (!is_root()) return;
   REQUIRE(chown(folder.path().c_str(), 4'000'000'000, 0) == 0);
   CHECK(state_dir_owner(folder.path()) == "user 4000000000");
+}
+
+TEST_CASE(
+    "what is left of a daemon that was killed with its warden is killed, unless it is another's") {
+  const unit::TemporaryFolder folder;
+  const auto end_of = [](pid_t pid) {
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    return status;
+  };
+  const pid_t warden = fork();
+  if (warden == 0) _exit(0);
+  end_of(warden);
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    const auto lock = lock_state_dir(folder.path(), Duration::zero());
+    _exit(lock && note_warden(*lock, warden) ? 0 : 1);
+  }
+  REQUIRE(end_of(daemon) == 0);
+
+  const std::string mark = "LICTOR_RUN=" + std::to_string(warden) + "-1";
+  const std::array<const char*, 3> arguments{"sleep", "300", nullptr};
+  const std::array<const char*, 2> environment{mark.c_str(), nullptr};
+  pid_t job = 0;
+  REQUIRE(posix_spawn(&job, "/bin/sleep", nullptr, nullptr,
+                      const_cast<char* const*>(arguments.data()),
+                      const_cast<char* const*>(environment.data())) == 0);
+  {
+    const unit::TemporaryFolder copied;
+    std::filesystem::copy_file(folder / "lock", copied / "lock");
+    CHECK(lock_state_dir(copied.path(), Duration::zero()));
+    CHECK(waitpid(job, nullptr, WNOHANG) == 0);  // its daemon may live
+  }
+  CHECK(lock_state_dir(folder.path(), Duration::zero()));
+  CHECK(WTERMSIG(end_of(job)) == SIGKILL);
 }
 
 TEST_SUITE_END();
