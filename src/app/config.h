@@ -20,7 +20,6 @@
 #include "client/config_parts.h"
 #include "core/options.h"
 #include "exec/http_post.h"
-#include "exec/log_pruner.h"
 #include "exec/process_runner.h"
 #include "lictor/result.h"
 #include "lictor/time.h"

@@ -29,7 +29,6 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "exec/lease_board.h"
-#include "exec/log_pruner.h"
 #include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"
@@ -348,10 +347,9 @@ class Daemon {
 // Runs the daemon with the admin face and the log pruner, which have threads of their own.
 Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
                            runtime::Loop& loop, Observers& observers) {
-  const exec::LogPruner pruner{log_directory(config),
-                               {config.logs.max_age, config.logs.max_bytes},
-                               daemon.active_logs(),
-                               log_pruned};
+  const std::jthread pruner =
+      exec::start_log_pruner(log_directory(config), {config.logs.max_age, config.logs.max_bytes},
+                             daemon.active_logs(), log_pruned);
   if (face->urls().empty()) {
     daemon.run();
     return {};
@@ -389,7 +387,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   prepare_scratch(config);
   auto board = exec::LeaseBoard::create(first_slot(config.queues.size()));
   if (!board) return refuse(board.error());
-  exec::tells_json() = config.log.format == LogFormat::kJson;
+  exec::tells_json = config.log.format == LogFormat::kJson;
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());

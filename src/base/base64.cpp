@@ -23,8 +23,8 @@ constexpr std::array<std::array<char, 2>, kDigits * kDigits> make_pairs() {
 }
 constexpr auto kPairs = make_pairs();
 
-// What a character adds to the 24 bits of its group, by its place in it; a bit above those where it
-// is not in the alphabet.
+// The bits that a character adds to its group of 24, by its place in the group; for a character
+// outside of the alphabet a higher bit.
 constexpr std::uint32_t kNotInAlphabet = 1U << 31U;
 using Values = std::array<std::uint32_t, 256>;
 constexpr Values make_values(unsigned place) {
@@ -56,7 +56,7 @@ void append_base64(std::string& text, std::string_view bytes) {
   const auto byte = [&bytes](std::size_t i) {
     return std::uint32_t{static_cast<unsigned char>(bytes[i])};
   };
-  // Six at once, as long as there are the eight that are loaded for it.
+  // Six bytes at a time, of the eight that are loaded.
   for (; bytes.size() >= sizeof(std::uint64_t); bytes.remove_prefix(6)) {
     std::uint64_t eight = 0;
     std::memcpy(&eight, bytes.data(), sizeof(eight));

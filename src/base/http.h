@@ -21,9 +21,9 @@ struct Request {
   std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::milliseconds timeout{3000};  ///< for the whole request
-  /// Without a byte for so long, in whole seconds, it is given up before; 0: it is not.
+  /// The request fails earlier after so long without a byte, rounded up to seconds; 0: it does not.
   std::chrono::milliseconds silence{0};
-  /// It changes nothing, whatever the method says: it may be sent twice, as a GET may.
+  /// Changes nothing, whatever the method: may be sent twice, as a GET may.
   bool only_reads = false;
   bool long_poll = false;  ///< a blocking query: gets a connection of its own, never waits for one
 };

@@ -34,7 +34,7 @@ constexpr mi_option_t kPurgeDelay = mi_option_decommit_delay;
 
 bool is_hot(std::string_view file, std::string_view program) {
   if (file == program) return true;
-  file.remove_prefix(file.rfind('/') + 1);  // of the whole where there is none
+  file.remove_prefix(file.rfind('/') + 1);  // all of it, if there is no slash
   constexpr std::string_view kHot[] = {"ld-linux", "libc.",        "libgcc_s.",
                                        "libm.",    "libmimalloc.", "libstdc++."};
   return std::any_of(std::begin(kHot), std::end(kHot),
@@ -81,7 +81,7 @@ void give_back_start_pages() {
       begin = from;
       end = wanted ? to : from;
     } else if (std::sscanf(line.c_str(), "Anonymous: %lu kB", &changed_kb) == 1) {
-      // Best effort: where it fails the pages stay.
+      // If it fails, the pages stay.
       if (changed_kb == 0 && begin != end) {
         (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
       }

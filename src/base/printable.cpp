@@ -44,7 +44,7 @@ std::string json_escape(std::uint32_t c) {
   return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (c >> 10U), 0xdc00 + (c & 0x3ffU));
 }
 
-// `text` with `escape` of each code point that is hidden.
+// `text` with `escape(c)` in place of each hidden code point c.
 template <class Escape>
 std::string escaped(std::string_view text, bool lines, Escape escape) {
   std::string shown;

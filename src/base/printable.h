@@ -34,7 +34,7 @@ namespace lictor {
 /// In one unit: "12s", "3h".
 [[nodiscard]] std::string rounded_duration(Duration duration);
 
-/// How `time` lies to `now`, in one unit: "12s ago", "in 3h".
+/// `time` relative to `now`, in one unit: "12s ago", "in 3h".
 [[nodiscard]] std::string relative_time(WallTime time, WallTime now);
 
 /// "1 task", "2 tasks"

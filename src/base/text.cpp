@@ -121,7 +121,7 @@ bool has_no(std::string_view text, IsOther is_other) {
     return other == 0;
   };
   if (text.size() < kBlock) return none(text.data(), text.size());
-  const std::string_view last = text.substr(text.size() - kBlock);  // some of it is seen twice
+  const std::string_view last = text.substr(text.size() - kBlock);  // partly checked twice
   for (; text.size() > kBlock; text.remove_prefix(kBlock)) {
     if (!none(text.data(), kBlock)) return false;
   }

@@ -47,9 +47,9 @@ template <class Number>
 /// U+10FFFF.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// Whether all of `text` is from ' ' to '~': UTF-8 that a terminal shows as it is.
+/// Whether all of `text` is from ' ' to '~', which a terminal shows unchanged.
 [[nodiscard]] bool is_printable_ascii(std::string_view text);
-/// The same, and within quotes it is JSON as it is.
+/// The same, and needs no escape in a JSON string.
 [[nodiscard]] bool is_plain_in_json(std::string_view text);
 
 /// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.

@@ -70,7 +70,7 @@ bool take_zone(std::string_view& text, minutes& zone) {
   return h <= 23 && m <= 59;
 }
 
-// What a text in the form of RFC 3339 says, be there such a time or not.
+// The fields of a text in the form of RFC 3339. They may name no time.
 struct Rfc3339 {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
   milliseconds fraction{};
@@ -80,7 +80,7 @@ struct Rfc3339 {
     return std::chrono::year{year} / std::chrono::month{static_cast<unsigned>(month)} /
            std::chrono::day{static_cast<unsigned>(day)};
   }
-  // What of it there is not; empty: nothing.
+  // The field that is out of range; empty: none.
   [[nodiscard]] std::string_view missing() const {
     if (!date().month().ok()) return "month";
     if (!date().ok()) return "day";
@@ -159,7 +159,7 @@ std::string format_rfc3339(WallTime time) {
   const hh_mm_ss clock{time - days_part};
   const int year = static_cast<int>(date.year());
   std::array<char, 32> text{};
-  char* begin = text.end();  // It is written from its end on.
+  char* begin = text.end();  // It is written backwards.
   const auto put = [&begin](auto number, int digits, char after) {
     *--begin = after;
     for (auto rest = static_cast<unsigned>(number); rest != 0 || digits > 0; rest /= 10, --digits) {

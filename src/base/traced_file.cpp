@@ -21,7 +21,7 @@ namespace {
 constexpr int kMaxLinks = 40;  // as the kernel
 constexpr int kStep = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 
-// In a user namespace, what belongs to users outside shows as this one's. None of them is in here.
+// The user as which a user namespace shows all users outside of it. Nobody inside is this user.
 std::optional<uid_t> outsiders() {
   std::ifstream map{"/proc/self/uid_map"};
   std::uint64_t inside = 0;
@@ -91,7 +91,7 @@ class Walk {
     return name;
   }
 
-  // Into, or onto, `name` of the folder that the walk stands in.
+  // To `name` in the folder that was reached.
   bool step(const std::string& name) {
     if (name.empty()) return true;
     const std::filesystem::path folder = way_;
@@ -100,14 +100,14 @@ class Walk {
     struct stat status {};
     if (!place || ::fstat(place.get(), &status) != 0) return false;
     if (!S_ISLNK(status.st_mode)) {
-      // O_DIRECTORY has what is mounted on demand mounted.
+      // O_DIRECTORY triggers a mount on demand.
       const int folder_flag = left_.empty() && !ends_in_slash_ ? 0 : O_DIRECTORY;
       return take(
           open_in_folder(name, (left_.empty() ? flags_ | O_NOFOLLOW : kStep) | folder_flag));
     }
     note(status);
     if (++links_ > kMaxLinks) return failed(ELOOP), false;
-    if (is_on_proc(place.get())) {  // It may lead to what has no path, as a pipe.
+    if (is_on_proc(place.get())) {  // Its target may have no path, as a pipe.
       return take(open_in_folder(name, left_.empty() ? flags_ : O_PATH | O_CLOEXEC));
     }
     std::array<char, PATH_MAX> target{};

@@ -177,6 +177,17 @@ Channel::Received Channel::receive(Packet& packet) {
   return Received::kPacket;
 }
 
+void Channel::watch_in(int epoll, std::uint64_t about, bool reads) {
+  const std::uint32_t events = (reads ? EPOLLIN : 0U) | (backed_up() ? EPOLLOUT : 0U);
+  if (events == watched_events_) return;
+  // Without events it leaves the set: epoll would report a hang-up again and again.
+  const int operation = events == 0            ? EPOLL_CTL_DEL
+                        : watched_events_ == 0 ? EPOLL_CTL_ADD
+                                               : EPOLL_CTL_MOD;
+  LICTOR_ASSERT(watch(epoll, operation, fd(), events, about));
+  watched_events_ = events;
+}
+
 void Channel::finish_sending() { shutdown(socket_.get(), SHUT_WR); }
 
 }  // namespace lictor::exec

@@ -58,6 +58,10 @@ class Channel {
   /// Ends this direction; the other end may still send.
   void finish_sending();
 
+  /// Keeps the channel in an epoll set: for reading if `reads`, for writing while packets are kept.
+  /// `about` comes back with its events. Call it again after send() and flush().
+  void watch_in(int epoll, std::uint64_t about, bool reads = true);
+
   [[nodiscard]] int fd() const { return socket_.get(); }
 
  private:
@@ -69,6 +73,7 @@ class Channel {
   UniqueFd socket_;
   std::unique_ptr<char[]> buffer_;  ///< for receive()
   std::deque<Packet> kept_;
+  std::uint32_t watched_events_ = 0;
 };
 
 }  // namespace lictor::exec

@@ -1,39 +1,28 @@
 #include "exec/children.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <limits>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lictor::exec {
 namespace {
 
-// A file of /proc, whose size is not known beforehand.
-std::string read_whole(int fd) {
-  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() - 1;
-  return read_up_to(fd, kNoLimit).value_or("");
-}
-
-std::string read_whole(const std::string& path) {
-  const UniqueFd file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  return file ? read_whole(file.get()) : std::string{};
-}
-
 // /proc/<pid>/stat from the third field on, the state: the second, the name, may hold any bytes.
 std::string status_of(pid_t pid) {
-  const std::string stat = read_whole("/proc/" + std::to_string(pid) + "/stat");
+  std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
+  std::string stat;
+  std::getline(file, stat, '\0');  // all of it
   const std::size_t name_end = stat.rfind(')');
   return name_end == std::string::npos || name_end + 4 > stat.size() ? std::string{}
                                                                      : stat.substr(name_end + 2);
@@ -70,16 +59,12 @@ std::string mark(pid_t warden, AttemptId attempt) {
 }
 
 std::optional<AttemptId> marked_attempt(pid_t pid, pid_t warden) {
-  const std::string environment = read_whole("/proc/" + std::to_string(pid) + "/environ");
   const std::string prefix = std::string{kMark} + "=" + std::to_string(warden) + "-";
-  std::string_view rest = environment;
-  while (!rest.empty()) {
-    const std::string_view variable = rest.substr(0, rest.find('\0'));
-    if (variable.starts_with(prefix)) {
-      const auto id = to_number<std::uint64_t>(variable.substr(prefix.size()));
-      if (id) return AttemptId{*id};
-    }
-    rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
+  std::ifstream environment{"/proc/" + std::to_string(pid) + "/environ"};
+  for (std::string variable; std::getline(environment, variable, '\0');) {
+    if (!variable.starts_with(prefix)) continue;
+    const auto id = to_number<std::uint64_t>(std::string_view{variable}.substr(prefix.size()));
+    if (id) return AttemptId{*id};
   }
   return std::nullopt;
 }
@@ -107,18 +92,11 @@ std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience, bo
   return found;
 }
 
-std::vector<pid_t> children_of_thread() {
-  const UniqueFd list{open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)};
-  if (!list) return scan_children();  // a kernel without CONFIG_PROC_CHILDREN
-  std::vector<pid_t> found;
-  const std::string text = read_whole(list.get());
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (const auto pid = to_number<pid_t>(rest.substr(0, end))) found.push_back(*pid);
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
-  return found;
+std::vector<pid_t> Children::list() {
+  if (!list_.is_open()) return scan_children();
+  list_.clear();
+  list_.seekg(0);
+  return std::vector<pid_t>(std::istream_iterator<pid_t>{list_}, {});
 }
 
 void kill_with_group(pid_t pid) {
@@ -138,19 +116,19 @@ bool reap(pid_t pid) {
 Strays::Strays(const Cgroups& cgroups) : cgroups_(cgroups), self_(getpid()) {}
 
 void Strays::program_started(AttemptId attempt, pid_t program,
-                             std::optional<Cgroups::Number> cgroup) {
+                             const std::optional<Cgroups::Group>& cgroup) {
   attempt_of_[program] = attempt;
-  if (cgroup) attempt_in_[*cgroup] = attempt;
+  if (cgroup) attempt_in_[cgroup->number] = attempt;
 }
 
-void Strays::program_gone(pid_t program, std::optional<Cgroups::Number> cgroup) {
+void Strays::program_gone(pid_t program, const std::optional<Cgroups::Group>& cgroup) {
   attempt_of_.erase(program);
-  if (cgroup) attempt_in_.erase(*cgroup);
+  if (cgroup) attempt_in_.erase(cgroup->number);
 }
 
 void Strays::search(const std::function<bool(pid_t)>& is_own) {
   std::unordered_map<pid_t, AttemptId> strays;
-  for (const pid_t pid : children_of_thread()) {
+  for (const pid_t pid : children_.list()) {
     if (attempt_of_.contains(pid) || is_own(pid) || reap(pid)) continue;
     const auto known = found_.find(pid);
     strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "base/id.h"
-#include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "lictor/time.h"
 
@@ -31,8 +31,15 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
 [[nodiscard]] std::vector<pid_t> scan_children();
 
-/// The same, but fast: the children of this thread, for a process that has no other.
-[[nodiscard]] std::vector<pid_t> children_of_thread();
+/// The same, but fast, and also without a free descriptor. For a process of one thread.
+class Children {
+ public:
+  Children() : list_("/proc/thread-self/children") {}
+  [[nodiscard]] std::vector<pid_t> list();
+
+ private:
+  std::ifstream list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
+};
 
 /// Kills what the jobs of a daemon left that died together with its warden: the processes in its
 /// cgroups, and those that have the warden's mark. Nothing if one of the pids is another process's
@@ -54,9 +61,10 @@ class Strays {
   /// `cgroups` must outlive this.
   explicit Strays(const Cgroups& cgroups);
 
-  void program_started(AttemptId attempt, pid_t program, std::optional<Cgroups::Number> cgroup);
+  void program_started(AttemptId attempt, pid_t program,
+                       const std::optional<Cgroups::Group>& cgroup);
   /// Call it before `program` can be reused.
-  void program_gone(pid_t program, std::optional<Cgroups::Number> cgroup);
+  void program_gone(pid_t program, const std::optional<Cgroups::Group>& cgroup);
 
   /// Searches the children of this process, and reaps those that are dead. `is_own`: neither a
   /// program nor a stray.
@@ -72,6 +80,7 @@ class Strays {
 
   const Cgroups& cgroups_;
   const pid_t self_;
+  Children children_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
   std::unordered_map<pid_t, AttemptId> found_;

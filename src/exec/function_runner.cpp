@@ -1,6 +1,5 @@
 #include "exec/function_runner.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <exception>

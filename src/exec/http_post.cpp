@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
@@ -55,6 +56,11 @@ std::string part(CURLU* url, CURLUPart which) {
   return text;
 }
 
+// `value` for a header: '%' and every byte but visible ASCII as "%XX".
+std::string header_value(std::string_view value) {
+  return percent_encoded(value, "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~");
+}
+
 }  // namespace
 
 Result<HttpTarget> parse_http_target(const std::string& url) {
@@ -77,10 +83,6 @@ Result<HttpTarget> parse_http_target(const std::string& url) {
   }
   target.shown = part(parsed.get(), CURLUPART_URL);
   return target;
-}
-
-std::string header_value(std::string_view value) {
-  return percent_encoded(value, "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~");
 }
 
 HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
@@ -155,9 +157,8 @@ void HttpPost::add_header(const std::string& line) {
 
 void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   const auto own = [&](const char* name, const std::string& value) {
-    const bool configured =
-        std::any_of(call.headers.begin(), call.headers.end(),
-                    [&](const auto& header) { return equal_but_for_case(header.first, name); });
+    const bool configured = std::ranges::any_of(
+        call.headers, [&](const auto& header) { return equal_but_for_case(header.first, name); });
     if (configured || value.size() > kMaxHeaderValueBytes) return;
     // For libcurl "name:" means to leave the header out, "name;" to send it empty.
     add_header(std::string{name} + (value.empty() ? ";" : ": ") + value);
@@ -218,8 +219,8 @@ Exit HttpPost::conclude(CURLcode code) {
   exit.output_tail = shorten(body_);
   long status = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
-  // libcurl is content with a head that breaks off. And the status of a failure counts whatever
-  // became of the body, that of a success only when all of it came.
+  // libcurl accepts a head that breaks off. The status of a failure counts also if the body is not
+  // complete, that of a success only with all of the body.
   const bool has_status = head_complete_ && status >= 200;
   if (has_status && (code == CURLE_OK || status >= 300)) {
     judge(static_cast<int>(status), exit);
@@ -261,8 +262,8 @@ void HttpPost::take_result(Exit& exit) const {
   if (!is_json(type) || !nlohmann::json::accept(body_)) return;
   if (body_.size() > kMaxHandedBytes) {
     exit.ending = Ending::kRetry;
-    exit.error = "POST " + shown_ + ": expected a result of at most " +
-                 std::to_string(kMaxHandedBytes) + " bytes, got " + std::to_string(body_.size());
+    exit.error = fmt::format("POST {}: expected a result of at most {} bytes, got {}", shown_,
+                             kMaxHandedBytes, body_.size());
     return;
   }
   exit.result = body_;
@@ -270,15 +271,14 @@ void HttpPost::take_result(Exit& exit) const {
 
 std::string HttpPost::reason(CURLcode code) const {
   if (too_large_) {
-    return head_complete_ ? "expected a reply of at most " + std::to_string(kMaxBodyBytes) +
-                                " bytes, got more; the request may have been carried out"
-                          : "expected headers of at most " + std::to_string(kMaxHeadBytes) +
-                                " bytes, got more; the request may have been carried out";
+    return fmt::format(
+        "expected {} of at most {} bytes, got more; the request may have been carried out",
+        head_complete_ ? "a reply" : "headers", head_complete_ ? kMaxBodyBytes : kMaxHeadBytes);
   }
   std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)
                                                    : std::string{curl_easy_strerror(code)};
   if (code == CURLE_OK) detail = "connection closed within the reply's head";
-  // libcurl has a text for each phase, and rounds to milliseconds.
+  // libcurl names the phase instead, and rounds to milliseconds.
   if (code == CURLE_OPERATION_TIMEDOUT && deadline_ - boot_now() < std::chrono::milliseconds{10}) {
     detail = "the attempt timed out";
   }

@@ -33,9 +33,6 @@ struct HttpCall {
   std::string ca_file;     ///< PEM; "": the system's CAs
 };
 
-/// `value` for a header: '%' and every byte but visible ASCII as "%XX".
-[[nodiscard]] std::string header_value(std::string_view value);
-
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
 /// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value too
 /// long for a header is left out. A passive object of the runner's thread.

@@ -5,12 +5,6 @@
 #include "base/assert.h"
 
 namespace lictor::exec {
-namespace {
-
-// start() and stop() wake the thread; libcurl shortens the wait for its own timers.
-constexpr int kIdleMs = 60'000;
-
-}  // namespace
 
 Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, HttpCall call,
                                                        LeaseSlot slot) {
@@ -20,8 +14,8 @@ Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, HttpCa
   // The first wake-up creates libcurl's wake-up descriptor; find out here whether that works.
   if (!multi || curl_multi_wakeup(multi.get()) != CURLM_OK) {
     return fail(ErrorCode::kFailed,
-                "http executor: libcurl cannot be set up; is the process out "
-                "of memory or descriptors?");
+                "http executor: libcurl cannot be set up; is the process out of memory or "
+                "descriptors?");
   }
   return std::unique_ptr<HttpRunner>{
       new HttpRunner{board, std::move(call), slot, std::move(multi)}};
@@ -67,6 +61,8 @@ void HttpRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
 }
 
 void HttpRunner::work() {
+  // start() and stop() wake the thread; libcurl shortens the wait for its own timers.
+  constexpr int kIdleMs = 60'000;
   while (take_orders()) {
     int ignored = 0;
     LICTOR_ASSERT(curl_multi_perform(multi_.get(), &ignored) == CURLM_OK);

@@ -9,12 +9,6 @@
 #include "base/errno_text.h"
 
 namespace lictor::exec {
-namespace {
-
-// A deadline this near may pass before the warden reads the new one.
-constexpr Duration kTooNear = std::chrono::milliseconds{1};
-
-}  // namespace
 
 Result<LeaseBoard> LeaseBoard::create(LeaseSlot slots) {
   LICTOR_ASSERT(slots > 0);
@@ -46,6 +40,7 @@ bool LeaseBoard::extend(LeaseSlot slot, Instant deadline, Duration grace) noexce
   // The warden sleeps until the deadline that it last read, then reads again. The clock is read
   // after the store: if the old deadline is still ahead, the warden will read the new one.
   if (previous_ns == 0 || deadline_ns < previous_ns) return true;
+  constexpr Duration kTooNear = std::chrono::milliseconds{1};  // it may pass before it is read
   return (boot_now() + kTooNear).time_since_epoch().count() >= previous_ns;
 }
 

@@ -33,15 +33,10 @@ void end_after(Duration limit) {
 
 }  // namespace
 
-bool& tells_json() {
-  static bool json = false;
-  return json;
-}
-
 void tell(std::string_view message) {
   const std::string now = format_rfc3339(wall_now());
   const std::string line =
-      tells_json()
+      tells_json
           ? nlohmann::json{{"level", "error"}, {"message", printable(message)}, {"time", now}}
                     .dump() +
                 '\n'
@@ -59,8 +54,7 @@ void LockKeeper::take(HeldLock lock) {
 }
 
 bool LockKeeper::holds_any() const {
-  return std::any_of(locks_.begin(), locks_.end(),
-                     [](const auto& lock) { return lock.second.index != 0; });
+  return std::ranges::any_of(locks_, [](const auto& lock) { return lock.second.index != 0; });
 }
 
 // Destroying a session bars the locks that it still holds. So it goes with the last of them, when

@@ -23,7 +23,7 @@ inline constexpr Duration kGiveBackPatience = std::chrono::seconds{5};
 /// Writes a line to standard error, or drops it if that would block.
 void tell(std::string_view message);
 /// Whether tell() writes a JSON object. Set before the warden is started.
-[[nodiscard]] bool& tells_json();
+inline bool tells_json = false;
 
 /// The locks that the daemon holds, as far as it has told the warden. A child of the warden releases
 /// them, so that the warden itself never waits for the network. The child does not exec: it inherits

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <tuple>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
@@ -115,7 +118,6 @@ std::string OutputLog::tail() const {
 }
 
 std::string OutputLog::append(std::string_view bytes) {
-  if (path_.empty()) return {};
   if (!file_ && !open()) return give_up("open");
   while (!bytes.empty()) {
     const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
@@ -229,6 +231,95 @@ Result<std::string> read_log(const std::string& path, std::uint64_t offset, std:
   auto bytes = read_up_to(file.get(), limit - 1);
   if (!bytes) return cannot("read", path, errno);
   return *std::move(bytes);
+}
+
+namespace {
+
+constexpr std::chrono::minutes kPruneEvery{10};
+// The least that a file takes on the disk: most logs are a line.
+constexpr std::uint64_t kLeastSpace = 4096;
+
+std::uint64_t space_of(const struct stat& file) {
+  constexpr std::uint64_t kBlock = 512;  // of st_blocks, by POSIX
+  return std::max({static_cast<std::uint64_t>(file.st_blocks) * kBlock,
+                   static_cast<std::uint64_t>(file.st_size), kLeastSpace});
+}
+
+struct File {
+  WallTime modified{};
+  std::uint64_t space = 0;
+  std::string path;
+};
+
+void note_error(const char* what, const std::string& path, int number, std::string& error) {
+  if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text(number);
+}
+
+// What is in the folder; nothing if it is no folder, since files and links beside the queues' folders
+// are not lictor's.
+std::vector<std::string> paths_in(const std::string& folder, std::string& error) {
+  std::vector<std::string> paths;
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) return paths;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry{folder, failure};
+  for (; !failure && entry != std::filesystem::directory_iterator{}; entry.increment(failure)) {
+    paths.push_back(entry->path().string());
+  }
+  if (failure && failure.value() != ENOENT) note_error("read", folder, failure.value(), error);
+  return paths;
+}
+
+// All logs, the oldest first.
+std::vector<File> all_logs(const std::string& directory, std::string& error) {
+  std::vector<File> files;
+  for (const std::string& queue : paths_in(directory, error)) {
+    for (const std::string& path : paths_in(queue, error)) {
+      struct stat info {};
+      const bool is_log = path.ends_with(".log") && lstat(path.c_str(), &info) == 0;
+      if (!is_log || !S_ISREG(info.st_mode)) continue;
+      files.push_back({wall_time(info.st_mtim), space_of(info), path});
+    }
+  }
+  std::ranges::sort(files, {}, [](const File& file) { return std::tie(file.modified, file.path); });
+  return files;
+}
+
+}  // namespace
+
+Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
+                  const ActiveLogs& active) {
+  Pruned pruned;
+  const std::vector<File> files = all_logs(directory, pruned.error);
+  for (const File& file : files) pruned.kept_bytes += file.space;
+  pruned.kept = files.size();
+  for (const File& file : files) {
+    if (file.modified >= now - limits.max_age && pruned.kept_bytes <= limits.max_bytes) break;
+    if (active.contains(file.path)) continue;
+    if (unlink(file.path.c_str()) != 0 && errno != ENOENT) {
+      note_error("remove", file.path, errno, pruned.error);
+      continue;
+    }
+    ++pruned.removed;
+    --pruned.kept;
+    pruned.removed_bytes += file.space;
+    pruned.kept_bytes -= file.space;
+  }
+  return pruned;
+}
+
+std::jthread start_log_pruner(std::string directory, LogLimits limits,
+                              std::shared_ptr<const ActiveLogs> active,
+                              std::function<void(const Pruned&)> on_pruned) {
+  return std::jthread{[=](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock{mutex};
+    std::condition_variable_any stopped;
+    while (!stop.stop_requested()) {
+      on_pruned(prune_logs(directory, limits, wall_now(), *active));
+      stopped.wait_for(lock, stop, kPruneEvery, [] { return false; });
+    }
+  }};
 }
 
 }  // namespace lictor::exec

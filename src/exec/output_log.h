@@ -5,10 +5,12 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,5 +133,33 @@ struct StoredLog {
 /// no file. Follows no symbolic link. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::string> read_log(const std::string& path, std::uint64_t offset,
                                            std::size_t limit);
+
+/// Limits for all output logs below a directory.
+struct LogLimits {
+  Duration max_age = std::chrono::hours{720};
+  std::uint64_t max_bytes = 1ULL << 30U;  ///< on the disk
+
+  friend bool operator==(const LogLimits&, const LogLimits&) = default;
+};
+
+struct Pruned {
+  std::size_t removed = 0;
+  std::uint64_t removed_bytes = 0;  ///< on the disk, at least 4 kB a file
+  std::size_t kept = 0;
+  std::uint64_t kept_bytes = 0;
+  std::string error;  ///< the first one; empty: none
+};
+
+/// Removes from `<directory>/<queue>/` the logs that are older than the limit, then the oldest ones
+/// until the rest fits. Keeps the logs of running attempts and all files but regular ones called
+/// *.log. Follows no symbolic links. Blocks on the file system.
+[[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
+                                const ActiveLogs& active);
+
+/// A thread that prunes at the start and every ten minutes, until it is asked to stop. `on_pruned`
+/// runs on it after each pass.
+[[nodiscard]] std::jthread start_log_pruner(std::string directory, LogLimits limits,
+                                            std::shared_ptr<const ActiveLogs> active,
+                                            std::function<void(const Pruned&)> on_pruned);
 
 }  // namespace lictor::exec

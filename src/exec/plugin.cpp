@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/errno_text.h"
 #include "base/text.h"
 #include "base/traced_file.h"
@@ -36,13 +38,14 @@ Result<void> check_descriptor(const std::string& file, const PluginDescriptor* f
   }
   const std::string built = "built with lictor " + excerpt(found->lictor_version) + ", ";
   if (found->abi != ours.abi) {
-    return refuse(file, built + "plug-in ABI " + std::to_string(found->abi) + ", this lictor " +
-                            LICTOR_VERSION + " takes ABI " + std::to_string(ours.abi) +
-                            "; rebuild the plug-in with this lictor's headers");
+    return refuse(file, fmt::format("{}plug-in ABI {}, this lictor " LICTOR_VERSION
+                                    " takes ABI {}; rebuild the plug-in with this lictor's headers",
+                                    built, found->abi, ours.abi));
   }
   if (std::strcmp(found->build, ours.build) != 0) {
-    return refuse(file, built + "with " + excerpt(found->build, 200) + ", this lictor with " +
-                            ours.build + "; rebuild the plug-in with the same");
+    return refuse(file,
+                  fmt::format("{}with {}, this lictor with {}; rebuild the plug-in with the same",
+                              built, excerpt(found->build, 200), ours.build));
   }
   if (found->size != sizeof ours || found->object_sizes != ours.object_sizes ||
       found->fill == nullptr) {

@@ -58,7 +58,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       epoll_(std::move(epoll)),
       channel_(std::move(warden.channel)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
-  watch_channel();
+  channel_.watch_in(epoll_.get(), kChannel);
   thread_ = std::thread{[this] { run(); }};
 }
 
@@ -143,16 +143,8 @@ void ProcessHost::wake_warden() const { kill(warden_pid_, SIGCONT); }
 
 bool ProcessHost::send(Packet& packet) {
   if (warden_gone_ || !channel_.send(packet)) return false;
-  watch_channel();
+  channel_.watch_in(epoll_.get(), kChannel);
   return true;
-}
-
-void ProcessHost::watch_channel() {
-  const std::uint32_t events = EPOLLIN | (channel_.backed_up() ? EPOLLOUT : 0U);
-  if (events == watched_events_) return;
-  watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(), events,
-        kChannel);
-  watched_events_ = events;
 }
 
 // --- The host's thread
@@ -173,7 +165,7 @@ void ProcessHost::run() {
         if ((event.events & EPOLLOUT) != 0) {
           const std::lock_guard lock{mutex_};
           (void)channel_.flush();  // Reading detects a dead warden.
-          watch_channel();
+          channel_.watch_in(epoll_.get(), kChannel);
         }
         reports = true;
       }
@@ -291,9 +283,7 @@ void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
     }
   }
   cgroups_.kill_all();
-  const auto is_leader = [&](pid_t pid) {
-    return std::find(programs.begin(), programs.end(), pid) != programs.end();
-  };
+  const auto is_leader = [&](pid_t pid) { return std::ranges::count(programs, pid) != 0; };
   for (int round = 0; round < kOrphanRounds; ++round) {
     bool left = false;
     for (const pid_t pid : scan_children()) {

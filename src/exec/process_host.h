@@ -94,7 +94,6 @@ class ProcessHost {
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll);
 
   [[nodiscard]] bool send(Packet& packet);
-  void watch_channel();
   void run();
   void read_reports();
   void read_output(AttemptId id);
@@ -118,7 +117,6 @@ class ProcessHost {
   std::unordered_map<AttemptId, std::unique_ptr<Job>> jobs_;  // only the host's thread erases
   bool closing_ = false;
   bool warden_gone_ = false;
-  std::uint32_t watched_events_ = 0;
 
   Instant last_warning_{};          // the host's thread only
   std::unique_ptr<char[]> buffer_;  // likewise

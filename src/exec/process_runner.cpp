@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/read_file.h"
@@ -20,15 +22,12 @@
 namespace lictor::exec {
 namespace {
 
-std::string signal_text(int number) {
-  const char* name = sigabbrev_np(number);
-  return "signal " + std::to_string(number) + (name ? std::string{" (SIG"} + name + ")" : "");
-}
-
 std::string exit_text(const Exited& exited) {
-  if (exited.code == CLD_EXITED) return "exit status " + std::to_string(exited.status);
-  return "killed by " + signal_text(exited.status) +
-         (exited.code == CLD_DUMPED ? ", core dumped" : "");
+  if (exited.code == CLD_EXITED) return fmt::format("exit status {}", exited.status);
+  const char* name = sigabbrev_np(exited.status);
+  return fmt::format("killed by signal {}{}{}", exited.status,
+                     name ? fmt::format(" (SIG{})", name) : "",
+                     exited.code == CLD_DUMPED ? ", core dumped" : "");
 }
 
 std::string cause_text(StopCause cause) {
@@ -38,7 +37,7 @@ std::string cause_text(StopCause cause) {
   return kTexts.at(static_cast<std::size_t>(cause));
 }
 
-// The last line that holds anything; empty: there is none.
+// The last line that is not blank; empty: there is none.
 std::string last_line(std::string_view output) {
   constexpr std::string_view kBlank = " \t\r\n";
   const std::size_t end = output.find_last_not_of(kBlank);
@@ -70,9 +69,9 @@ bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
   return shortage && program.limits.empty();
 }
 
-// Why a program that is there cannot be found: the one that the kernel starts for it is missing.
+// Why the kernel does not find a program that is there: its interpreter or loader is missing.
 std::string missing_interpreter(const std::string& path) {
-  constexpr std::size_t kMostRead = 256;  // by the kernel of the first line
+  constexpr std::size_t kMostRead = 256;  // as much as the kernel reads for the first line
   if (!path.starts_with('/')) return {};
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
   struct stat info {};
@@ -82,12 +81,6 @@ std::string missing_interpreter(const std::string& path) {
   const std::string_view line = std::string_view{head}.substr(0, head.find('\n'));
   return " (the file is there; the interpreter in its first line, \"" + excerpt(line) +
          "\", is missing)";
-}
-
-// Who lacks the right, and the way out.
-std::string denied_text(std::string_view user) {
-  return " (to " + (user.empty() ? "the daemon's user" : "user " + std::string{user}) +
-         "; make the program executable with chmod +x, and its folders passable)";
 }
 
 // What failed before the program could run; empty: running the program itself.
@@ -118,8 +111,10 @@ std::string failure_text(const SpawnFailed& failed, const Program& program, std:
   if (failed.step != Step::kRun) return text;
   if (failed.error == ENOEXEC) return text + " (a script needs a first line like #!/bin/sh)";
   if (failed.error == ENOENT) return text + missing_interpreter(path);
-  if (failed.error == EACCES) return text + denied_text(user);
-  return text;
+  if (failed.error != EACCES) return text;
+  return fmt::format(
+      "{} (to {}{}; make the program executable with chmod +x, and its folders passable)", text,
+      user.empty() ? "the daemon's user" : "user ", user);
 }
 
 // The files of LICTOR_COMMIT and LICTOR_RESULT.

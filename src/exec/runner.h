@@ -28,15 +28,15 @@ struct Attempt {
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
-  std::uint32_t partition = 0;      ///< it runs under the slot that its runner has, and so many on
+  std::uint32_t partition = 0;      ///< its lease is so many slots after its runner's
   /// The task's JSON object without lictor's own members.
   std::shared_ptr<const std::string> record;
-  /// By a runner that reports_pid(): gets the pid of the attempt's program once that is known, on
-  /// any thread. May be empty.
+  /// Gets the pid of the attempt's program once that is known, on any thread; from runners that
+  /// report it (reports_pid()). May be empty.
   std::function<void(pid_t)> on_pid{};
 };
 
-/// The lease of the attempt, by a runner whose partition 0 has the lease `first`.
+/// The lease of the attempt, if the runner's partition 0 has the lease `first`.
 [[nodiscard]] inline LeaseSlot slot_of(LeaseSlot first, const Attempt& attempt) {
   return first == kNoLease ? kNoLease : first + attempt.partition;
 }

@@ -98,8 +98,8 @@ void WardenLoop::give_back_locks() {
     if (!attempts_.contains(owner)) return;
   }
   locks_.give_back([this](LeaseSlot slot) {
-    return std::any_of(attempts_.begin(), attempts_.end(),
-                       [slot](const auto& attempt) { return attempt.second.order.slot == slot; });
+    return std::ranges::any_of(
+        attempts_, [slot](const auto& attempt) { return attempt.second.order.slot == slot; });
   });
 }
 
@@ -234,7 +234,7 @@ void WardenLoop::sweep() {
 }
 
 void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
-  strays_.program_gone(attempt.pid, attempt.cgroup_number());
+  strays_.program_gone(attempt.pid, attempt.cgroup);
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
     LICTOR_ASSERT(errno == EINTR);

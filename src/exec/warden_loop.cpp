@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/assert.h"
@@ -61,13 +60,11 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!epoll_ || !ends_ || !timer_ || !signals_ || !looks_) {
-    std::fprintf(stderr,
-                 "lictor: cannot make the warden's file descriptors: %s; raise the limit of open "
-                 "files\n",
-                 errno_text().c_str());
+    tell("cannot make the warden's file descriptors: " + errno_text() +
+         "; raise the limit of open files");
     _exit(EXIT_FAILURE);  // To the daemon, the warden has died.
   }
-  watch_channel();
+  channel_.watch_in(epoll_.get(), kChannel);
   if (daemon_) must_watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   must_watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
   must_watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
@@ -125,7 +122,7 @@ void WardenLoop::run() {
     }
     if (sweep_due_) sweep();
     if (daemon_gone_) give_back_locks();
-    watch_channel();
+    channel_.watch_in(epoll_.get(), kChannel, !daemon_gone_);
     watch_heartbeat();
   }
   cgroups_.remove();
@@ -190,7 +187,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
                   std::move(packet.fds[2]), uid, std::move(cgroup)});
   LICTOR_ASSERT(fresh);
   const Attempt& attempt = place->second;
-  strays_.program_started(id, attempt.pid, attempt.cgroup_number());
+  strays_.program_started(id, attempt.pid, attempt.cgroup);
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
   // Only now: if the daemon is gone, this stops all attempts.
   if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
@@ -225,19 +222,6 @@ void WardenLoop::watch_heartbeat() {
   itimerspec when{};
   if (look) when.it_value.tv_nsec = when.it_interval.tv_nsec = hang_watch_.period().count();
   timerfd_settime(looks_.get(), 0, &when, nullptr);
-}
-
-void WardenLoop::watch_channel() {
-  const std::uint32_t events =
-      (daemon_gone_ ? 0U : EPOLLIN) | (channel_.backed_up() ? EPOLLOUT : 0U);
-  if (events == watched_events_) return;
-  if (events == 0) {  // Remove it: epoll would report a hang-up again and again.
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_.fd(), nullptr);
-  } else {
-    must_watch(epoll_.get(), watched_events_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, channel_.fd(),
-               events, kChannel);
-  }
-  watched_events_ = events;
 }
 
 void WardenLoop::discard_outputs() {

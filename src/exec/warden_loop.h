@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,10 +43,6 @@ class WardenLoop {
     StopCause cause = StopCause::kNone;
     Instant kill_at = Instant::max();
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
-
-    [[nodiscard]] std::optional<Cgroups::Number> cgroup_number() const {
-      return cgroup ? std::optional{cgroup->number} : std::nullopt;
-    }
   };
 
   void read_orders();
@@ -75,7 +70,6 @@ class WardenLoop {
   void report_exit(AttemptId id, Attempt& attempt);
 
   void watch_heartbeat();
-  void watch_channel();
   void discard_outputs();
   void discard_output(AttemptId id);
 
@@ -105,7 +99,6 @@ class WardenLoop {
   bool kill_unknown_strays_ = false;
   bool sweep_due_ = false;
   bool looking_ = false;  ///< at the heartbeat
-  std::uint32_t watched_events_ = 0;
 };
 
 }  // namespace lictor::exec

@@ -21,7 +21,7 @@ void Workers::post(std::chrono::milliseconds delay, Job job) {
   if (idle_ < jobs_.size() && threads_.size() < max_threads_ && !stopping_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {  // Out of threads: those at hand do it.
+    } catch (const std::system_error&) {  // Out of threads: the existing ones do it.
     }
   }
   wake_.notify_one();

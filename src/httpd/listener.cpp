@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -40,13 +39,11 @@ SocketName name_of(const sockaddr_storage& storage) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   std::uint16_t port = 0;
   if (storage.ss_family == AF_INET) {
-    sockaddr_in v4{};
-    std::memcpy(&v4, &storage, sizeof v4);
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
     inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
     port = ntohs(v4.sin_port);
   } else if (storage.ss_family == AF_INET6) {
-    sockaddr_in6 v6{};
-    std::memcpy(&v6, &storage, sizeof v6);
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
     inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
     port = ntohs(v6.sin6_port);
   }

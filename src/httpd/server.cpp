@@ -112,7 +112,7 @@ class Server::Loop {
   std::map<int, Connection> connections_;  // by descriptor
   std::list<Lingering> lingering_;
   Instant accept_again_{};          // out of descriptors until then
-  std::atomic<bool> last_ = false;  // all answers are there
+  std::atomic<bool> last_ = false;  // no further answer will come
   std::thread thread_;
 };
 
@@ -214,15 +214,12 @@ void Server::Loop::accept_from(const Listener& listener) {
   socklen_t length = sizeof peer;
   getpeername(fd.get(), reinterpret_cast<sockaddr*>(&peer), &length);
   const int number = fd.release();  // libmicrohttpd closes it, also when it refuses it
-  connections_[number] = {number,
-                          client_text(number),
-                          local_name(number).host,
-                          listener.trusted,
-                          boot_now() + options_.idle_time,
-                          true,
-                          false,
-                          {},
-                          {}};
+  Connection& connection = connections_[number];
+  connection.fd = number;
+  connection.client = client_text(number);
+  connection.local_address = local_name(number).host;
+  connection.trusted = listener.trusted;
+  connection.deadline = boot_now() + options_.idle_time;
   if (MHD_add_connection(daemon_, number, reinterpret_cast<const sockaddr*>(&peer), length) !=
       MHD_YES) {
     connections_.erase(number);
@@ -230,8 +227,8 @@ void Server::Loop::accept_from(const Listener& listener) {
 }
 
 bool Server::Loop::make_room() {
-  const auto open = static_cast<std::size_t>(std::count_if(
-      connections_.begin(), connections_.end(), [](const auto& each) { return !each.second.cut; }));
+  const auto open = static_cast<std::size_t>(
+      std::ranges::count_if(connections_, [](const auto& each) { return !each.second.cut; }));
   if (open + lingering_.size() < options_.max_connections) return true;
   if (!lingering_.empty()) return lingering_.pop_front(), true;
   Connection* longest = nullptr;
@@ -255,7 +252,7 @@ void Server::Loop::resume_answered() {
   }
   if (!shared_->stopping) return;
   for (auto& [fd, connection] : connections_) {
-    if (connection.call && connection.call->is_stream) connection.call->resume();  // to end
+    if (connection.call && connection.call->is_stream) connection.call->resume();  // it ends
   }
 }
 
@@ -263,7 +260,7 @@ void Server::Loop::enforce_deadlines() {
   const Instant now = boot_now();
   for (auto& [fd, connection] : connections_) {
     if (connection.call && connection.call->is_stream && connection.call->suspended) {
-      connection.deadline = Instant::max();  // all that it was sent has been taken
+      connection.deadline = Instant::max();  // the client has read all that was sent
     }
     if (now >= connection.deadline) cut(connection);
   }
@@ -277,9 +274,10 @@ void Server::Loop::cut(Connection& connection) {
 }
 
 bool Server::Loop::has_unsent_answers() const {
-  return std::any_of(connections_.begin(), connections_.end(), [](const auto& each) {
-    return each.second.call && each.second.call->dispatched && !each.second.call->suspended &&
-           !each.second.cut;
+  return std::ranges::any_of(connections_, [](const auto& each) {
+    const Connection& connection = each.second;
+    const Call* call = connection.call.get();
+    return call && call->dispatched && !call->suspended && !connection.cut;
   });
 }
 
@@ -315,7 +313,7 @@ MHD_Result Server::Loop::on_request(void* self, MHD_Connection* mhd, const char*
   Call& call = *connection.call;
   std::string& body = call.asked.body;
   if (*size != 0) {
-    // One byte over the bound tells that it was crossed; the rest is thrown away.
+    // One byte over the limit shows that it was exceeded; the rest is dropped.
     const std::size_t room = loop.options_.max_body_bytes + 1 - body.size();
     body.append(data, std::min(*size, room));
     *size = 0;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -34,21 +36,20 @@ bool should_ask_elsewhere(const Response& response) {
       [&](std::string_view words) { return response.body.find(words) != std::string::npos; });
 }
 
-milliseconds round_up(Duration duration) { return std::chrono::ceil<milliseconds>(duration); }
-
 }  // namespace
 
 Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
   if (options.addresses.empty() || options.addresses.size() > Failover::kMaxAddresses) {
-    return fail(ErrorCode::kInvalid, "Consul addresses: expected 1 to " +
-                                         std::to_string(Failover::kMaxAddresses) + ", got " +
-                                         std::to_string(options.addresses.size()) +
-                                         "; correct addresses or CONSUL_HTTP_ADDR");
+    return fail(ErrorCode::kInvalid,
+                fmt::format("Consul addresses: expected 1 to {}, got {}; correct addresses or "
+                            "CONSUL_HTTP_ADDR",
+                            Failover::kMaxAddresses, options.addresses.size()));
   }
   if (options.connect_timeout <= milliseconds{0}) {
-    return fail(ErrorCode::kInvalid, "Consul connect_timeout: expected more than 0ms, got " +
-                                         std::to_string(options.connect_timeout.count()) +
-                                         "ms; 1s is the default");
+    return fail(ErrorCode::kInvalid,
+                fmt::format("Consul connect_timeout: expected more than 0ms, got {}ms; 1s is the "
+                            "default",
+                            options.connect_timeout.count()));
   }
   if (!std::ranges::all_of(options.consul_namespace, [](char c) { return c > 0x20 && c < 0x7f; })) {
     return fail(ErrorCode::kInvalid, "Consul namespace \"" + excerpt(options.consul_namespace) +
@@ -251,10 +252,9 @@ void Carrier::expire_waiting(Instant now) {
   }
   waiting_ = std::move(still);
   for (TransferPtr& transfer : expired) {  // their callbacks may send
-    transfer->response.delivery = Delivery::kNotSent;
-    transfer->add_error("not sent: " + std::to_string(tuning_.max_short_requests) +
-                        " other requests were under way for all of its " +
-                        std::to_string(transfer->request.timeout.count()) + "ms");
+    transfer->add_error(
+        fmt::format("not sent: {} other requests were under way for all of its {}ms",
+                    tuning_.max_short_requests, transfer->request.timeout.count()));
     finish(std::move(transfer));
   }
 }
@@ -265,12 +265,12 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
   if (!endpoint) return finish(std::move(transfer));
   const Duration left = transfer->deadline() - now;
   if (left <= Duration::zero()) {
-    transfer->response.delivery = Delivery::kNotSent;
-    transfer->add_error(client_.endpoints[*endpoint].address + ": not sent: its " +
-                        std::to_string(transfer->request.timeout.count()) + "ms were over");
+    transfer->add_error(fmt::format("{}: not sent: its {}ms were over",
+                                    client_.endpoints[*endpoint].address,
+                                    transfer->request.timeout.count()));
     return finish(std::move(transfer));
   }
-  transfer->prepare(client_, *endpoint, token_.current(), round_up(left));
+  transfer->prepare(client_, *endpoint, token_.current(), std::chrono::ceil<milliseconds>(left));
   launch(now, std::move(transfer));
 }
 

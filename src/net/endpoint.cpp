@@ -4,12 +4,15 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 
 namespace lictor::net {
 namespace {
 
 constexpr std::string_view kSchemeEnd = "://";
+constexpr const char* kForm = "write it as \"127.0.0.1:8500\", or \"[::1]:8500\" for IPv6";
 constexpr std::size_t kMaxUnixPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 
 tl::unexpected<Error> refuse(std::string_view address, const std::string& expected,
@@ -35,10 +38,10 @@ Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
                   "write it as \"unix:///run/consul.sock\"");
   }
   if (path.size() > kMaxUnixPathBytes || path.find('\0') != std::string_view::npos) {
-    return refuse(address,
-                  "a socket's path of at most " + std::to_string(kMaxUnixPathBytes) +
-                      " bytes, got " + std::to_string(path.size()),
-                  "move the socket to a shorter path");
+    return refuse(
+        address,
+        fmt::format("a socket's path of at most {} bytes, got {}", kMaxUnixPathBytes, path.size()),
+        "move the socket to a shorter path");
   }
   Endpoint endpoint;
   endpoint.kind = Endpoint::Kind::kUnix;
@@ -51,7 +54,7 @@ Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
 }  // namespace
 
 bool has_no_scheme(std::string_view address) {
-  // "http:/x" has one too, though not as it is to be; "host:8500" has none.
+  // "http:/x" has one, a wrong one; "host:8500" has none.
   return address.find(":/") == std::string_view::npos;
 }
 
@@ -93,15 +96,13 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
     host = rest.substr(0, colon);
     port = rest.substr(colon + 1);
     if (!is_port(port)) {
-      return refuse(address, "a port from 1 to 65535 after the host",
-                    "write it as \"127.0.0.1:8500\", or \"[::1]:8500\" for IPv6");
+      return refuse(address, "a port from 1 to 65535 after the host", kForm);
     }
   } else if (bare) {
     return refuse(address, "host:port", "add the port, 8500 unless Consul was told otherwise");
   }
   if (!is_host_name(host) && !is_bracketed_ipv6(host)) {
-    return refuse(address, "a host name or address",
-                  "write it as \"127.0.0.1:8500\", or \"[::1]:8500\" for IPv6");
+    return refuse(address, "a host name or address", kForm);
   }
 
   const bool tls = scheme == "https";
@@ -117,7 +118,7 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
                                            "or CONSUL_TLS_SERVER_NAME");
     }
     endpoint.origin = "https://" + std::string{tls_server_name} + ':' + port_text;
-    // An empty host and port before it: any. A handle only ever asks for this one.
+    // An empty host and port before it match all requests of a handle.
     endpoint.connect_to = "::" + std::string{host} + ':' + port_text;
   } else {
     endpoint.origin = std::string{scheme} + "://" + std::string{host} + ':' + port_text;

@@ -19,11 +19,11 @@ std::optional<std::string> read(const GetEnv& get_env, const char* name) {
 }
 
 // What Go's strconv.ParseBool takes, since consul reads them with it.
-Result<std::optional<bool>> read_bool(const GetEnv& get_env, const char* name) {
+Result<bool> read_bool(const GetEnv& get_env, const char* name, bool default_value) {
   constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "true", "TRUE", "True"};
   constexpr std::array<std::string_view, 6> kFalse{"0", "f", "F", "false", "FALSE", "False"};
   const std::optional<std::string> value = read(get_env, name);
-  if (!value) return std::optional<bool>{};
+  if (!value) return default_value;
   if (std::ranges::find(kTrue, *value) != kTrue.end()) return true;
   if (std::ranges::find(kFalse, *value) != kFalse.end()) return false;
   return fail(ErrorCode::kInvalid, "environment variable " + std::string{name} +
@@ -40,16 +40,15 @@ Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
 
   if (auto address = read(get_env, "CONSUL_HTTP_ADDR")) base.addresses = {*std::move(address)};
 
-  LICTOR_TRY(const auto ssl, read_bool(get_env, "CONSUL_HTTP_SSL"));
+  LICTOR_TRY(const auto ssl, read_bool(get_env, "CONSUL_HTTP_SSL", false));
   for (std::string& address : base.addresses) {
-    if (has_no_scheme(address)) address.insert(0, ssl.value_or(false) ? "https://" : "http://");
+    if (has_no_scheme(address)) address.insert(0, ssl ? "https://" : "http://");
   }
-  LICTOR_TRY(const auto verify, read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY"));
-  base.tls_verify = verify.value_or(base.tls_verify);
+  LICTOR_TRY(base.tls_verify, read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY", base.tls_verify));
 
   if (auto token = read(get_env, "CONSUL_HTTP_TOKEN")) {
     base.token = *std::move(token);
-    // The file of the configuration would win over it, against "environment over configuration".
+    // The configuration's token_file would override the environment.
     base.token_file.clear();
   }
   const std::array<std::pair<const char*, std::string*>, 8> texts{{

@@ -51,7 +51,7 @@ std::thread start_thread(std::function<void()> run) {
 struct TokenSource::State {
   Read read;
   std::mutex mutex;
-  std::condition_variable changed;  // of `ending`
+  std::condition_variable changed;  // `ending` is set
   std::string token;
   bool ending = false;
 

@@ -260,8 +260,8 @@ std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t co
 void Transfer::conclude(CURLcode code, const Client& client) {
   long status = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
-  // libcurl is content with a head that breaks off, or with an interim one and no reply after it:
-  // "200" without the body that says whether the write was applied.
+  // libcurl accepts a head that breaks off, and an interim one without a reply after it: "200"
+  // without the body that says whether the write was applied.
   const bool whole = code == CURLE_OK && head_complete_ && status >= 200;
   if (whole) {
     curl_off_t first_us = 0;

@@ -36,8 +36,8 @@ struct Options {
 
 /// The tests use other values.
 struct Tuning {
-  /// How long an address that failed is avoided: two of Consul's own leader elections at most
-  /// times, and short enough that a restarted local agent is soon used again.
+  /// How long an address that failed is avoided: long enough for two of Consul's leader
+  /// elections in most cases, short enough that a restarted local agent is soon used again.
   Duration avoid_for = std::chrono::seconds{10};
   Duration check_token_file_every = std::chrono::seconds{1};
   /// Short requests under way at once; more wait for a place. Consul accepts 200 connections from

@@ -31,9 +31,12 @@ bool names(const Environment& environment, const std::string& name) {
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
-  const char* const daemon[] = {"PATH=/bin", "LC_TIME=C",           "TZ=UTC",         "HOME=/root",
-                                "USER=root", "CONSUL_HTTP_TOKEN=s", "LICTOR_ROOT=x/", "LD_PRELOAD=x",
-                                "no variable", "NOTIFY_SOCKET=/run/n", nullptr};
+  const char* const daemon[] = {"PATH=/bin",      "LC_TIME=C",
+                                "TZ=UTC",         "HOME=/root",
+                                "USER=root",      "CONSUL_HTTP_TOKEN=s",
+                                "LICTOR_ROOT=x/", "LD_PRELOAD=x",
+                                "no variable",    "NOTIFY_SOCKET=/run/n",
+                                nullptr};
   const Variables passed_on{
       {"PATH", "/bin"}, {"LC_TIME", "C"}, {"TZ", "UTC"}, {"HOME", "/root"}, {"USER", "root"}};
   CHECK(base_environment(daemon, nullptr) == passed_on);

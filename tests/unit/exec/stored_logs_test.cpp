@@ -1,5 +1,3 @@
-#include "exec/output_log.h"
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "exec/output_log.h"
 #include "support.h"
 
 namespace lictor::exec::test {
