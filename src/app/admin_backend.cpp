@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/try.h"
 #include "cli/admin_client.h"
 #include "cli/members.h"
 #include "cli/partitions.h"
@@ -74,14 +75,19 @@ std::optional<std::string> AdminBackend::why(const std::string& queue, const std
   return told;
 }
 
+// Null: this daemon does not serve it.
+const admin::StoredQueue* AdminBackend::find(const std::string& queue) const {
+  const auto found = std::find_if(queues_.begin(), queues_.end(),
+                                  [&](const auto& each) { return each.queue.name == queue; });
+  return found == queues_.end() ? nullptr : &*found;
+}
+
 Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
-  const auto known = fleets_.find(name);
-  const auto queue = std::find_if(queues_.begin(), queues_.end(),
-                                  [&](const auto& each) { return each.queue.name == name; });
-  if (known == fleets_.end() || queue == queues_.end()) {
+  const admin::StoredQueue* queue = find(name);
+  if (queue == nullptr) {
     return fail(ErrorCode::kNotFound, "this daemon serves no queue \"" + name + '"');
   }
-  KnownFleet& fleet = known->second;
+  KnownFleet& fleet = fleets_.at(name);
   const std::lock_guard lock{fleet.mutex};
   if (fleet.asked_at == Instant::min() || boot_now() - fleet.asked_at >= kFleetHolds) {
     fleet.fleet = read_fleet(*queue);
@@ -128,25 +134,23 @@ std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>
 }  // namespace
 
 Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) const {
-  const auto locks = client::read_locks(queue.queue.store, queue.queue.layout);
-  if (!locks) return tl::unexpected(locks.error());
-  auto members = cli::read_members(queue.queue.store, queue.queue.layout, *locks);
-  if (!members) return tl::unexpected(std::move(members.error()));
+  LICTOR_TRY(const auto locks, client::read_locks(queue.queue.store, queue.queue.layout));
+  LICTOR_TRY(const auto members, cli::read_members(queue.queue.store, queue.queue.layout, locks));
   admin::Fleet fleet;
   fleet.leads.clear();
-  for (std::uint32_t i = 0; i < locks->count(); ++i) {
-    const cli::Lock lock = cli::lock_of(*locks, i);
+  for (std::uint32_t i = 0; i < locks.count(); ++i) {
+    const cli::Lock lock = cli::lock_of(locks, i);
     fleet.leads.push_back(
-        {lock.name(), lock.session.empty() ? "" : lock.text("since"), locks->leader(i).known});
+        {lock.name(), lock.session.empty() ? "" : lock.text("since"), locks.leader(i).known});
   }
-  if (fleet.divided()) fleet.moving = cli::misplaced(*locks, *members, queue.queue.name);
+  if (fleet.divided()) fleet.moving = cli::misplaced(locks, members, queue.queue.name);
   // This daemon answers: it is being asked.
   std::vector<cli::Member> others;
-  std::copy_if(members->begin(), members->end(), std::back_inserter(others),
+  std::copy_if(members.begin(), members.end(), std::back_inserter(others),
                [&](const cli::Member& member) { return member.node != node_; });
   const std::vector<cli::Pulse> pulses = cli::pulses_of(others);
   std::vector<std::string> candidates;
-  for (const cli::Member& member : *members) {
+  for (const cli::Member& member : members) {
     cli::Pulse pulse{true, {}};
     for (std::size_t i = 0; i < others.size(); ++i) {
       if (others[i].node == member.node) pulse = pulses[i];
@@ -155,13 +159,13 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     // A draining member leads an undivided queue all the same.
     if (peer.doubt.empty() && !(fleet.divided() && peer.draining)) candidates.push_back(peer.node);
   }
-  for (std::size_t i = 0; i < members->size(); ++i) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
     admin::Peer& peer = fleet.members[i];
     if (peer.doubt.empty() || !peer.leads()) continue;
-    peer.next = cli::if_dead(queue.queue.store, cli::lock_of(*locks, peer.partitions.front()),
-                             (*members)[i], candidates);
+    peer.next = cli::if_dead(queue.queue.store, cli::lock_of(locks, peer.partitions.front()),
+                             members[i], candidates);
   }
-  fleet.next = next_of(*locks, fleet.free(), candidates);
+  fleet.next = next_of(locks, fleet.free(), candidates);
   return fleet;
 }
 
@@ -185,33 +189,26 @@ Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
 
 Result<std::string> AdminBackend::ask_member(const std::string& queue, const std::string& node,
                                              const std::string& target) {
-  const auto fleet = this->fleet(queue);
-  if (!fleet) return tl::unexpected(fleet.error());
-  const auto peer = std::find_if(fleet->members.begin(), fleet->members.end(),
-                                 [&](const admin::Peer& each) { return each.node == node; });
-  if (peer == fleet->members.end()) {
-    return fail(ErrorCode::kFailed, node + " is no member now");
+  LICTOR_TRY(const auto known, fleet(queue));
+  for (const admin::Peer& peer : known.members) {
+    if (peer.node == node) return ask_peer(peer, target);
   }
-  return ask_peer(*peer, target);
+  return fail(ErrorCode::kFailed, node + " is no member now");
 }
 
 Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const std::string& id,
                                                 const std::string& target) {
-  const auto fleet = this->fleet(queue);
-  if (!fleet) return tl::unexpected(fleet.error());
-  if (!fleet->divided()) {
-    const std::string& leader = fleet->leads.front().node;
+  LICTOR_TRY(const auto known, fleet(queue));
+  if (!known.divided()) {
+    const std::string& leader = known.leads.front().node;
     return leader.empty() ? fail(ErrorCode::kFailed, "nobody leads it")
                           : ask_member(queue, leader, target);
   }
-  const auto stored = std::find_if(queues_.begin(), queues_.end(),
-                                   [&](const auto& each) { return each.queue.name == queue; });
-  const auto tasks = client::show_task(stored->queue, id);
-  if (!tasks) return tl::unexpected(tasks.error());
-  const auto locks = client::read_locks(stored->queue.store, stored->queue.layout);
-  if (!locks) return tl::unexpected(locks.error());
-  const std::uint32_t partition = locks->partition_of(tasks->front());
-  const std::string leader = cli::lock_of(*locks, partition).name();
+  const client::Queue& stored = find(queue)->queue;
+  LICTOR_TRY(const auto tasks, client::show_task(stored, id));
+  LICTOR_TRY(const auto locks, client::read_locks(stored.store, stored.layout));
+  const std::uint32_t partition = locks.partition_of(tasks.front());
+  const std::string leader = cli::lock_of(locks, partition).name();
   return leader.empty()
              ? fail(ErrorCode::kFailed, "nobody leads partition " + std::to_string(partition))
              : ask_member(queue, leader, target);
@@ -219,10 +216,9 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
 
 std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,
                                                             const std::string& target) {
-  const auto known = fleets_.find(queue);
   const auto fleet = this->fleet(queue);
-  if (known == fleets_.end() || !fleet) return {};
-  LeaderAnswers& leaders = known->second.leaders;
+  if (!fleet) return {};
+  LeaderAnswers& leaders = fleets_.at(queue).leaders;
   const std::lock_guard lock{leaders.mutex};
   if (leaders.target == target && boot_now() - leaders.asked_at < kAnswersHold) {
     return leaders.answers;

@@ -51,6 +51,7 @@ class AdminBackend : public admin::Backend {
     Result<admin::Fleet> fleet = admin::Fleet{};
     LeaderAnswers leaders;
   };
+  [[nodiscard]] const admin::StoredQueue* find(const std::string& queue) const;
   [[nodiscard]] Result<admin::Fleet> read_fleet(const admin::StoredQueue& queue) const;
   [[nodiscard]] Result<std::string> ask_peer(const admin::Peer& peer,
                                              const std::string& target) const;

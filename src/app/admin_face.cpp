@@ -1,11 +1,10 @@
 #include "app/admin_face.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <utility>
 
+#include "app/executors.h"
 #include "base/host_name.h"
+#include "base/try.h"
 #include "runtime/log.h"
 
 namespace lictor::app {
@@ -16,7 +15,7 @@ constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 }  // namespace
 
 Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
-  std::unique_ptr<AdminFace> face{new AdminFace};
+  std::unique_ptr<AdminFace> face{new AdminFace{config}};
   const std::string host = host_name();
   if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileReadInterval);
       !opened) {
@@ -44,19 +43,29 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   return face;
 }
 
-std::string AdminFace::token() { return token_.current(); }
-
 Result<void> AdminFace::serve(const Sources& from) {
   if (listeners_.empty()) return {};
-  router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, [this] { return token(); }}});
-  admin::add_status_routes(*router_, from.backend);
-  admin::add_log_routes(*router_, from.backend, from.logs);
-  admin::add_metrics_route(*router_, from.backend, from.observers.metrics);
+  LICTOR_TRY(auto transport, net::Transport::open(config_.consul.options));
+  transport_ = std::move(transport);
+  for (const QueueConfig& queue : config_.queues) {
+    auto impl = std::make_unique<Client::Impl>(*transport_, queue.options.queue, queue.layout);
+    client::Queue stored = impl->queue;
+    clients_.push_back(std::make_unique<Client>(std::move(impl)));
+    queues_.push_back({*clients_.back(), std::move(stored)});
+  }
+  const auto token = [this] { return token_.current(); };
+  backend_ = std::make_unique<AdminBackend>(from.loop, *transport_, config_.node, queues_,
+                                            from.read_status, from.read_why, token);
+  logs_ = std::make_unique<admin::LogStore>(log_directory(config_), from.active_logs, config_.node);
+  router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, token}});
+  admin::add_status_routes(*router_, *backend_);
+  admin::add_log_routes(*router_, *backend_, *logs_);
+  admin::add_metrics_route(*router_, *backend_, from.observers.metrics);
   admin::add_event_route(*router_, from.observers.events);
-  admin::add_queue_routes(*router_, from.backend, from.queues, from.observers.activity);
-  admin::add_task_routes(*router_, from.queues);
-  admin::add_schedule_routes(*router_, from.queues);
-  admin::add_change_routes(*router_, from.queues);
+  admin::add_queue_routes(*router_, *backend_, queues_, from.observers.activity);
+  admin::add_task_routes(*router_, queues_);
+  admin::add_schedule_routes(*router_, queues_);
+  admin::add_change_routes(*router_, queues_);
   admin::add_page_routes(*router_);
   httpd::Options options;
   options.refuse = [router = router_.get()](const auto& request) {
@@ -75,9 +84,8 @@ Result<void> AdminFace::serve(const Sources& from) {
       {"Content-Security-Policy",
        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
        "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"}};
-  auto server = httpd::Server::start(std::move(listeners_), std::move(options));
-  if (!server) return tl::unexpected(std::move(server.error()));
-  server_ = std::move(*server);
+  LICTOR_TRY(auto server, httpd::Server::start(std::move(listeners_), std::move(options)));
+  server_ = std::move(server);
   for (const std::string& url : urls_) {
     runtime::log(runtime::Level::kInfo, "the admin face listens", {{"address", url}});
   }

@@ -8,9 +8,13 @@
 #include "admin/events.h"
 #include "admin/metrics.h"
 #include "admin/routes.h"
+#include "app/admin_backend.h"
 #include "app/config.h"
+#include "client/client.h"
+#include "exec/output_log.h"
 #include "httpd/server.h"
 #include "net/token_source.h"
+#include "net/transport.h"
 
 namespace lictor::app {
 
@@ -24,36 +28,41 @@ struct Observers {
 };
 
 /// The admin face of a daemon. It listens first, since the daemon publishes its addresses, and
-/// serves later.
+/// serves later. It has a transport of its own, so that a long listing does not delay a claim.
 class AdminFace {
  public:
-  /// Binds admin.listen. Starts no thread but that of the token file. Errors: those of open_listeners(); kInvalid, the token
-  /// file cannot be used.
+  /// Binds admin.listen. Starts no thread but that of the token file. `config` must outlive it.
+  /// Errors: those of open_listeners(); kInvalid, the token file cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<AdminFace>> listen(const Config& config);
 
   /// Empty: the face is switched off.
   [[nodiscard]] const std::vector<std::string>& urls() const { return urls_; }
 
-  /// What the face answers from. All must outlive it.
+  /// What the face answers from. The references must outlive it.
   struct Sources {
-    admin::Backend& backend;
-    const admin::StoredQueues& queues;
-    const admin::LogStore& logs;
+    runtime::Loop& loop;
+    AdminBackend::ReadStatus read_status;
+    AdminBackend::ReadWhy read_why;
+    std::shared_ptr<exec::ActiveLogs> active_logs;
     Observers& observers;
   };
-  /// Answers until the face's end.
-  [[nodiscard]] Result<void> serve(const Sources& sources);
-
-  /// The token of the admin faces; empty: none is set. Thread safe.
-  [[nodiscard]] std::string token();
+  /// Answers until the face's end. Does nothing where it is switched off.
+  /// Errors: those of net::Transport::open() and httpd::Server::start().
+  [[nodiscard]] Result<void> serve(const Sources& from);
 
  private:
-  AdminFace() = default;
+  explicit AdminFace(const Config& config) : config_(config) {}
 
+  const Config& config_;
   std::vector<httpd::Listener> listeners_;
   std::vector<std::string> urls_;
   std::vector<std::string> hosts_;
   net::TokenSource token_;
+  std::unique_ptr<net::Transport> transport_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  admin::StoredQueues queues_;
+  std::unique_ptr<AdminBackend> backend_;
+  std::unique_ptr<admin::LogStore> logs_;
   std::unique_ptr<admin::Router> router_;
   std::unique_ptr<httpd::Server> server_;
 };

@@ -1,4 +1,5 @@
-#include "app/command.h"
+// The whole of the lictor command: reads the arguments, does what they say, and returns the
+// process's exit code (DESIGN section 7).
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -24,6 +25,7 @@
 #include "app/config.h"
 #include "app/daemon.h"
 #include "app/dev.h"
+#include "app/executors.h"
 #include "app/state_dir.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -63,30 +65,21 @@ void hide_secrets() {
 }
 
 // Consul's own variables override the configuration; lictor's variables and flags override both.
-class ConsulEnvironment {
- public:
-  ConsulEnvironment(const LoadRequest& request)
-      : own_addresses_(given(request, request.flags.consul_addresses, "LICTOR_CONSUL_ADDRESSES")),
-        own_token_(given(request, request.flags.token_file, "LICTOR_TOKEN_FILE")) {}
-
-  const char* operator()(const char* name) const {
-    const std::string_view variable{name};
-    if (own_addresses_ && variable == "CONSUL_HTTP_ADDR") return nullptr;
-    if (own_token_ && variable.starts_with("CONSUL_HTTP_TOKEN")) return nullptr;
-    const auto hidden = hidden_secrets().find(variable);
-    return hidden != hidden_secrets().end() ? hidden->second.c_str() : std::getenv(name);
-  }
-
- private:
-  static bool given(const LoadRequest& request, const std::optional<std::string>& flag,
-                    std::string_view variable) {
+auto consul_environment(const LoadRequest& request) {
+  const auto given = [&](const std::optional<std::string>& flag, std::string_view variable) {
     const auto it = request.environment.find(variable);
     return flag || (it != request.environment.end() && !it->second.empty());
-  }
-
-  bool own_addresses_;
-  bool own_token_;
-};
+  };
+  return [own_addresses = given(request.flags.consul_addresses, "LICTOR_CONSUL_ADDRESSES"),
+          own_token = given(request.flags.token_file, "LICTOR_TOKEN_FILE")](
+             const char* name) -> const char* {
+    const std::string_view variable{name};
+    if (own_addresses && variable == "CONSUL_HTTP_ADDR") return nullptr;
+    if (own_token && variable.starts_with("CONSUL_HTTP_TOKEN")) return nullptr;
+    const auto hidden = hidden_secrets().find(variable);
+    return hidden != hidden_secrets().end() ? hidden->second.c_str() : std::getenv(name);
+  };
+}
 
 LoadRequest load_request(const Invocation& invocation, Mode mode) {
   LoadRequest request;
@@ -99,7 +92,7 @@ LoadRequest load_request(const Invocation& invocation, Mode mode) {
 Result<Config> load(const LoadRequest& request) {
   auto config = load_config(request);
   if (!config) return config;
-  const ConsulEnvironment environment{request};
+  const auto environment = consul_environment(request);
   LICTOR_TRY(auto consul, net::options_from_environment(config->consul.options, environment));
   // The file may name one cluster and its token, and the shell another cluster.
   const auto& named = config->consul.options.addresses;
@@ -157,22 +150,14 @@ Mode daemon_mode(const Registry& registry) {
 
 Result<int> run(const Invocation& invocation, const RunCommand& command, const Registry& registry,
                 cli::Console& console) {
-  const Mode mode = daemon_mode(registry);
-  LICTOR_TRY(auto config, load(load_request(invocation, mode)));
-  if (auto added = add_registered(config, registry); !added) {
-    return tl::unexpected(std::move(added.error()));
-  }
+  const auto load_all = [&]() -> Result<Config> {
+    LICTOR_TRY(auto loaded, load(load_request(invocation, daemon_mode(registry))));
+    return with_registered(std::move(loaded), registry);
+  };
+  LICTOR_TRY(const auto config, load_all());
   if (!command.dry_run) {
-    const auto reload = [&]() -> Result<Config> {
-      auto anew = load(load_request(invocation, mode));
-      if (!anew) return anew;
-      if (auto added = add_registered(*anew, registry); !added) {
-        return tl::unexpected(std::move(added.error()));
-      }
-      return anew;
-    };
     hide_secrets();
-    return run_daemon(config, registry, {command.once, reload});
+    return run_daemon(config, registry, {command.once, load_all});
   }
 
   for (const std::string& warning : config.warnings) console.complain(warning);
@@ -205,23 +190,27 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
     options.error = config.error();
     return cli::check(console, options, invocation.json);
   }
-  if (auto added = add_registered(*config, registry); !added) options.daemon_error = added.error();
+  if (auto added = with_registered(*config, registry)) {
+    config = std::move(added);
+  } else {
+    options.daemon_error = added.error();
+  }
   options.file = config->file;
   options.warnings = config->warnings;
   options.consul = config->consul.options;
   options.registers = config->consul.register_service;
+  const auto add = [&](const Target& target, const QueueConfig& queue) {
+    options.queues.push_back(
+        {target.queue, target.layout, queue.options, queue.session_checks, config->hang_timeout});
+  };
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
-    if (!invocation.queue || *invocation.queue == queue.options.queue) {
-      options.queues.push_back({queue.options.queue, queue.layout, queue.options,
-                                queue.session_checks, config->hang_timeout});
-    }
+    const std::string& name = queue.options.queue;
+    if (!invocation.queue || *invocation.queue == name) add({name, queue.layout}, queue);
   }
   if (options.queues.empty()) {
-    LICTOR_TRY(auto target, target_of(*config, invocation.queue));
-    const QueueConfig& like = config->queues.front();
-    options.queues.push_back(
-        {target.queue, target.layout, like.options, like.session_checks, config->hang_timeout});
+    LICTOR_TRY(const auto target, target_of(*config, invocation.queue));
+    add(target, config->queues.front());
   }
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));
@@ -233,65 +222,62 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
   return cli::check(console, options, invocation.json);
 }
 
-// Commands that work on one queue, by their options.
+// A command that works on one queue, chosen by the type of its options.
+template <class Options>
+struct Call {
+  Result<int> (*command)(const cli::Client&, const Options&);
+
+  Result<int> operator()(const cli::Client& client, const Options& options) const {
+    return command(client, options);
+  }
+};
+template <class Options>
+Call(Result<int> (*)(const cli::Client&, const Options&)) -> Call<Options>;
+
 const core::Overloaded kCalls{
-    [](const cli::Client& c, const cli::SubmitOptions& o) { return cli::submit(c, o); },
-    [](const cli::Client& c, const cli::SubmitManyOptions& o) { return cli::submit_many(c, o); },
+    Call{cli::submit},
+    Call{cli::submit_many},
+    Call{cli::logs},
+    Call{cli::events},
+    Call{cli::cancel},
+    Call{cli::retry},
+    Call{cli::dead_list},
+    Call{cli::dead_show},
+    Call{cli::dead_purge},
+    Call{cli::schedule_list},
+    Call{cli::schedule_show},
+    Call{cli::schedule_add},
+    Call{cli::schedule_remove},
+    Call{cli::schedule_run},
+    Call{cli::schedule_pause},
+    Call{cli::schedule_resume},
+    Call{cli::schedule_next},
+    Call{cli::pause},
+    Call{cli::resume},
+    Call{cli::bench},
+    Call{cli::drain},
+    Call{cli::undrain},
     [](const cli::Client& c, const cli::ListOptions& o) {
       return o.watch ? cli::watch(c.console, [&] { return cli::list(c, o); }) : cli::list(c, o);
     },
-    [](const cli::Client& c, const cli::LogsOptions& o) { return cli::logs(c, o); },
-    [](const cli::Client& c, const cli::CancelOptions& o) { return cli::cancel(c, o); },
-    [](const cli::Client& c, const cli::RetryOptions& o) { return cli::retry(c, o); },
-    [](const cli::Client& c, const cli::DeadListOptions& o) { return cli::dead_list(c, o); },
-    [](const cli::Client& c, const cli::DeadShowOptions& o) { return cli::dead_show(c, o); },
-    [](const cli::Client& c, const cli::DeadPurgeOptions& o) { return cli::dead_purge(c, o); },
-    [](const cli::Client& c, const cli::ScheduleListOptions& o) {
-      return cli::schedule_list(c, o);
-    },
-    [](const cli::Client& c, const cli::ScheduleShowOptions& o) {
-      return cli::schedule_show(c, o);
-    },
-    [](const cli::Client& c, const cli::ScheduleAddOptions& o) { return cli::schedule_add(c, o); },
-    [](const cli::Client& c, const cli::ScheduleRemoveOptions& o) {
-      return cli::schedule_remove(c, o);
-    },
-    [](const cli::Client& c, const cli::ScheduleRunOptions& o) { return cli::schedule_run(c, o); },
-    [](const cli::Client& c, const cli::SchedulePauseOptions& o) {
-      return cli::schedule_pause(c, o);
-    },
-    [](const cli::Client& c, const cli::ScheduleResumeOptions& o) {
-      return cli::schedule_resume(c, o);
-    },
-    [](const cli::Client& c, const cli::ScheduleNextOptions& o) {
-      return cli::schedule_next(c, o);
-    },
-    [](const cli::Client& c, const cli::PauseOptions& o) { return cli::pause(c, o); },
-    [](const cli::Client& c, const cli::ResumeOptions& o) { return cli::resume(c, o); },
-    [](const cli::Client& c, const cli::BenchOptions& o) { return cli::bench(c, o); },
     [](const cli::Client& c, const cli::LeaderOptions& o) {
       return o.watch ? cli::watch(c.console, [&] { return cli::leader(c, o); }) : cli::leader(c, o);
     },
-    [](const cli::Client& c, const cli::DrainOptions& o) { return cli::drain(c, o); },
-    [](const cli::Client& c, const cli::UndrainOptions& o) { return cli::undrain(c, o); },
     [](const cli::Client& c, const ShowCommand& o) { return cli::show(c, o.id); },
     [](const cli::Client& c, const WhyCommand& o) { return cli::why(c, o.id); },
-    [](const cli::Client& c, const cli::EventsOptions& o) { return cli::events(c, o); },
     [](const cli::Client& c, const StatsCommand&) { return cli::stats(c); },
     [](const cli::Client& c, const TopCommand&) { return cli::top(c); },
     [](const cli::Client& c, const MembersCommand&) { return cli::members(c); }};
 
 cli::LocalSchedule local_schedule(const Config& config, const std::string& queue,
                                   const std::string& name) {
-  for (const QueueConfig& known : config.queues) {
-    if (known.options.queue != queue) continue;
-    const auto found = known.options.schedules.find(name);
-    if (found == known.options.schedules.end()) break;
-    const core::ConfiguredSchedule& schedule = found->second;
-    if (!schedule.sets_paused) return {config.file, std::nullopt};
-    return {config.file, schedule.definition->paused};
-  }
-  return {};
+  const QueueConfig* known = config.find(queue);
+  if (known == nullptr) return {};
+  const auto found = known->options.schedules.find(name);
+  if (found == known->options.schedules.end()) return {};
+  const core::ConfiguredSchedule& schedule = found->second;
+  if (!schedule.sets_paused) return {config.file, std::nullopt};
+  return {config.file, schedule.definition->paused};
 }
 
 // What a command takes from the configuration beside the queue.
@@ -300,15 +286,11 @@ Options completed(Options options, const Config& config, const std::string& queu
   if constexpr (requires { options.local; }) {
     options.local = local_schedule(config, queue, options.name);
   }
-  return options;
-}
-cli::LogsOptions completed(cli::LogsOptions options, const Config& config, const std::string&) {
-  options.own_node = config.node;
-  options.state_dir = config.state_dir;
-  return options;
-}
-cli::BenchOptions completed(cli::BenchOptions options, const Config& config, const std::string&) {
-  options.consul = config.consul.options;
+  if constexpr (requires { options.own_node; }) {
+    options.own_node = config.node;
+    options.state_dir = config.state_dir;
+  }
+  if constexpr (requires { options.consul; }) options.consul = config.consul.options;
   return options;
 }
 
@@ -337,25 +319,18 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
 
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,
                      cli::Console& console) {
-  return std::visit(
-      [&](const auto& command) -> Result<int> {
-        using Type = std::decay_t<decltype(command)>;
-        if constexpr (std::is_same_v<Type, RunCommand>) {
-          return run(invocation, command, registry, console);
-        } else if constexpr (std::is_same_v<Type, DevCommand>) {
-          LoadRequest request = load_request(invocation, Mode::kEmbedded);
-          request.refuse_untrusted = false;  // for trying out, with files of one's own
-          return run_dev(
-              command, request, registry, [&] { return load_config(request); }, console);
-        } else if constexpr (std::is_same_v<Type, CheckCommand>) {
-          return check(invocation, command, registry, console);
-        } else if constexpr (std::is_same_v<Type, VersionCommand>) {
-          return cli::version(console, invocation.json);
-        } else {
-          return call(invocation, command, console);
-        }
+  const core::Overloaded dispatched{
+      [&](const RunCommand& command) { return run(invocation, command, registry, console); },
+      [&](const CheckCommand& command) { return check(invocation, command, registry, console); },
+      [&](const VersionCommand&) { return cli::version(console, invocation.json); },
+      [&](const DevCommand& command) {
+        LoadRequest request = load_request(invocation, Mode::kEmbedded);
+        request.refuse_untrusted = false;  // for trying out, with files of one's own
+        return run_dev(
+            command, request, registry, [&] { return load_config(request); }, console);
       },
-      invocation.command);
+      [&](const auto& command) { return call(invocation, command, console); }};
+  return std::visit(dispatched, invocation.command);
 }
 
 int run_arguments(const std::vector<std::string>& arguments, const Registry& registry) {
@@ -391,12 +366,21 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
 
 }  // namespace
 
-int run_command(int argc, char** argv, const Registry& registry) {
+}  // namespace lictor::app
+
+namespace lictor {
+
+void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
+  LICTOR_ASSERT(executor != nullptr);
+  executors_.insert_or_assign(std::move(name), std::move(executor));
+}
+
+int Worker::main(int argc, char** argv) {
   if (argc > 0 && argv[0] != nullptr) {
     cli::program_name() = std::filesystem::path{argv[0]}.filename().string();
   }
   try {
-    return run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, registry);
+    return app::run_arguments({argv + (argc > 0 ? 1 : 0), argv + argc}, executors_);
   } catch (const std::system_error& error) {
     // std::thread throws EAGAIN; the messages of others, such as std::filesystem's, are complete.
     const bool thread = error.code() == std::errc::resource_unavailable_try_again;
@@ -409,16 +393,5 @@ int run_command(int argc, char** argv, const Registry& registry) {
     return cli::kFailed;
   }
 }
-
-}  // namespace lictor::app
-
-namespace lictor {
-
-void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
-  LICTOR_ASSERT(executor != nullptr);
-  executors_.insert_or_assign(std::move(name), std::move(executor));
-}
-
-int Worker::main(int argc, char** argv) { return app::run_command(argc, argv, executors_); }
 
 }  // namespace lictor

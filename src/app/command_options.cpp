@@ -1,12 +1,5 @@
 #include "app/command_options.h"
 
-#include <cstdint>
-#include <memory>
-#include <utility>
-
-#include <CLI/CLI.hpp>
-
-#include "app/option_forms.h"
 #include "cli/input.h"
 
 namespace lictor::app {

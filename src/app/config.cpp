@@ -44,34 +44,34 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-Reader addresses(std::vector<std::string>& target) {
-  auto take = [&target](const Place& place) -> Result<void> {
-    std::vector<std::string> all;
-    if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
-    if (all.empty()) return place.expected("at least one address such as \"127.0.0.1:8500\"");
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto endpoint = net::parse_endpoint(all[i], {});
-      if (!endpoint) return place.item(i).refuse(endpoint.error().message);
+// Texts that `parse` understands.
+template <class Parse>
+Result<std::vector<std::string>> take_addresses(const Place& place, Parse parse) {
+  std::vector<std::string> all;
+  if (auto read = texts(all, kMaxAddresses)(place); !read) return tl::unexpected(read.error());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (const auto parsed = parse(all[i]); !parsed) {
+      return place.item(i).refuse(parsed.error().message);
     }
-    target = std::move(all);
-    return {};
-  };
-  return {std::move(take), "an array of addresses", json_of(target)};
+  }
+  return all;
 }
 
-Reader listen_addresses(AdminConfig& admin) {
-  auto take = [&admin](const Place& place) -> Result<void> {
-    std::vector<std::string> all;
-    if (auto read = texts(all, kMaxAddresses)(place); !read) return read;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto address = httpd::parse_listen_address(all[i]);
-      if (!address) return place.item(i).refuse(address.error().message);
-    }
-    admin.listen = std::move(all);
-    admin.listen_is_default = false;
-    return {};
-  };
-  return {std::move(take), "an array of addresses", json_of(admin.listen)};
+Reader addresses(std::vector<std::string>& target) {
+  using Addresses = std::vector<std::string>;
+  return into(target, "an array of addresses", [](const Place& place) -> Result<Addresses> {
+    LICTOR_TRY(auto all, take_addresses(place, [](const std::string& address) {
+                 return net::parse_endpoint(address, {});
+               }));
+    if (all.empty()) return place.expected("at least one address such as \"127.0.0.1:8500\"");
+    return all;
+  });
+}
+
+Reader listen_addresses(std::vector<std::string>& target) {
+  return into(target, "an array of addresses", [](const Place& place) {
+    return take_addresses(place, httpd::parse_listen_address);
+  });
 }
 
 Settings consul_settings(ConsulConfig& consul) {
@@ -90,10 +90,7 @@ Settings consul_settings(ConsulConfig& consul) {
           {"register", boolean(consul.register_service)}};
 }
 
-Result<void> read_consul(const Place& place, ConsulConfig& consul) {
-  const net::Options& options = consul.options;
-  auto read = read_settings(place, consul_settings(consul));
-  if (!read) return read;
+Result<void> check_consul(const Place& place, const net::Options& options) {
   if (!options.token.empty() && !options.token_file.empty()) {
     return place.refuse_at({"token", "token_file"},
                            "has token and token_file; remove one, best the token");
@@ -114,20 +111,15 @@ Result<void> read_consul(const Place& place, ConsulConfig& consul) {
 }  // namespace
 
 Settings top_settings(Config& config, std::optional<Place>& queues) {
-  Reader consul{[&](const Place& place) { return read_consul(place, config.consul); }, "an object",
-                "", forms_of(consul_settings(config.consul))};
-  Settings log{{"level", choice(config.log.level, log_levels())},
-               {"format", choice(config.log.format, log_formats()), false}};
-  Settings admin{{"listen", listen_addresses(config.admin)},
+  Reader consul =
+      object(consul_settings(config.consul), "an object",
+             [&config](const Place& place) { return check_consul(place, config.consul.options); });
+  Settings log{{"level", choice(config.log.level, kLogLevels)},
+               {"format", choice(config.log.format, kLogFormats), false}};
+  Settings admin{{"listen", listen_addresses(config.admin.listen)},
                  {"token_file", absolute_path(config.admin.token_file)}};
   Settings logs{{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
                 {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}};
-  // Everything except the queues: their paths depend on "root", which may come later.
-  Reader place_of_queues{[&queues](const Place& place) -> Result<void> {
-                           queues = place;
-                           return {};
-                         },
-                         "an array of objects"};
   return {{"node", name(config.node), false},
           {"root", kv_prefix(config.root), false},
           {"state_dir", absolute_path(config.state_dir), false},
@@ -137,7 +129,23 @@ Settings top_settings(Config& config, std::optional<Place>& queues) {
           {"consul", std::move(consul), false},
           {"admin", object(std::move(admin)), false},
           {"logs", object(std::move(logs)), false},
-          {"queues", std::move(place_of_queues)}};
+          // Read last: their paths depend on "root".
+          {"queues", kept(queues, "an array of objects")}};
+}
+
+std::vector<ObjectForm> configuration_forms() {
+  Config config;
+  QueueConfig queue;
+  core::TypePolicy policy;
+  ExecutorParts parts;
+  std::optional<Place> place;
+  QueueMembers members;
+  std::vector<KeyForm> executor = forms_of(executor_settings(parts, policy, Mode::kClient));
+  const std::vector<KeyForm> inherited = forms_of(policy_settings(policy));
+  for (std::size_t i = 0; i < inherited.size(); ++i) executor[i].otherwise = "the queue's";
+  return {{"Top level", forms_of(top_settings(config, place))},
+          {"Queues", forms_of(queue_settings(queue, policy, members))},
+          {"Executors", std::move(executor)}};
 }
 
 namespace {
@@ -181,21 +189,18 @@ Result<void> check_programs(const Config& config) {
 }
 
 // `top`: the file's value; nullptr: there is no file.
-Result<Config> build(const Place* top, const LoadRequest& request) {
-  Config config;
+Result<void> build(const Place* top, const LoadRequest& request, Config& config) {
   std::optional<Place> queues;
   if (top != nullptr) {
-    auto read = read_settings(*top, top_settings(config, queues));
-    if (!read) return tl::unexpected{std::move(read.error())};
+    if (auto read = read_settings(*top, top_settings(config, queues)); !read) return read;
   }
-  if (auto applied = apply_overrides(request, config); !applied) {
-    return tl::unexpected{applied.error()};
-  }
+  if (auto applied = apply_overrides(request, config); !applied) return applied;
   if (config.node.empty()) config.node = node_name();
+  config.admin.listen_is_default =
+      top == nullptr || !top->has("admin") || !top->member("admin").has("listen");
 
   if (queues) {
-    LICTOR_TRY(auto read, read_queues(*queues, request.mode, config.root, config.node));
-    config.queues = std::move(read);
+    if (auto read = read_queues(*queues, request.mode, config); !read) return read;
   } else if (request.mode == Mode::kDaemon && top != nullptr) {
     return top->refuse(R"(says nothing to run; add for instance )"
                        R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");
@@ -207,7 +212,7 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
     config.hang_timeout = default_hang_timeout(config.queues);
   } else if (auto checked = check_hang_timeout(*top, config.hang_timeout, config.queues);
              !checked) {
-    return tl::unexpected{checked.error()};
+    return checked;
   }
 
   config.warnings = unknown_variables(request.environment);
@@ -221,7 +226,7 @@ Result<Config> build(const Place* top, const LoadRequest& request) {
     }
   }
   for (const std::string& token : tokens) warn_of_open_token("http token_file", token, config);
-  return config;
+  return {};
 }
 
 // The error for a file that cannot be read, from errno.
@@ -263,11 +268,15 @@ Result<Config> load_config(const LoadRequest& request) {
 
   const auto file = open_traced(path, O_RDONLY);
   if (!file && is_default && (errno == ENOENT || errno == ENOTDIR)) {
-    if (request.mode != Mode::kDaemon) return build(nullptr, request);
-    return fail(ErrorCode::kInvalid,
-                path + R"(: no such file, and "lictor run" needs one; write for instance )"
-                       R"({"queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} )"
-                       "there, or name another file with --config");
+    if (request.mode == Mode::kDaemon) {
+      return fail(ErrorCode::kInvalid,
+                  path + R"(: no such file, and "lictor run" needs one; write for instance )"
+                         R"({"queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} )"
+                         "there, or name another file with --config");
+    }
+    Config config;
+    if (auto built = build(nullptr, request, config); !built) return tl::unexpected{built.error()};
+    return config;
   }
   if (!file) return unreadable(named, errno);
   const bool trusts_all = request.mode == Mode::kClient || !request.refuse_untrusted;
@@ -281,13 +290,12 @@ Result<Config> load_config(const LoadRequest& request) {
                             "another file?",
                             named, kMaxFileBytes));
   }
-  auto config = parse_config(*text, path, request);
-  if (!config) return config;
+  LICTOR_TRY(auto config, parse_config(*text, path, request));
   if (!trusts_all) {
-    if (auto checked = check_programs(*config); !checked) return tl::unexpected{checked.error()};
+    if (auto checked = check_programs(config); !checked) return tl::unexpected{checked.error()};
   }
-  if (!fault.empty()) config->warnings.push_back(named + ": " + fault);
-  warn_of_open_file(path, file->status, *config);
+  if (!fault.empty()) config.warnings.push_back(named + ": " + fault);
+  warn_of_open_file(path, file->status, config);
   return config;
 }
 
@@ -313,12 +321,12 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
   LICTOR_TRY(const auto tree, parse_json_tree(text, file));
   const Place top{tree, file};
-  auto config = build(&top, request);
-  if (!config) return config;
-  config->file = file;
+  Config config;
+  if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
+  config.file = file;
   const nlohmann::json shared = shared_settings(text);
-  config->digest = client::digest_of(shared);
-  config->parts = client::config_parts(shared);
+  config.digest = client::digest_of(shared);
+  config.parts = client::config_parts(shared);
   return config;
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -20,9 +19,6 @@ constexpr Duration kProofRetryPause = core::kRetryPause;
 // A turn of the loop takes milliseconds; with a long list and a slow disk, tenths of a second.
 constexpr Duration kLeastHangTimeout = 1s;
 
-Duration up_to_ms(Duration duration) {
-  return std::chrono::ceil<std::chrono::milliseconds>(duration);
-}
 Duration down_to_ms(Duration duration) {
   return std::chrono::floor<std::chrono::milliseconds>(duration);
 }
@@ -59,32 +55,6 @@ Result<void> check_renewal(const Place& place, const core::QueueOptions& options
   return {};
 }
 
-// The lock_delay that leaves `span` of it for the lease, in whole seconds.
-Duration lock_delay_for(Duration span, Duration kill_grace) {
-  Duration lock_delay = std::chrono::ceil<std::chrono::seconds>(span + kill_grace + 1s);
-  while (lock_delay - kill_grace - margin_for(lock_delay) < span) lock_delay += 1s;
-  return lock_delay;
-}
-
-// The change that makes room for a lease of `span`, as "<setting> to <value> or less". A lock_delay
-// has a maximum in Consul.
-std::string room_for(Duration span, const core::QueueOptions& options) {
-  const Duration lock_delay = lock_delay_for(span, options.kill_grace);
-  if (lock_delay <= core::kMostLockDelay) {
-    return "lock_delay to " + format_duration(lock_delay) + " or more";
-  }
-  const auto grace_beside = [&](Duration delay) {
-    return std::chrono::floor<std::chrono::seconds>(delay - margin_for(delay) - span);
-  };
-  if (const auto grace = grace_beside(options.lock_delay); grace >= 0s) {
-    return "kill_grace to " + format_duration(grace) + " or less";
-  }
-  const auto grace = grace_beside(core::kMostLockDelay);
-  if (grace < 0s) return {};
-  return fmt::format("lock_delay to {} (the most) and kill_grace to {} or less",
-                     format_duration(core::kMostLockDelay), format_duration(grace));
-}
-
 // Leadership is proved once a proof_interval. The lease must outlive one lost proof: the interval,
 // the time-out of the lost proof, the pause, and the answer to the next.
 Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
@@ -93,29 +63,19 @@ Result<void> check_lease(const Place& place, const core::QueueOptions& options) 
   if (span > Duration::zero() && needed <= span) return {};
 
   // interval = span / 4, so 2 * request_timeout + pause <= span * 3 / 4.
-  const Duration least_span = up_to_ms((2 * options.request_timeout + kProofRetryPause) * 4 / 3);
-  const std::string room = room_for(least_span, options);
-  const bool by_delay = room.starts_with("lock_delay") && room.ends_with("more");
-  const std::string budget =
-      fmt::format("{} less {} and the margin of {}", shown(place, "lock_delay", options.lock_delay),
-                  shown(place, "kill_grace", options.kill_grace), format_duration(options.margin));
-  if (span <= Duration::zero()) {
-    return place.refuse_at(
-        {"lock_delay", "kill_grace"},
-        budget + " leaves nothing to lead in; " +
-            (room.empty() ? "lower kill_grace and request_timeout"
-                          : "set " + room + (by_delay ? ", or lower kill_grace" : "")));
-  }
-  const Duration most_timeout = down_to_ms((span - span / 4 - kProofRetryPause) / 2);
+  const Duration least = std::chrono::ceil<std::chrono::milliseconds>(
+      (2 * options.request_timeout + kProofRetryPause) * 4 / 3);
   return place.refuse_at(
       {"request_timeout", "lock_delay", "kill_grace"},
-      fmt::format("{} leaves a lease of {}, too short for two tries of {} to prove it; set {}{}{}",
-                  budget, format_duration(span),
-                  shown(place, "request_timeout", options.request_timeout), room,
-                  room.empty() ? "" : ", or ",
-                  most_timeout >= 10ms
-                      ? fmt::format("request_timeout to {} or less", format_duration(most_timeout))
-                      : "lower kill_grace"));
+      fmt::format(
+          "{} less {} and the margin of {} leaves a lease of {}, too short for two tries of "
+          "{} to prove it; it must be {} or more: raise lock_delay (to {} at most), or lower "
+          "kill_grace or request_timeout",
+          shown(place, "lock_delay", options.lock_delay),
+          shown(place, "kill_grace", options.kill_grace), format_duration(options.margin),
+          format_duration(std::max(span, Duration::zero())),
+          shown(place, "request_timeout", options.request_timeout), format_duration(least),
+          format_duration(core::kMostLockDelay)));
 }
 
 Result<void> check_capacity(const Place& place, const core::QueueOptions& options) {
@@ -150,30 +110,19 @@ std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   return paths;
 }
 
-// `inner` equals `outer` or is under it. The error names the line of the path that is written
-// later.
-Result<void> refuse_overlap(const Place& place, const Path& outer, const Path& inner) {
-  const auto line_of = [&](const Path& path) {
-    const JsonValue* written = place.value().items[path.queue].find(path.setting);
-    return written == nullptr ? 0 : written->line;
-  };
-  const bool blame_inner =
-      std::make_tuple(line_of(inner), inner.queue) >= std::make_tuple(line_of(outer), outer.queue);
-  const Path& blamed = blame_inner ? inner : outer;
-  const Path& other = blame_inner ? outer : inner;
-  const Place blamed_queue = place.item(blamed.queue);
-  const Place other_queue = place.item(other.queue);
+Result<void> refuse_overlap(const Place& place, const Path& a, const Path& b) {
+  const auto& [first, second] =
+      std::minmax(a, b, [](const Path& x, const Path& y) { return x.queue < y.queue; });
+  const bool same_queue = first.queue == second.queue;
+  const Place first_queue = place.item(first.queue);
+  const Place second_queue = place.item(second.queue);
   const auto named = [](const Place& queue, const Path& path) {
     return shown(queue, path.setting, '"' + excerpt(path.path) + '"');
   };
-  const char* verb = inner.path == outer.path ? " is also "
-                     : blame_inner            ? " lies under "
-                                              : " covers ";
-  const std::string of = blamed.queue == other.queue ? "" : " of " + other_queue.path();
-  return blamed_queue.refuse_at(
-      {blamed.setting},
-      fmt::format("{}{}{}{}; give each a place of its own", named(blamed_queue, blamed), verb,
-                  named(other_queue, other), of));
+  return second_queue.refuse_at(
+      {second.setting, same_queue ? first.setting : second.setting},
+      fmt::format("{} overlaps {}{}; give each a place of its own", named(second_queue, second),
+                  named(first_queue, first), same_queue ? "" : " of " + first_queue.path()));
 }
 
 }  // namespace

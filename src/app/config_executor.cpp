@@ -36,19 +36,15 @@ Settings backoff_settings(core::Backoff& target) {
 }
 
 Reader backoff(core::Backoff& target) {
-  const std::string form = R"(an object such as {"initial": "1s", "max": "5m"})";
-  auto read = [&target, form](const Place& place) -> Result<void> {
-    auto members = read_settings(place, backoff_settings(target), form);
-    if (!members) return members;
-    if (target.max < target.initial) {
-      const std::string initial = format_duration(target.initial);
-      return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
-                                                     " is less than initial " + initial +
-                                                     "; set max to " + initial + " or more");
-    }
-    return {};
+  const auto check = [&target](const Place& place) -> Result<void> {
+    if (target.max >= target.initial) return {};
+    const std::string initial = format_duration(target.initial);
+    return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
+                                                   " is less than initial " + initial +
+                                                   "; set max to " + initial + " or more");
   };
-  return {std::move(read), form, "", forms_of(backoff_settings(target))};
+  return object(backoff_settings(target), R"(an object such as {"initial": "1s", "max": "5m"})",
+                check);
 }
 
 // An argument or a variable's value: any text without NUL, which ends a C string.
@@ -205,32 +201,24 @@ Settings limits_settings(std::vector<exec::Limit>& target) {
 }
 
 Reader plugin_file(std::string& target, Mode mode) {
-  auto take = [&target, mode](const Place& place) -> Result<void> {
-    if (auto read = absolute_path(target)(place); !read || mode == Mode::kClient) return read;
-    // Loaded later, when the warden has been forked.
-    if (auto checked = exec::check_plugin_file(target); !checked) {
-      return place.refuse(checked.error().message);
-    }
-    return {};
-  };
-  return {std::move(take), "an absolute path"};
-}
-
-Settings plugin_settings(PluginConfig& target, Mode mode) {
-  return {{"file", plugin_file(target.file, mode)}, {"executor", text(target.executor)}};
+  return {[&target, mode](const Place& place) -> Result<void> {
+            auto read = absolute_path(target)(place);
+            if (!read || mode == Mode::kClient) return read;
+            // Loaded later, when the warden has been forked.
+            return place.checked(exec::check_plugin_file(target));
+          },
+          "an absolute path"};
 }
 
 Reader plugin(PluginConfig& target, Mode mode) {
-  const std::string what = R"(an absolute path, or an object such as )"
+  const std::string form = R"(an absolute path, or an object such as )"
                            R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
-  auto take = [&target, mode, what](const Place& place) -> Result<void> {
-    if (place.value().kind == JsonKind::kString) return plugin_file(target.file, mode)(place);
-    auto read = read_settings(place, plugin_settings(target, mode), what);
-    if (!read) return read;
-    if (target.file.empty()) return place.refuse("has no \"file\"; expected " + what);
-    return {};
-  };
-  return {std::move(take), what, "", forms_of(plugin_settings(target, mode))};
+  const Reader file = plugin_file(target.file, mode);
+  return text_or(file, object({{"file", file}, {"executor", text(target.executor)}}, form,
+                              [&target, form](const Place& place) -> Result<void> {
+                                if (!target.file.empty()) return {};
+                                return place.refuse("has no \"file\"; expected " + form);
+                              }));
 }
 
 // The headers that HTTP itself needs.
@@ -275,45 +263,38 @@ Reader headers(HttpConfig& target) {
 }
 
 Reader url(exec::HttpTarget& target) {
-  const std::string what = R"(a URL such as "http://127.0.0.1:9000/notify")";
-  auto take = [&target, what](const Place& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kString) return place.expected(what);
-    auto parsed = exec::parse_http_target(place.value().text);
-    if (!parsed) return place.refuse(parsed.error().message);
-    target = *std::move(parsed);
-    return {};
-  };
-  return {std::move(take), what};
+  const std::string form = R"(a URL such as "http://127.0.0.1:9000/notify")";
+  return into(target, form, [form](const Place& place) -> Result<exec::HttpTarget> {
+    if (place.value().kind != JsonKind::kString) return place.expected(form);
+    return place.checked(exec::parse_http_target(place.value().text));
+  });
 }
 
-Settings http_settings(HttpConfig& target, Mode mode) {
-  return {{"url", url(target.target)},
-          {"headers", headers(target)},
-          {"token_file", path_on_host(target.token_file, mode, reading_fault)},
-          {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}};
+Result<void> check_http(const Place& place, const HttpConfig& target) {
+  if (target.target.url.empty()) {
+    return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
+  }
+  const bool own_authorization =
+      target.target.has_user ||
+      std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
+        return equal_but_for_case(header.first, "Authorization");
+      });
+  if (!target.token_file.empty() && own_authorization) {
+    return place.member("token_file")
+        .refuse("the URL or a header already has credentials; remove one of the two");
+  }
+  return {};
 }
 
 Reader http(HttpConfig& target, Mode mode) {
-  const std::string form = R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})";
-  auto take = [&target, mode, form](const Place& place) -> Result<void> {
-    if (place.value().kind == JsonKind::kString) return url(target.target)(place);
-    auto read = read_settings(place, http_settings(target, mode), form);
-    if (!read) return read;
-    if (target.target.url.empty()) {
-      return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
-    }
-    const bool own_authorization =
-        target.target.has_user ||
-        std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
-          return equal_but_for_case(header.first, "Authorization");
-        });
-    if (!target.token_file.empty() && own_authorization) {
-      return place.member("token_file")
-          .refuse("the URL or a header already has credentials; remove one of the two");
-    }
-    return {};
-  };
-  return {std::move(take), form, "", forms_of(http_settings(target, mode))};
+  Settings settings{{"url", url(target.target)},
+                    {"headers", headers(target)},
+                    {"token_file", path_on_host(target.token_file, mode, reading_fault)},
+                    {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}};
+  return text_or(url(target.target),
+                 object(std::move(settings),
+                        R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})",
+                        [&target](const Place& place) { return check_http(place, target); }));
 }
 
 // The kind of an executor is the one of these keys that it has.

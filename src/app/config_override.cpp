@@ -12,14 +12,12 @@ namespace {
 
 // A path on the command line is relative to the shell's working directory, not to the daemon's.
 Reader path_from_here(std::string& target) {
-  auto read = [&target](const Place& place) -> Result<void> {
+  return into(target, "a path", [](const Place& place) -> Result<std::string> {
     std::error_code error;
     const auto path = std::filesystem::absolute(place.value().text, error);
     if (error) return place.refuse(error.message());
-    target = path.string();
-    return {};
-  };
-  return {std::move(read), "a path"};
+    return path.string();
+  });
 }
 
 // Overrides a token of the file, too.
@@ -32,8 +30,9 @@ Reader token_file(net::Options& consul) {
 }
 
 Reader addresses(std::vector<std::string>& target) {
-  auto read = [&target](const Place& place) -> Result<void> {
-    std::vector<std::string> all;
+  using Addresses = std::vector<std::string>;
+  return into(target, "addresses", [](const Place& place) -> Result<Addresses> {
+    Addresses all;
     std::string_view rest = place.value().text;
     while (true) {
       const std::size_t comma = rest.find(',');
@@ -41,13 +40,10 @@ Reader addresses(std::vector<std::string>& target) {
       if (auto endpoint = net::parse_endpoint(all.back(), {}); !endpoint) {
         return place.refuse(endpoint.error().message);
       }
-      if (comma == std::string_view::npos) break;
+      if (comma == std::string_view::npos) return all;
       rest.remove_prefix(comma + 1);
     }
-    target = std::move(all);
-    return {};
-  };
-  return {std::move(read), "addresses"};
+  });
 }
 
 struct Override {
@@ -64,9 +60,9 @@ constexpr std::array kOverrides{
     Override{&Overrides::state_dir, "LICTOR_STATE_DIR", "--state-dir",
              [](Config& c) { return path_from_here(c.state_dir); }},
     Override{&Overrides::log_level, "LICTOR_LOG_LEVEL", "--log-level",
-             [](Config& c) { return choice(c.log.level, log_levels()); }},
+             [](Config& c) { return choice(c.log.level, kLogLevels); }},
     Override{&Overrides::log_format, "LICTOR_LOG_FORMAT", "--log-format",
-             [](Config& c) { return choice(c.log.format, log_formats()); }},
+             [](Config& c) { return choice(c.log.format, kLogFormats); }},
     Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul",
              [](Config& c) { return addresses(c.consul.options.addresses); }},
     Override{&Overrides::token_file, "LICTOR_TOKEN_FILE", "--token-file",
@@ -81,21 +77,6 @@ constexpr std::array<std::string_view, 12> kOtherVariables{
     "LICTOR_RESULT",  "LICTOR_RUN",           "LICTOR_SEED",      "LICTOR_SEEDS"};
 
 }  // namespace
-
-const Choices<LogLevel>& log_levels() {
-  static const Choices<LogLevel> kLevels{{"trace", LogLevel::kTrace},
-                                         {"debug", LogLevel::kDebug},
-                                         {"info", LogLevel::kInfo},
-                                         {"warn", LogLevel::kWarn},
-                                         {"error", LogLevel::kError}};
-  return kLevels;
-}
-
-const Choices<LogFormat>& log_formats() {
-  static const Choices<LogFormat> kFormats{
-      {"text", LogFormat::kText}, {"json", LogFormat::kJson}, {"journal", LogFormat::kJournal}};
-  return kFormats;
-}
 
 Result<void> apply_overrides(const LoadRequest& request, Config& config) {
   for (const Override& over : kOverrides) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What load_config() is made of.
+// What load_config() is made of, and what the manual says of it.
 
 #include <array>
 #include <cstdint>
@@ -20,11 +20,24 @@ namespace lictor::app {
 /// The settings of the whole file. What it says of the queues is left in `queues`.
 [[nodiscard]] Settings top_settings(Config& config, std::optional<Place>& queues);
 
+/// The keys of one kind of object in the configuration.
+struct ObjectForm {
+  std::string name;  ///< as the manual's page calls it: "Queues"
+  std::vector<KeyForm> keys;
+};
+/// Every key of the configuration, from the tables that the parser reads it by.
+[[nodiscard]] std::vector<ObjectForm> configuration_forms();
+
 // config_override.cpp
 
 /// The words of "log.level" and "log.format".
-[[nodiscard]] const Choices<LogLevel>& log_levels();
-[[nodiscard]] const Choices<LogFormat>& log_formats();
+inline const Choices<LogLevel> kLogLevels{{"trace", LogLevel::kTrace},
+                                          {"debug", LogLevel::kDebug},
+                                          {"info", LogLevel::kInfo},
+                                          {"warn", LogLevel::kWarn},
+                                          {"error", LogLevel::kError}};
+inline const Choices<LogFormat> kLogFormats{
+    {"text", LogFormat::kText}, {"json", LogFormat::kJson}, {"journal", LogFormat::kJournal}};
 
 /// Applies variables, then flags to `config`; not --config, which load_config() reads itself.
 /// Errors: kInvalid, naming the variable or the flag.
@@ -67,11 +80,9 @@ struct QueueMembers {
 [[nodiscard]] Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
                                       QueueMembers& members);
 
-/// Reads "queues". `place` is its place. What is not set is derived: paths from root and name,
-/// renew_interval from session_ttl, margin from lock_delay.
-[[nodiscard]] Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode,
-                                                           const std::string& root,
-                                                           const std::string& node);
+/// Reads "queues", whose place is `place`, into config.queues. What is not set is derived: paths
+/// from root and name, renew_interval from session_ttl, margin from lock_delay.
+[[nodiscard]] Result<void> read_queues(const Place& place, Mode mode, Config& config);
 
 // config_executor.cpp
 

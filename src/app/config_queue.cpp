@@ -4,6 +4,7 @@
 #include "app/config_parts.h"
 #include "base/try.h"
 #include "client/schedules.h"
+
 namespace lictor::app {
 namespace {
 
@@ -29,7 +30,7 @@ Reader rate(std::optional<core::Rate>& target) {
   const std::string form = R"(an object such as {"tasks": 100, "per": "1s"})";
   auto read = [&target, form](const Place& place) -> Result<void> {
     RateParts parts;
-    if (auto rest = read_settings(place, rate_settings(parts)); !rest) return rest;
+    if (auto rest = read_settings(place, rate_settings(parts), form); !rest) return rest;
     if (parts.tasks == 0) return place.refuse("has no \"tasks\"; expected " + form);
     // A tenth at once by default: enough to fill a transaction, too little to be noticed as a peak.
     target = core::Rate{parts.per / parts.tasks,
@@ -48,14 +49,11 @@ Settings history_settings(core::HistoryLimits& limits) {
 Reader history(std::optional<core::HistoryLimits>& target) {
   const std::string form = R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})";
   auto read = [&target, form](const Place& place) -> Result<void> {
-    core::HistoryLimits limits;
     if (place.value().kind == JsonKind::kBoolean) {
-      if (place.value().boolean) target = limits;
+      if (place.value().boolean) target.emplace();
       return {};
     }
-    if (auto rest = read_settings(place, history_settings(limits), form); !rest) return rest;
-    target = limits;
-    return {};
+    return read_settings(place, history_settings(target.emplace()), form);
   };
   core::HistoryLimits defaults;
   return {std::move(read), form, "false", forms_of(history_settings(defaults))};
@@ -89,60 +87,44 @@ Result<void> read_schedules(const Place& place, QueueConfig& queue) {
       return member.expected(
           R"(a schedule such as {"cron": "0 3 * * *", "task": {"taskType": "Backup"}})");
     }
-    auto schedule = client::configured_schedule(queue.layout, item.key, json_text(item));
-    if (!schedule) return member.refuse(schedule.error().message);
-    queue.options.schedules.insert_or_assign(item.key, *std::move(schedule));
+    LICTOR_TRY(auto schedule, member.checked(client::configured_schedule(queue.layout, item.key,
+                                                                         json_text(item))));
+    queue.options.schedules.insert_or_assign(item.key, std::move(schedule));
   }
   return {};
 }
 
-Result<QueueConfig> read_queue(const Place& place, Mode mode, const std::string& root,
-                               const std::string& node) {
-  QueueConfig queue;
-  core::QueueOptions& options = queue.options;
+Result<void> read_queue(const Place& place, Mode mode, const Config& config, QueueConfig& queue) {
   core::TypePolicy policy;
   QueueMembers members;
-
-  if (auto read = read_settings(place, queue_settings(queue, policy, members)); !read) {
-    return tl::unexpected{read.error()};
-  }
-  options.node = node;
+  auto read = read_settings(place, queue_settings(queue, policy, members));
+  if (!read) return read;
+  queue.options.node = config.node;
   const bool counts_attempts = place.has("max_attempts");
   queue.defaults = policy;
   limit_at_most_once(queue.defaults, counts_attempts);
-  derive(&place, root, queue);
-  if (auto checked = check_relations(place, options); !checked) {
-    return tl::unexpected{checked.error()};
-  }
+  derive(&place, config.root, queue);
+  if (auto checked = check_relations(place, queue.options); !checked) return checked;
   if (members.executors) {
-    auto read = read_executors(*members.executors, mode, policy, counts_attempts, queue);
-    if (!read) return tl::unexpected{read.error()};
+    read = read_executors(*members.executors, mode, policy, counts_attempts, queue);
+    if (!read) return read;
   }
   if (members.schedules) {
-    if (auto read = read_schedules(*members.schedules, queue); !read) {
-      return tl::unexpected{read.error()};
-    }
+    read = read_schedules(*members.schedules, queue);
+    if (!read) return read;
   }
   if (mode == Mode::kDaemon && queue.executors.empty()) {
     return place.refuse_at({"executors"},
                            "has no executors, so it could run nothing; add for instance "
                            R"("executors": {"*": {"exec": ["/opt/jobs/any"]}})");
   }
-  return queue;
+  return {};
 }
 
 }  // namespace
 
 Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy, QueueMembers& members) {
   core::QueueOptions& options = queue.options;
-  // What inherits from the queue, wherever in it that stands.
-  const auto later = [](std::optional<Place>& target) {
-    return Reader{[&target](const Place& member) -> Result<void> {
-                    target = member;
-                    return {};
-                  },
-                  "an object"};
-  };
   Settings settings{
       {"name", name(options.queue), false},
       {"serialize_by", json_pointer(queue.layout.serialize_by), false},
@@ -166,8 +148,9 @@ Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy, QueueMembe
       {"drain_timeout", duration(options.drain_timeout, 0s, 24h)},
       {"partitions", whole(options.partitions, 1, core::kMostPartitions)},
       {"weight", whole(queue.weight, 1, 100)},
-      {"schedules", later(members.schedules)},
-      {"executors", later(members.executors)}};
+      // Read last: they inherit from the queue, wherever in it they stand.
+      {"schedules", kept(members.schedules, "an object")},
+      {"executors", kept(members.executors, "an object")}};
   for (const QueuePath& known : kQueuePaths) {
     std::string& path = queue.layout.*known.path;
     settings.push_back({known.setting, known.is_prefix() ? kv_prefix(path) : kv_key(path), false});
@@ -186,22 +169,14 @@ QueueConfig default_queue(const std::string& name, const std::string& root,
   return queue;
 }
 
-Result<std::vector<QueueConfig>> read_queues(const Place& place, Mode mode, const std::string& root,
-                                             const std::string& node) {
-  std::vector<QueueConfig> queues;
-  const Reader element{[&](const Place& item) -> Result<void> {
-                         LICTOR_TRY(auto queue, read_queue(item, mode, root, node));
-                         queues.push_back(std::move(queue));
-                         return {};
+Result<void> read_queues(const Place& place, Mode mode, Config& config) {
+  const Reader element{[&](const Place& item) {
+                         return read_queue(item, mode, config, config.queues.emplace_back());
                        },
                        "an object"};
-  auto read = list(kMaxQueues, element)(place);
-  if (!read) return tl::unexpected{read.error()};
-  if (queues.empty()) return place.expected("at least one queue");
-  if (auto checked = check_layout(place, queues); !checked) {
-    return tl::unexpected{checked.error()};
-  }
-  return queues;
+  if (auto read = list(kMaxQueues, element)(place); !read) return read;
+  if (config.queues.empty()) return place.expected("at least one queue");
+  return check_layout(place, config.queues);
 }
 
 }  // namespace lictor::app

@@ -92,10 +92,11 @@ std::optional<std::uint64_t> take_whole(const JsonValue& value) {
   return static_cast<std::uint64_t>(value.whole);
 }
 
+constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kSizeUnits{
+    {{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}}};
+
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kUnits{
-      {{"KiB", 1ULL << 10U}, {"MiB", 1ULL << 20U}, {"GiB", 1ULL << 30U}, {"TiB", 1ULL << 40U}}};
-  for (const auto& [unit, bytes] : kUnits) {
+  for (const auto& [unit, bytes] : kSizeUnits) {
     if (!text.ends_with(unit)) continue;
     text.remove_suffix(unit.size());
     const auto count = text.size() <= 6 ? to_number<std::uint64_t>(text) : std::nullopt;
@@ -105,9 +106,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  for (const auto& [unit, size] : {std::pair{"TiB", 1ULL << 40U}, std::pair{"GiB", 1ULL << 30U},
-                                   std::pair{"MiB", 1ULL << 20U}}) {
-    if (bytes != 0 && bytes % size == 0) return std::to_string(bytes / size) + unit;
+  for (const auto& [unit, size] : kSizeUnits) {
+    if (bytes != 0 && bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);
   }
   return std::to_string(bytes);
 }
@@ -177,22 +177,34 @@ std::vector<KeyForm> forms_of(const Settings& settings) {
   return forms;
 }
 
-Reader object(Settings settings) {
+Reader object(Settings settings, std::string form,
+              std::function<Result<void>(const Place&)> check) {
   std::vector<KeyForm> members = forms_of(settings);
-  return {[settings = std::move(settings)](const Place& place) {
-            return read_settings(place, settings);
+  auto read = [settings = std::move(settings), form, check = std::move(check)](const Place& place) {
+    auto all = read_settings(place, settings, form);
+    return all && check ? check(place) : all;
+  };
+  return {std::move(read), form, "", std::move(members)};
+}
+
+Reader text_or(Reader text, Reader other) {
+  other.read = [text = std::move(text), read = std::move(other.read)](const Place& place) {
+    return place.value().kind == JsonKind::kString ? text(place) : read(place);
+  };
+  return other;
+}
+
+Reader kept(std::optional<Place>& target, std::string form) {
+  return {[&target](const Place& place) -> Result<void> {
+            target = place;
+            return {};
           },
-          "an object", "", std::move(members)};
+          std::move(form)};
 }
 
 Reader derived(Reader reader) {
   reader.otherwise.clear();
   return reader;
-}
-
-Settings fixed(Settings settings) {
-  for (Setting& setting : settings) setting.reloads = false;
-  return settings;
 }
 
 std::string json_of(const std::string& value) { return value.empty() ? "" : '"' + value + '"'; }
@@ -321,9 +333,7 @@ Reader texts(std::vector<std::string>& target, std::size_t max_items) {
     }
     std::vector<std::string> all;
     const Reader element{[&](const Place& item) { return text(all.emplace_back())(item); }, "text"};
-    auto read = list(max_items, element)(place);
-    if (!read) return tl::unexpected{std::move(read.error())};
-    return all;
+    return list(max_items, element)(place).map([&] { return std::move(all); });
   };
   return into(target, "an array of texts", take);
 }

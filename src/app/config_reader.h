@@ -38,6 +38,12 @@ class Place {
                                                 const std::string& message) const;
   /// "expected <what>, got <what is there>"
   [[nodiscard]] tl::unexpected<Error> expected(const std::string& what) const;
+  /// `result`; its error names this place.
+  template <class T>
+  [[nodiscard]] Result<T> checked(Result<T> result) const {
+    if (!result) return refuse(result.error().message);
+    return result;
+  }
 
  private:
   [[nodiscard]] tl::unexpected<Error> refuse_on(int line, const std::string& message) const;
@@ -75,12 +81,16 @@ using Settings = std::vector<Setting>;
 /// What `settings` take, each followed by its members.
 [[nodiscard]] std::vector<KeyForm> forms_of(const Settings& settings);
 
-/// An object with these settings.
-[[nodiscard]] Reader object(Settings settings);
+/// An object with these settings. `form`: what is expected in its place. `check` has a say when all
+/// of its members are read.
+[[nodiscard]] Reader object(Settings settings, std::string form = "an object",
+                            std::function<Result<void>(const Place&)> check = {});
+/// Text as `text` reads it, anything else as `other` does.
+[[nodiscard]] Reader text_or(Reader text, Reader other);
+/// Remembers the place: what is read later.
+[[nodiscard]] Reader kept(std::optional<Place>& target, std::string form);
 /// `reader`, whose default is not its target's but follows from other settings.
 [[nodiscard]] Reader derived(Reader reader);
-/// `settings`, a change of which takes a restart.
-[[nodiscard]] Settings fixed(Settings settings);
 
 // A target's value as JSON, for Reader::otherwise; empty: it has none.
 [[nodiscard]] std::string json_of(const std::string& value);
@@ -112,6 +122,15 @@ template <class T>
 [[nodiscard]] Reader boolean(bool& target);
 [[nodiscard]] Reader number(double& target, double min, double max);
 
+template <class T>
+[[nodiscard]] std::string otherwise_of(const T& target) {
+  if constexpr (requires { json_of(target); }) {
+    return json_of(target);
+  } else {
+    return {};
+  }
+}
+
 /// Reads what `take` makes of a place, a Result, into `target`.
 template <class T, class Take>
 [[nodiscard]] Reader into(T& target, std::string form, Take take) {
@@ -120,7 +139,7 @@ template <class T, class Take>
             target = static_cast<T>(std::move(value));
             return {};
           },
-          std::move(form), json_of(target)};
+          std::move(form), otherwise_of(target)};
 }
 
 [[nodiscard]] std::string whole_form(std::uint64_t min, std::uint64_t max);

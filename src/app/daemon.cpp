@@ -10,30 +10,28 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <systemd/sd-daemon.h>
 
-#include "app/admin_backend.h"
 #include "app/admin_face.h"
-#include "app/client_side.h"
 #include "app/queue_locks.h"
-#include "app/queue_status.h"
 #include "app/reload.h"
 #include "app/self.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "base/time_text.h"
 #include "base/try.h"
+#include "cli/process.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"
+#include "net/carrier.h"
 #include "net/transport.h"
-#include "runtime/commit_line.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
@@ -46,15 +44,11 @@ namespace {
 using runtime::Level;
 using runtime::log;
 
-constexpr int kExitFailed = 1;
 constexpr unsigned kAttemptBits = 40;  // more than a queue begins in a daemon's life
-constexpr int kExitBadConfiguration = 2;
 
 int refuse(const Error& error) {
   log(Level::kError, error.message);
-  return error.code == ErrorCode::kInvalid            ? kExitBadConfiguration
-         : error.code == ErrorCode::kPermissionDenied ? 5
-                                                      : kExitFailed;
+  return cli::exit_code(error.code);
 }
 
 void log_pruned(const exec::Pruned& pruned) {
@@ -68,6 +62,27 @@ void log_pruned(const exec::Pruned& pruned) {
        {"files_kept", std::to_string(pruned.kept)},
        {"bytes_kept", std::to_string(pruned.kept_bytes)}});
 }
+
+// A connection to Consul on the loop's own thread, for the transactions between one task and the
+// next: a reply needs no change of thread. Only for short replies, since the loop decodes them.
+// Added to the loop before the tasks that send over it, so that one turn handles a reply and its
+// consequences.
+class CommitLine : public runtime::Task {
+ public:
+  CommitLine(std::unique_ptr<net::Carrier> carrier, runtime::Loop& loop)
+      : carrier_(std::move(carrier)) {
+    loop.watch(carrier_->fd());
+    loop.add(*this);
+  }
+
+  [[nodiscard]] net::Carrier& carrier() { return *carrier_; }
+
+  void step(Instant) override { carrier_->step(); }
+  [[nodiscard]] Instant next_deadline() const override { return carrier_->next_deadline(); }
+
+ private:
+  const std::unique_ptr<net::Carrier> carrier_;
+};
 
 // The daemon while it runs: everything on the loop's thread.
 class Daemon {
@@ -132,7 +147,6 @@ class Daemon {
       interval = std::min<Duration>(interval, config_.hang_timeout / 4);
     }
     loop_.on_turn(interval, [this] { on_turn(); });
-    for (auto& queue : queues_) queue->start();
     sd_notify(0, "STATUS=waiting for Consul");
     loop_.run();
     host_.board().rest();
@@ -204,8 +218,8 @@ class Daemon {
     std::vector<runtime::Runners> all;
     for (const QueueConfig& queue : config_.queues) {
       LICTOR_TRY(auto runners,
-                 make_runners(config, *config.find(queue.options.queue), first_slot(all.size()),
-                              host_, registry_, active_logs_));
+                 make_runners({config, *config.find(queue.options.queue), first_slot(all.size()),
+                               host_, registry_, active_logs_}));
       all.push_back(std::move(runners));
     }
     return all;
@@ -344,33 +358,6 @@ class Daemon {
                      }};
 };
 
-// Runs the daemon with the admin face and the log pruner, which have threads of their own.
-Result<void> run_with_face(Daemon& daemon, std::unique_ptr<AdminFace> face, const Config& config,
-                           runtime::Loop& loop, Observers& observers) {
-  const std::jthread pruner =
-      exec::start_log_pruner(log_directory(config), {config.logs.max_age, config.logs.max_bytes},
-                             daemon.active_logs(), log_pruned);
-  if (face->urls().empty()) {
-    daemon.run();
-    return {};
-  }
-  const auto side = ClientSide::open(config);
-  if (!side) return tl::unexpected(side.error());
-  AdminBackend backend{
-      loop,
-      (*side)->transport(),
-      config.node,
-      (*side)->queues(),
-      [&daemon] { return daemon.status(); },
-      [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
-      [&face] { return face->token(); }};
-  const admin::LogStore logs{log_directory(config), daemon.active_logs(), config.node};
-  auto served = face->serve({backend, (*side)->queues(), logs, observers});
-  if (served) daemon.run();
-  face.reset();  // before the backend
-  return served;
-}
-
 }  // namespace
 
 int run_daemon(const Config& config, const Registry& registry, const RunOptions& options) {
@@ -411,7 +398,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (!transport) return refuse(transport.error());
   auto carrier = net::Carrier::open(config.consul.options);
   if (!carrier) return refuse(carrier.error());
-  runtime::CommitLine commits{*std::move(carrier), **loop};
+  CommitLine commits{*std::move(carrier), **loop};
 
   auto face = AdminFace::listen(config);
   if (!face) return refuse(face.error());
@@ -433,9 +420,16 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
        {"node", config.node},
        {"queues", std::to_string(config.queues.size())},
        {"consul", config.consul.options.addresses.front()}});
-  if (auto run = run_with_face(daemon, std::move(*face), config, **loop, observers); !run) {
-    return refuse(run.error());
-  }
+  const std::jthread pruner =
+      exec::start_log_pruner(log_directory(config), {config.logs.max_age, config.logs.max_bytes},
+                             daemon.active_logs(), log_pruned);
+  auto served = (*face)->serve(
+      {**loop, [&daemon] { return daemon.status(); },
+       [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
+       daemon.active_logs(), observers});
+  if (!served) return refuse(served.error());
+  daemon.run();
+  face->reset();
 
   if (daemon.running() != 0) {
     // A C++ executor does not return; its thread can only end with the process.
@@ -443,10 +437,10 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         "jobs ignored SIGTERM and are killed with this daemon; its warden releases the lock after "
         "that",
         {{"jobs", std::to_string(daemon.running())}});
-    std::_Exit(kExitFailed);
+    std::_Exit(cli::kFailed);
   }
   log(Level::kInfo, "stopped");
-  const int code = warden_died ? kExitFailed : 0;
+  const int code = warden_died ? cli::kFailed : cli::kDone;
   if (daemon.reloading()) std::_Exit(code);  // Nothing ends a thread that reads a dead file system.
   return code;
 }

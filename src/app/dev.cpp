@@ -197,24 +197,22 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   const auto configure = [&]() -> Result<Config> {
     LoadRequest own = request;
     own.mode = Mode::kEmbedded;
-    auto config = built_in ? parse_config(kBuiltIn, "the built-in configuration", own) : load();
-    if (!config) return config;
-    if (auto added = add_registered(*config, executors); !added) {
-      return tl::unexpected(std::move(added.error()));
-    }
-    const bool idle = std::all_of(config->queues.begin(), config->queues.end(),
+    LICTOR_TRY(auto loaded,
+               built_in ? parse_config(kBuiltIn, "the built-in configuration", own) : load());
+    LICTOR_TRY(auto config, with_registered(std::move(loaded), executors));
+    const bool idle = std::all_of(config.queues.begin(), config.queues.end(),
                                   [](const QueueConfig& each) { return each.executors.empty(); });
     if (idle && command.worker) {
       return fail(ErrorCode::kInvalid,
-                  config->file +
+                  config.file +
                       ": has no executors, so the worker could run nothing; add for "
                       "instance \"queues\": [{\"executors\": {\"*\": {\"noop\": {}}}}], "
                       "or leave out --config");
     }
-    config->consul.options = net::Options{};
-    config->consul.options.addresses = {url};
+    config.consul.options = net::Options{};
+    config.consul.options.addresses = {url};
     // The session saved by a daemon of another store does not exist in this one.
-    config->state_dir = folder.path();
+    config.state_dir = folder.path();
     return config;
   };
   LICTOR_TRY(auto config, configure());

@@ -1,5 +1,3 @@
-#include "app/in_process.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -9,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/executors.h"
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/try.h"

@@ -133,17 +133,12 @@ class TreeBuilder {
                   "; remove one of the two");
   }
 
-  bool parse_error(std::size_t position, const std::string& token,
+  bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& error) {
-    // `position` counts the end of the input as a character. `token` is the last one read where
-    // that is a string or a number; else it holds what came before, too, and the last character
-    // must do.
+    // `position` counts the end of the input as a character. The last character read is told.
     const std::string_view what = error.what();
-    const bool has_length = what.find("unexpected string literal") != std::string_view::npos ||
-                            what.find("unexpected number literal") != std::string_view::npos ||
-                            what.find("number overflow") != std::string_view::npos;
     const std::size_t end = std::min(position, text_.size());
-    const std::size_t start = end - std::min(end, has_length ? token.size() : 1);
+    const std::size_t start = end - std::min<std::size_t>(end, 1);
     const std::string_view before = text_.substr(0, start);
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0

@@ -35,7 +35,7 @@ inline constexpr std::size_t kMaxJsonDepth = 32;
 /// as "file:line: path: ..." for a key written twice and for more than kMaxJsonDepth levels.
 [[nodiscard]] Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file);
 
-/// The value as JSON, without spaces and comments.
+/// The value as JSON, without spaces and comments, with numbers as written.
 [[nodiscard]] std::string json_text(const JsonValue& value);
 
 /// `path` with a member's name appended: "queues[0]" and "name" give "queues[0].name"; a name that

@@ -1,3 +1,3 @@
-#include "app/command.h"
+#include "lictor/worker.h"
 
-int main(int argc, char** argv) { return lictor::app::run_command(argc, argv, {}); }
+int main(int argc, char** argv) { return lictor::Worker{}.main(argc, argv); }

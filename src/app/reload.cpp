@@ -8,29 +8,6 @@
 #include "app/config_parts.h"
 
 namespace lictor::app {
-namespace {
-
-void compare_queue(const QueueConfig& running, const QueueConfig& next,
-                   std::vector<std::string>& changed) {
-  const auto note = [&](std::string_view setting, bool same) {
-    if (!same) changed.push_back(fmt::format("queue {}: {}", running.options.queue, setting));
-  };
-  const core::QueueOptions& a = running.options;
-  const core::QueueOptions& b = next.options;
-  for (const QueuePath& known : kQueuePaths) {
-    note(known.setting, running.layout.*known.path == next.layout.*known.path);
-  }
-  note("serialize_by", running.layout.serialize_by == next.layout.serialize_by);
-  note("session_checks", running.session_checks == next.session_checks);
-  note("session_ttl", a.session_ttl == b.session_ttl);
-  note("renew_interval", a.renew_interval == b.renew_interval);
-  note("lock_delay", a.lock_delay == b.lock_delay);
-  note("request_timeout", a.request_timeout == b.request_timeout);
-  note("kill_grace", a.kill_grace == b.kill_grace);
-}
-
-}  // namespace
-
 std::vector<std::string> needs_restart(const Config& running, const Config& next) {
   std::vector<std::string> changed;
   const auto note = [&](const char* setting, bool same) {
@@ -45,11 +22,27 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   note("admin", running.admin == next.admin);
   note("logs", running.logs == next.logs);
   for (const QueueConfig& queue : running.queues) {
-    if (const QueueConfig* other = next.find(queue.options.queue)) {
-      compare_queue(queue, *other, changed);
-    } else {
-      changed.push_back("queue " + queue.options.queue + " (gone)");
+    const std::string place = "queue " + queue.options.queue;
+    const QueueConfig* other = next.find(queue.options.queue);
+    if (other == nullptr) {
+      changed.push_back(place + " (gone)");
+      continue;
     }
+    const core::QueueOptions& a = queue.options;
+    const core::QueueOptions& b = other->options;
+    const auto note_of_queue = [&](std::string_view setting, bool same) {
+      if (!same) changed.push_back(fmt::format("{}: {}", place, setting));
+    };
+    for (const QueuePath& known : kQueuePaths) {
+      note_of_queue(known.setting, queue.layout.*known.path == other->layout.*known.path);
+    }
+    note_of_queue("serialize_by", queue.layout.serialize_by == other->layout.serialize_by);
+    note_of_queue("session_checks", queue.session_checks == other->session_checks);
+    note_of_queue("session_ttl", a.session_ttl == b.session_ttl);
+    note_of_queue("renew_interval", a.renew_interval == b.renew_interval);
+    note_of_queue("lock_delay", a.lock_delay == b.lock_delay);
+    note_of_queue("request_timeout", a.request_timeout == b.request_timeout);
+    note_of_queue("kill_grace", a.kill_grace == b.kill_grace);
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
   // Last: where it is not set it follows from session_ttl, which is told first.

@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "app/option_forms.h"
+#include "app/command_options.h"
 
 namespace lictor::app {
 namespace {

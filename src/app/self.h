@@ -1,14 +1,18 @@
 #pragma once
 
-// What a daemon tells of itself: its entry among the members, and the leader key's value.
+// What a daemon tells of itself: its entry among the members, the leader key's value, and what its
+// admin face says of its queues.
 
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "admin/routes.h"
 #include "app/config.h"
+#include "exec/output_log.h"
 #include "runtime/membership.h"
+#include "runtime/queue_supervisor.h"
 
 namespace lictor::app {
 
@@ -34,5 +38,10 @@ class Self {
 
 /// How the daemon takes part in all queues of `config`.
 [[nodiscard]] runtime::Membership::Options membership_of(const Config& config, const Self& self);
+
+/// What the admin face tells of a queue. On the loop's thread.
+[[nodiscard]] admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
+                                           std::vector<std::string> types,
+                                           const exec::ActiveLogs& logs);
 
 }  // namespace lictor::app

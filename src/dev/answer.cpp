@@ -2,6 +2,10 @@
 
 #include <array>
 
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/time_text.h"
 #include "httpd/url.h"
 
 namespace lictor::dev {
@@ -58,11 +62,6 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
   std::vector<std::pair<std::string, std::string>> headers;
   const auto url = httpd::parse_url(request.target);
   if (!url) return headers;
-  const std::string_view allowed = allowed_methods(url->path);
-  if (!allowed.empty()) headers.emplace_back("Vary", "Accept-Encoding");
-  if (!allowed.empty() && (response.status == 405 || request.method == "OPTIONS")) {
-    headers.emplace_back("Allow", "OPTIONS," + std::string{allowed});
-  }
   if (response.consul_index != 0) {
     headers.emplace_back("X-Consul-Index", std::to_string(response.consul_index));
   }
@@ -82,6 +81,30 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
     headers.emplace_back("Content-Type", json ? "application/json" : "text/plain; charset=utf-8");
   }
   return headers;
+}
+
+std::string quote(std::string_view text) { return nlohmann::json(to_utf8(text)).dump(); }
+
+Result<void> read_text(const nlohmann::json& value, std::string_view field, std::string& out) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) {
+    return fail(ErrorCode::kInvalid, std::string{field} + ": expected a string");
+  }
+  out = value.get<std::string>();
+  return {};
+}
+
+Result<Duration> parse_go_duration(std::string_view text) {
+  const auto duration = parse_duration(text);
+  const bool is_go = text.find_first_of("dw") == std::string_view::npos;  // Go has no days or weeks
+  if (duration && is_go) return *duration;
+  return fail(ErrorCode::kInvalid, "time: invalid duration " + quote(text));
+}
+
+Result<std::uint64_t> parse_go_uint(std::string_view text) {
+  if (const auto value = to_number<std::uint64_t>(text)) return *value;
+  return fail(ErrorCode::kInvalid,
+              "strconv.ParseUint: parsing " + quote(text) + ": invalid syntax");
 }
 
 }  // namespace lictor::dev

@@ -1,16 +1,20 @@
 #pragma once
 
-// The answers of the handlers, and what all endpoints have in common: methods and headers.
+// What the handlers have in common: their answers, and text as Go, in which Consul is written,
+// reads and writes it.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/http.h"
-#include "base/random.h"
-#include "dev/go_text.h"
 #include "dev/state.h"
+#include "lictor/result.h"
+#include "lictor/time.h"
 
 namespace lictor::dev {
 
@@ -31,27 +35,30 @@ namespace lictor::dev {
   return response;
 }
 
-[[nodiscard]] inline std::string uuid(Random& random) {
-  const std::string hex = random.hex() + random.hex();
-  return hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + '-' +
-         hex.substr(16, 4) + '-' + hex.substr(20, 12);
-}
-
-[[nodiscard]] inline http::Response method_not_allowed(const http::Request& request) {
-  return answer(405, "method " + request.method + " not allowed");
-}
-
 /// As the API shows a key; without its value in a transaction's answer to a write.
 void append_record(std::string& out, const KvRecord& record, bool with_value = true);
 
-/// As in an Allow header, without OPTIONS ("GET,PUT,DELETE"); empty: there is no such endpoint.
+/// "GET,PUT,DELETE"; empty: there is no such endpoint.
 [[nodiscard]] std::string_view allowed_methods(std::string_view path);
 
 /// Says of an endpoint that Consul has and this model lacks what to do; otherwise empty.
 [[nodiscard]] std::string missing_here(std::string_view path);
 
-/// The headers of Model's answer, those of the transfer aside.
+/// The headers of Model's answer that a client reads, those of the transfer aside.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> headers_of(
     const http::Request& request, const http::Response& response);
+
+/// `text` in double quotes, as JSON, with U+FFFD for each byte that is not UTF-8.
+[[nodiscard]] std::string quote(std::string_view text);
+
+/// Null changes nothing. Errors: kInvalid, no string.
+[[nodiscard]] Result<void> read_text(const nlohmann::json& value, std::string_view field,
+                                     std::string& out);
+
+/// "10s", "1h30m". Errors: kInvalid, also for a negative duration.
+[[nodiscard]] Result<Duration> parse_go_duration(std::string_view text);
+
+/// A whole number in decimal. Errors: kInvalid, in Go's words.
+[[nodiscard]] Result<std::uint64_t> parse_go_uint(std::string_view text);
 
 }  // namespace lictor::dev

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "dev/answer.h"
-#include "dev/go_text.h"
 
 namespace lictor::dev {
 namespace {
@@ -43,6 +43,23 @@ http::Response no_endpoint(const std::string& path) {
   return missing.empty() ? answer(404) : answer(501, std::move(missing));
 }
 
+std::string agent_self(const std::string& node) {
+  const nlohmann::json self{{"Config",
+                             {{"Datacenter", "dc1"},
+                              {"NodeName", node},
+                              {"Revision", ""},
+                              {"Server", true},
+                              {"Version", "1.8.7"}}},
+                            {"Meta", {{"lictor-dev", "a model in memory: nothing is kept"}}}};
+  return self.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Consul refuses control characters.
+bool has_control(std::string_view path) {
+  return std::any_of(path.begin(), path.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
 // Consul redirects such a path to the clean one.
 bool is_clean(std::string_view path) {
   for (const char* part : {"//", "/./", "/../"}) {
@@ -51,33 +68,23 @@ bool is_clean(std::string_view path) {
   return !path.ends_with("/.") && !path.ends_with("/..");
 }
 
-bool is_json(const http::Request& request, const http::Response& response) {
-  const auto headers = headers_of(request, response);
-  return std::any_of(headers.begin(), headers.end(),
-                     [](const auto& header) { return header.second == "application/json"; });
-}
-
 }  // namespace
 
-Model::Model(ModelOptions options)
-    : options_(std::move(options)), random_(options_.seed), agent_(options_.node, options_.seed) {}
+Model::Model(ModelOptions options) : options_(std::move(options)), random_(options_.seed) {}
 
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
-                                            bool wait_over, Watch* watch) {
+                                            bool wait_over) {
   advance(now);
-  const bool woken = watch == nullptr || !watch->waits || wakes(*watch);
-  if (!woken && !wait_over) return std::nullopt;
   const auto url = httpd::parse_url(request.target);
-  if (!url || !is_printable_path(url->path)) return answer(400);
+  if (!url || has_control(url->path)) return answer(400);
   if (!is_clean(url->path)) {
     return answer(400, "path: lictor dev takes no \"//\", \"/./\" or \"/../\"; encode a / as %2F");
   }
-  Answer answered = route(Call{request, *url, wait_over, now, watch});
-  // A wait that timed out answers with the index from its begin.
-  if (answered && !woken && answered->consul_index != 0) answered->consul_index = watch->answer;
+  Answer answered = route(Call{request, *url, wait_over, now});
   schedule_reaping(now);
-  if (answered && url->has("pretty") && answered->status == 200 && is_json(request, *answered)) {
-    answered->body = nlohmann::ordered_json::parse(answered->body).dump(4) + "\n";
+  if (answered && answered->status == 200 && url->has("pretty") && !url->has("raw")) {
+    const auto body = nlohmann::ordered_json::parse(answered->body, nullptr, false);
+    if (!body.is_discarded()) answered->body = body.dump(4) + "\n";
   }
   return answered;
 }
@@ -88,9 +95,8 @@ Model::Answer Model::route(const Call& call) {
   const auto under = [&](std::string_view prefix) { return path.starts_with(prefix); };
   const std::string_view allowed = allowed_methods(path);
   if (allowed.empty()) return no_endpoint(path);
-  if (method == "OPTIONS") return answer(200);
   if ((',' + std::string{allowed} + ',').find(',' + method + ',') == std::string::npos) {
-    return method_not_allowed(call.request);
+    return answer(405, "method " + method + " not allowed");
   }
   // Consul checks these parameters of writes to keys, too.
   if (method == "GET" || under("/v1/kv/") || call.url.has("ns")) {
@@ -99,7 +105,9 @@ Model::Answer Model::route(const Call& call) {
   if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
     return answer(500, "No path to datacenter");
   }
-  if (Agent::has_path(path)) return agent_.handle(call.request, path, call.now);
+  if (path == "/v1/agent/self") return answer(200, agent_self(options_.node));
+  if (path == "/v1/status/leader") return answer(200, "\"127.0.0.1:8300\"");
+  if (under("/v1/agent/")) return answer(200);  // a service or its check
   if (under("/v1/kv/")) return kv(call, path.substr(7));
   if (under("/v1/session/")) return session(call, path.substr(12));
   return txn(call);
@@ -109,20 +117,6 @@ bool Model::blocks(const Call& call, std::uint64_t index) {
   if (call.wait_over) return false;
   const auto least = parse_go_uint(call.url.get("index"));
   return least && *least != 0 && index <= *least;
-}
-
-Model::Answer Model::wait(const Call& call, std::uint64_t index,
-                          std::optional<Surroundings> surroundings,
-                          const std::string& session) const {
-  if (call.watch != nullptr) {
-    *call.watch = {true, state_.index(), index, std::move(surroundings), session};
-  }
-  return std::nullopt;
-}
-
-bool Model::wakes(const Watch& watch) const {
-  if (watch.surroundings) return state_.stirred(*watch.surroundings, watch.since);
-  return watch.session.empty() || !state_.sessions().contains(watch.session);
 }
 
 std::optional<Duration> blocking_wait(const http::Request& request) {

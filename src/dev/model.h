@@ -9,12 +9,12 @@
 //                           -> free and in lock-delay (its session is gone) -> free
 //
 // Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
-// promises; a blocking query on a session that is gone wakes with every session that comes or goes;
-// one below a prefix that a transaction has written and then deleted as a tree wakes, where Consul
-// forgets it; text after the JSON of a body is an error; the reason of a 400 is in other words; a
-// path that is not clean is refused, where Consul redirects; a session does not end with its
-// checks; of the agent and the catalog there is what lictor asks (dev/agent.h); there are no ACLs
-// and no other datacenter.
+// promises; a blocking query on something that is missing, or on a session, wakes with every write
+// to its table; one below a prefix that a transaction has written and then deleted as a tree wakes,
+// where Consul forgets it; text after the JSON of a body is an error; the reason of a 400 is in
+// other words, and so is that of a bad duration; a path that is not clean is refused, where Consul
+// redirects; OPTIONS and the headers Allow and Vary are left out; services and checks are accepted
+// and not kept, so serfHealth is the only check; there are no ACLs and no other datacenter.
 
 #include <cstdint>
 #include <map>
@@ -27,21 +27,11 @@
 
 #include "base/http.h"
 #include "base/random.h"
-#include "dev/agent.h"
 #include "dev/state.h"
 #include "httpd/url.h"
 #include "lictor/result.h"
 
 namespace lictor::dev {
-
-/// What a waiting blocking query waits for. Passed again with the same request.
-struct Watch {
-  bool waits = false;
-  std::uint64_t since = 0;   ///< Model::index() when the wait began
-  std::uint64_t answer = 0;  ///< X-Consul-Index of the answer when the wait times out
-  std::optional<Surroundings> surroundings;  ///< of a missing key
-  std::string session;                       ///< a live one
-};
 
 struct ModelOptions {
   std::uint64_t seed = 1;  ///< of session ids, and of when between one and two TTLs a session ends
@@ -56,11 +46,9 @@ class Model {
 
   /// Answers `request` as a Consul server would at `now`. A blocking query (?index=) that has
   /// no answer yet gets nullopt: ask again when index() has changed, or with `wait_over` after
-  /// blocking_wait(). With a `watch`, kept from call to call, it wakes as at Consul; without one,
-  /// also on other writes to the same table.
+  /// blocking_wait().
   [[nodiscard]] std::optional<http::Response> handle(Instant now, const http::Request& request,
-                                                     bool wait_over = false,
-                                                     Watch* watch = nullptr);
+                                                     bool wait_over = false);
 
   /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
   void advance(Instant now);
@@ -88,24 +76,16 @@ class Model {
     const httpd::Url& url;
     bool wait_over;
     Instant now;
-    Watch* watch;
   };
 
   [[nodiscard]] Answer route(const Call& call);
   /// Whether a blocking query must wait whose result has this index.
   [[nodiscard]] static bool blocks(const Call& call, std::uint64_t index);
-  /// Makes a blocking query wait, and notes what for.
-  [[nodiscard]] Answer wait(const Call& call, std::uint64_t index,
-                            std::optional<Surroundings> surroundings = {},
-                            const std::string& session = {}) const;
-  [[nodiscard]] bool wakes(const Watch& watch) const;
 
   [[nodiscard]] Answer kv(const Call& call, const std::string& key);
   [[nodiscard]] Answer kv_get(const Call& call, const std::string& key) const;
-  [[nodiscard]] Answer wait_below(const Call& call, std::uint64_t index,
-                                  const std::string& prefix) const;
+  /// The keys under `prefix`, or (?keys) their names.
   [[nodiscard]] Answer kv_list(const Call& call, const std::string& prefix) const;
-  [[nodiscard]] Answer kv_keys(const Call& call, const std::string& prefix) const;
   [[nodiscard]] http::Response kv_put(const Call& call, const std::string& key);
   [[nodiscard]] http::Response kv_delete(const Call& call, const std::string& key);
 
@@ -136,7 +116,6 @@ class Model {
   ModelOptions options_;
   Random random_;
   State state_;
-  Agent agent_;
   std::map<std::string, Instant> expiries_;     // of sessions with a TTL
   std::map<std::string, Instant> lock_delays_;  // of keys
   std::map<Instant, std::uint64_t> reapings_;   // up to which index tombstones go then

@@ -5,7 +5,6 @@
 
 #include "base/base64.h"
 #include "dev/answer.h"
-#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -46,8 +45,7 @@ Model::Answer Model::kv(const Call& call, const std::string& key) {
   const std::string& method = call.request.method;
   if (method == "PUT") return kv_put(call, key);
   if (method == "DELETE") return kv_delete(call, key);
-  if (call.url.has("keys")) return kv_keys(call, key);
-  if (call.url.has("recurse")) return kv_list(call, key);
+  if (call.url.has("keys") || call.url.has("recurse")) return kv_list(call, key);
   return kv_get(call, key);
 }
 
@@ -55,10 +53,7 @@ Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   if (key.empty()) return missing_key();
   const KvRecord* record = state_.find(key);
   const std::uint64_t index = record == nullptr ? state_.table_index() : record->modify_index;
-  if (blocks(call, index)) {
-    if (record != nullptr) return wait(call, index);
-    return wait(call, index, state_.surroundings(key + '\0'));
-  }
+  if (blocks(call, index)) return std::nullopt;
   if (record == nullptr) return read_answer(404, index);
   if (call.url.has("raw")) return read_answer(200, index, record->value);
   std::string body = "[";
@@ -66,44 +61,29 @@ Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   return read_answer(200, index, body + ']');
 }
 
-Model::Answer Model::wait_below(const Call& call, std::uint64_t index,
-                                const std::string& prefix) const {
-  const auto [first, last] = state_.under(prefix);
-  if (first != last) return wait(call, index);
-  return wait(call, index, state_.surroundings(prefix));
-}
-
 Model::Answer Model::kv_list(const Call& call, const std::string& prefix) const {
   const std::uint64_t index = state_.prefix_index(prefix);
-  if (blocks(call, index)) return wait_below(call, index, prefix);
+  if (blocks(call, index)) return std::nullopt;
+  const bool names_only = call.url.has("keys");
   const auto [first, last] = state_.under(prefix);
-  if (first == last) return read_answer(404, index);
-  std::string body = "[";
-  for (auto it = first; it != last; ++it) {
-    if (body.size() > 1) body += ',';
-    append_record(body, it->second);
-  }
-  return read_answer(200, index, body + ']');
-}
-
-Model::Answer Model::kv_keys(const Call& call, const std::string& prefix) const {
-  const std::uint64_t index = state_.prefix_index(prefix);
-  if (blocks(call, index)) return wait_below(call, index, prefix);
+  if (first == last && !(names_only && prefix.empty())) return read_answer(404, index);
   const std::string separator = call.url.get("separator");
-  const auto [first, last] = state_.under(prefix);
-  if (first == last && !prefix.empty()) return read_answer(404, index);
   std::string body = "[";
   std::string_view previous;
   for (auto it = first; it != last; ++it) {
     std::string_view name = it->first;
-    if (!separator.empty()) {
+    if (names_only && !separator.empty()) {
       const std::size_t at = name.find(separator, prefix.size());
       if (at != std::string_view::npos) name = name.substr(0, at + separator.size());
       if (name == previous) continue;
       previous = name;
     }
     if (body.size() > 1) body += ',';
-    body += quote(name);
+    if (names_only) {
+      body += quote(name);
+    } else {
+      append_record(body, it->second);
+    }
   }
   return read_answer(200, index, body + ']');
 }

@@ -1,13 +1,12 @@
 // /v1/session (CONSUL-FACTS.md 1).
 
-#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "dev/answer.h"
-#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -18,6 +17,12 @@ using namespace std::chrono_literals;
 
 constexpr Duration kMinTtl = 10s;
 constexpr Duration kMaxTtl = 24h;
+
+std::string uuid(Random& random) {
+  const std::string hex = random.hex() + random.hex();
+  return hex.substr(0, 8) + '-' + hex.substr(8, 4) + '-' + hex.substr(12, 4) + '-' +
+         hex.substr(16, 4) + '-' + hex.substr(20, 12);
+}
 
 http::Response decode_fault(const std::string& what) {
   return answer(400, "Request decode failed: " + what);
@@ -40,13 +45,14 @@ Result<void> read_lock_delay(const json& value, Duration& delay) {
 
 Result<void> read_field(const std::string& name, const json& value, SessionRecord& session,
                         std::optional<std::vector<std::string>>& checks) {
-  if (is_name(name, "LockDelay")) return read_lock_delay(value, session.lock_delay);
-  if (is_name(name, "Name")) return read_text(value, "Name", session.name);
-  if (is_name(name, "Node")) return read_text(value, "Node", session.node);
-  if (is_name(name, "Behavior")) return read_text(value, "Behavior", session.behavior);
-  if (is_name(name, "TTL")) return read_text(value, "TTL", session.ttl_text);
-  if ((is_name(name, "Checks") || is_name(name, "NodeChecks")) && value.is_array()) {
-    if (is_name(name, "Checks") && checks) return {};
+  if (equal_but_for_case(name, "LockDelay")) return read_lock_delay(value, session.lock_delay);
+  if (equal_but_for_case(name, "Name")) return read_text(value, "Name", session.name);
+  if (equal_but_for_case(name, "Node")) return read_text(value, "Node", session.node);
+  if (equal_but_for_case(name, "Behavior")) return read_text(value, "Behavior", session.behavior);
+  if (equal_but_for_case(name, "TTL")) return read_text(value, "TTL", session.ttl_text);
+  if ((equal_but_for_case(name, "Checks") || equal_but_for_case(name, "NodeChecks")) &&
+      value.is_array()) {
+    if (equal_but_for_case(name, "Checks") && checks) return {};
     checks.emplace();
     for (const json& check : value) {
       std::string id;
@@ -128,9 +134,9 @@ http::Response Model::session_create(const Call& call) {
   if (std::string fault = ttl_fault(session); !fault.empty()) return answer(500, std::move(fault));
   if (session.node.empty()) return answer(500, "Must provide Node");
   state_.next_index();
-  if (std::string fault = agent_.session_fault(session.node, session.node_checks, call.now);
-      !fault.empty()) {
-    return answer(500, std::move(fault));
+  if (session.node != options_.node) return answer(500, "Missing node registration");
+  for (const std::string& check : session.node_checks) {
+    if (check != "serfHealth") return answer(500, "Missing check '" + check + "' registration");
   }
   session.id = uuid(random_);
   start_timer(call.now, session);
@@ -162,7 +168,7 @@ http::Response Model::session_destroy(const Call& call, const std::string& id) {
 }
 
 Model::Answer Model::session_list(const Call& call, const std::string& node) const {
-  if (blocks(call, state_.session_index())) return wait(call, state_.session_index());
+  if (blocks(call, state_.session_index())) return std::nullopt;
   std::string body = "[";
   for (const auto& [id, session] : state_.sessions()) {
     if (!node.empty() && session.node != node) continue;
@@ -181,9 +187,7 @@ Model::Answer Model::session_info(const Call& call, const std::string& id) const
     return fault;
   }
   const auto it = state_.sessions().find(id);
-  if (blocks(call, state_.session_index())) {
-    return wait(call, state_.session_index(), {}, it == state_.sessions().end() ? "" : id);
-  }
+  if (blocks(call, state_.session_index())) return std::nullopt;
   std::string body = "[";
   if (it != state_.sessions().end()) append_session(body, it->second);
   return read_answer(200, state_.session_index(), body + ']');

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "dev/answer.h"
-#include "dev/go_text.h"
 #include "dev/model.h"
 
 namespace lictor::dev {
@@ -59,13 +59,13 @@ struct Model::TxnOp {
 
 template <class Op>
 Result<void> read_field(std::string_view name, const json& value, Op& op) {
-  if (is_name(name, "Verb")) return read_text(value, "Verb", op.verb);
-  if (is_name(name, "Key")) return read_text(value, "Key", op.record.key);
-  if (is_name(name, "Session")) return read_text(value, "Session", op.record.session);
-  if (is_name(name, "Flags")) return read_number(value, "Flags", op.record.flags);
-  if (is_name(name, "Index")) return read_number(value, "Index", op.record.modify_index);
-  if (is_name(name, "Value")) return read_value(value, op.record.value);
-  return is_name(name, "Namespace") ? Result<void>{} : wrong(name, "no such field");
+  if (equal_but_for_case(name, "Verb")) return read_text(value, "Verb", op.verb);
+  if (equal_but_for_case(name, "Key")) return read_text(value, "Key", op.record.key);
+  if (equal_but_for_case(name, "Session")) return read_text(value, "Session", op.record.session);
+  if (equal_but_for_case(name, "Flags")) return read_number(value, "Flags", op.record.flags);
+  if (equal_but_for_case(name, "Index")) return read_number(value, "Index", op.record.modify_index);
+  if (equal_but_for_case(name, "Value")) return read_value(value, op.record.value);
+  return equal_but_for_case(name, "Namespace") ? Result<void>{} : wrong(name, "no such field");
 }
 
 Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
@@ -73,7 +73,7 @@ Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
   if (item.is_null()) return op;
   if (!item.is_object()) return wrong("operation", "an object");
   for (const auto& [kind, fields] : item.items()) {
-    if (!is_name(kind, "KV")) return wrong(kind, "only KV operations");
+    if (!equal_but_for_case(kind, "KV")) return wrong(kind, "only KV operations");
     if (fields.is_null()) continue;
     if (!fields.is_object()) return wrong("KV", "an object");
     op.is_kv = true;

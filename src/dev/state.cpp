@@ -1,21 +1,8 @@
 #include "dev/state.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace lictor::dev {
-namespace {
-
-// A key of the radix tree: ended by a NUL, so that none is a prefix of another.
-std::string in_tree(std::string_view key) { return std::string{key} + '\0'; }
-
-std::size_t common_bytes(std::string_view a, std::string_view b) {
-  const auto end = std::mismatch(a.begin(), a.begin() + std::min(a.size(), b.size()), b.begin());
-  return static_cast<std::size_t>(end.first - a.begin());
-}
-
-}  // namespace
-
 const KvRecord* State::find(std::string_view key) const {
   const auto it = records_.find(key);
   return it == records_.end() ? nullptr : &it->second;
@@ -39,44 +26,6 @@ std::uint64_t State::prefix_index(std::string_view prefix) const {
     index = std::max(index, it->second);
   }
   return index == 0 ? table_index() : index;
-}
-
-// Whether the keys under `path` branch there.
-bool State::has_node(std::string_view path) const {
-  const auto [first, last] = under(path);
-  return path.empty() ||
-         (first != last &&
-          common_bytes(in_tree(first->first), in_tree(std::prev(last)->first)) == path.size());
-}
-
-Surroundings State::surroundings(std::string_view search) const {
-  const auto next = records_.lower_bound(search);
-  std::size_t shared = 0;
-  if (next != records_.end()) shared = common_bytes(in_tree(next->first), search);
-  if (next != records_.begin()) {
-    shared = std::max(shared, common_bytes(in_tree(std::prev(next)->first), search));
-  }
-  if (shared == 0) return {};
-  std::size_t node = shared - 1;
-  while (!has_node(search.substr(0, node))) --node;
-  return {std::string{search.substr(0, node + 1)}, node};
-}
-
-bool State::stirred(const Surroundings& where, std::uint64_t index) const {
-  if (kv_index_ <= index) return false;
-  if (where.edge.empty() || cleared_index_ > index) return true;
-  // A node that goes is merged with its neighbour.
-  if (!has_node(std::string_view{where.edge}.substr(0, where.node_bytes))) return true;
-  const std::string_view edge = where.edge;
-  const std::string_view key = edge.ends_with('\0') ? edge.substr(0, edge.size() - 1) : edge;
-  const auto below = [&](const auto& name) { return in_tree(name).starts_with(edge); };
-  for (auto it = records_.lower_bound(key); it != records_.end() && below(it->first); ++it) {
-    if (it->second.modify_index > index) return true;
-  }
-  return std::any_of(tombstones_.begin(), tombstones_.end(), [&](const auto& tombstone) {
-    return tombstone.second > index &&
-           (below(tombstone.first) || edge.starts_with(tombstone.first));
-  });
 }
 
 void State::store(KvRecord& record, bool with_session) {
@@ -144,11 +93,7 @@ void State::erase_tree(std::string_view prefix) {
   if (first == last) return;
   for (auto it = first; it != last; ++it) remember(it->first);
   records_.erase(first, last);
-  if (!prefix.empty()) {
-    bury(prefix);  // one for all of it
-  } else {
-    cleared_index_ = index_;
-  }
+  if (!prefix.empty()) bury(prefix);  // one for all of it
   kv_index_ = index_;
 }
 

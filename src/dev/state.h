@@ -37,13 +37,6 @@ struct SessionRecord {
   std::uint64_t create_index = 0;
 };
 
-/// Where in Consul's radix tree a search for a missing key ended. A write there wakes the queries
-/// that wait for the key, and so does a write to a neighbour.
-struct Surroundings {
-  std::string edge;            ///< writes below it are near
-  std::size_t node_bytes = 0;  ///< length of the node that `edge` leaves; 0: the root
-};
-
 class State {
  public:
   using Records = std::map<std::string, KvRecord, std::less<>>;
@@ -57,14 +50,9 @@ class State {
   [[nodiscard]] std::pair<Records::const_iterator, Records::const_iterator> under(
       std::string_view prefix) const;
   /// The X-Consul-Index of a missing key, and of a prefix that was never used.
-  [[nodiscard]] std::uint64_t table_index() const { return kv_index_ == 0 ? 1 : kv_index_; }
+  [[nodiscard]] std::uint64_t table_index() const { return kv_index_; }
   /// The greatest index of the keys and tombstones under `prefix`; without any, the table's.
   [[nodiscard]] std::uint64_t prefix_index(std::string_view prefix) const;
-
-  /// `search`: a prefix, or a key with the NUL that ends it in the tree.
-  [[nodiscard]] Surroundings surroundings(std::string_view search) const;
-  /// Whether anything was written or deleted there after `index`.
-  [[nodiscard]] bool stirred(const Surroundings& where, std::uint64_t index) const;
 
   // Writes. False: refused, nothing has changed. `record` returns as it is stored.
   /// Keeps the key's session but not its LockIndex, as Consul does (CONSUL-FACTS.md 2.3).
@@ -84,9 +72,7 @@ class State {
   void roll_back();
 
   [[nodiscard]] const std::map<std::string, SessionRecord>& sessions() const { return sessions_; }
-  [[nodiscard]] std::uint64_t session_index() const {
-    return session_index_ == 0 ? 1 : session_index_;
-  }
+  [[nodiscard]] std::uint64_t session_index() const { return session_index_; }
   void add_session(SessionRecord session);
   /// Frees or deletes the keys that it holds, and returns them. No such session: does nothing.
   std::vector<std::string> remove_session(const std::string& id);
@@ -105,15 +91,13 @@ class State {
   };
 
   void store(KvRecord& record, bool with_session);
-  [[nodiscard]] bool has_node(std::string_view path) const;
   void remember(std::string_view key);
   void bury(std::string_view key);
 
   std::uint64_t index_ = 1;  // a real log begins with its leader; in answers 1 means "none"
-  std::uint64_t kv_index_ = 0;
-  std::uint64_t session_index_ = 0;
+  std::uint64_t kv_index_ = 1;
+  std::uint64_t session_index_ = 1;
   std::uint64_t tombstone_index_ = 0;
-  std::uint64_t cleared_index_ = 0;  // of the last deletion of all keys, which has no tombstone
   Records records_;
   std::map<std::string, std::uint64_t, std::less<>> tombstones_;
   std::map<std::string, SessionRecord> sessions_;

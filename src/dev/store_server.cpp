@@ -30,7 +30,7 @@ class Store {
 
   void take(const httpd::ExchangePtr& exchange) {
     const httpd::Request& from = exchange->request();
-    Query query{exchange, {}, boot_now(), {}};
+    Query query{exchange, {}, boot_now()};
     query.request.method = from.method;
     query.request.target = from.target;
     query.request.body = from.body;
@@ -50,13 +50,11 @@ class Store {
     httpd::ExchangePtr exchange;
     http::Request request;
     Instant until;  // of a blocking query
-    Watch watch;
   };
 
   bool answers(Query& query) {
     const Instant now = boot_now();
-    auto answered = model_.handle(now, query.request, now >= query.until || query.exchange->gone(),
-                                  &query.watch);
+    auto answered = model_.handle(now, query.request, now >= query.until || query.exchange->gone());
     if (!answered) return false;
     query.exchange->answer(
         {answered->status, "", std::move(answered->body), headers_of(query.request, *answered)});

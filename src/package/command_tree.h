@@ -37,6 +37,9 @@ void add_help(std::vector<Command>& commands, const std::vector<Command>& topics
 [[nodiscard]] std::string replaced(std::string text, const std::string& from,
                                    const std::string& to);
 
+/// `text` as roff shows it unchanged, on a line of its own or within one.
+[[nodiscard]] std::string roff_escaped(std::string text);
+
 [[nodiscard]] std::string bash_completion(const std::vector<Command>& commands);
 [[nodiscard]] std::string zsh_completion(const std::vector<Command>& commands);
 [[nodiscard]] std::string fish_completion(const std::vector<Command>& commands);

@@ -3,7 +3,6 @@
 
 #include "app/command_line.h"
 #include "package/command_tree.h"
-#include "package/roff.h"
 
 namespace lictor::package {
 namespace {

@@ -14,8 +14,6 @@
 
 #include "base/printable.h"
 #include "package/command_tree.h"
-#include "package/roff.h"
-#include "package/text_table.h"
 
 namespace lictor::package {
 namespace {

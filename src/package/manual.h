@@ -6,11 +6,12 @@
 //
 // A page begins with a heading and, as a paragraph of its own, one line that says what it holds.
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "app/config_reference.h"
+#include "app/config_parts.h"
 
 struct cmark_node;
 
@@ -53,5 +54,10 @@ class ManualPage {
 /// for a key without a heading, and for a heading without a key.
 [[nodiscard]] std::string with_forms(const std::string& markdown,
                                      const std::vector<app::ObjectForm>& forms);
+
+/// A table as lines of at most `width` columns, its first row the heads. Where the columns don't
+/// fit beside each other, each row becomes a paragraph.
+[[nodiscard]] std::string text_table(const std::vector<std::vector<std::string>>& rows,
+                                     std::size_t width);
 
 }  // namespace lictor::package

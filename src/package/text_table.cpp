@@ -1,10 +1,9 @@
-#include "package/text_table.h"
-
 #include <algorithm>
 #include <numeric>
 #include <sstream>
 
 #include "base/printable.h"
+#include "package/manual.h"
 
 namespace lictor::package {
 namespace {

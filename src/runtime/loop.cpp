@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
@@ -43,13 +41,11 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   loop->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   loop->signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  loop->clock_.reset(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   loop->timer_.reset(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!loop->wake_ || !loop->signals_ || !loop->clock_ || !loop->timer_) {
+  if (!loop->wake_ || !loop->signals_ || !loop->timer_) {
     return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
                                         errno_text() + "; raise the limit of open files");
   }
-  loop->arm_clock_watch();
   return loop;
 }
 
@@ -84,23 +80,6 @@ void Loop::on_turn(Duration interval, std::function<void()> handler) {
   on_turn_ = std::move(handler);
 }
 
-// A timer that never expires and is cancelled when somebody sets the clock.
-void Loop::arm_clock_watch() {
-  itimerspec never{};
-  never.it_value.tv_sec = 0x7fffffff;
-  timerfd_settime(clock_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr);
-}
-
-void Loop::read_clock_watch() {
-  std::uint64_t expirations = 0;
-  if (read(clock_.get(), &expirations, sizeof expirations) < 0 && errno == ECANCELED) {
-    arm_clock_watch();
-    if (on_clock_step_) on_clock_step_();
-  }
-}
-
-// Every turn checks: a lent thread doesn't read the timer, and some hypervisors resume a guest
-// without cancelling it.
 void Loop::check_clocks() {
   constexpr Duration kTogether = std::chrono::milliseconds{1};
   const Instant boot = boot_now();
@@ -160,7 +139,7 @@ void Loop::wait(Instant deadline) {
   }
   const timespec timeout = to_timespec(left);
   polled_.clear();
-  for (const UniqueFd* fd : {&wake_, &signals_, &clock_, &timer_}) {
+  for (const UniqueFd* fd : {&wake_, &signals_, &timer_}) {
     polled_.push_back({fd->get(), POLLIN, 0});
   }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
@@ -172,7 +151,7 @@ void Loop::wait(Instant deadline) {
 
 void Loop::read_polled() {
   // The wake-up and the timer, which may be left from an earlier wait.
-  for (const pollfd* counted : {&polled_[0], &polled_[3]}) {
+  for (const pollfd* counted : {&polled_[0], &polled_[2]}) {
     std::uint64_t count = 0;
     if (counted->revents == 0) continue;
     [[maybe_unused]] const auto got = read(counted->fd, &count, sizeof count);
@@ -181,7 +160,6 @@ void Loop::read_polled() {
   while (polled_[1].revents != 0 && read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (on_signal_) on_signal_(static_cast<int>(info.ssi_signo));
   }
-  if (polled_[2].revents != 0) read_clock_watch();
 }
 
 void Loop::run() {

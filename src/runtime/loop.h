@@ -47,8 +47,8 @@ class Task {
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
-/// The daemon's event loop: waits for wake-ups, deadlines, signals and steps of the wall clock, then
-/// steps its tasks. Nothing on it may block.
+/// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its tasks. Nothing
+/// on it may block.
 ///
 /// The loop's thread makes the turns. While it waits, a lent thread may make one: a thread that has
 /// just ended a job then learns of the next without waking another thread. Only one thread makes a
@@ -84,7 +84,7 @@ class Loop {
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
   /// The wall clock stepped against the monotonic clock: somebody set it, or the monotonic clock
-  /// stopped. Called before the tasks of a turn are stepped.
+  /// stopped. Called before the tasks of the next turn are stepped.
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
   /// After each turn, at least every `interval`: feeds the watchdog.
   void on_turn(Duration interval, std::function<void()> handler);
@@ -100,19 +100,17 @@ class Loop {
   void read_polled();
   void acquire();
   void release();
-  void arm_clock_watch();
-  void read_clock_watch();
   void check_clocks();
   void run_posted(bool last);
 
   std::vector<Task*> tasks_;
   std::vector<int> watched_;
-  std::vector<pollfd> polled_;  // our own four, then what is watched
+  std::vector<pollfd> polled_;  // our own three, then what is watched
   std::function<void(int)> on_signal_;
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;
   Duration turn_interval_ = std::chrono::seconds{10};
-  UniqueFd wake_, signals_, clock_, timer_;
+  UniqueFd wake_, signals_, timer_;
   bool stopped_ = false;
   std::thread::id own_thread_;
   ClockOffset clock_offset_;

@@ -1,12 +1,6 @@
 #include "runtime/membership.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -26,7 +20,7 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 // Consul ends the session between one and two TTLs after the last renewal; two may be lost.
-constexpr const char* kTtl = "30s";
+constexpr Duration kTtl = 30s;
 constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
 // As the lease's, so that a daemon that leads again after an outage is soon listed again.
@@ -36,14 +30,14 @@ constexpr auto kMaxBackoff = 5s;
 
 Membership::Membership(Options options, Loop& loop, net::Transport& transport)
     : options_(std::move(options)),
-      file_(options_.state_dir + "/session-member"),
+      // No queue has this name. Without the file a restarted daemon is missing from the list for up
+      // to two TTLs.
+      file_(options_.state_dir, "~member", options_.node, kTtl, {}),
       loop_(loop),
       transport_(transport),
-      inbox_(std::make_shared<Inbox>()) {
+      inbox_(std::make_shared<Inbox>()),
+      session_(file_.load().value_or("")) {
   inbox_->loop = &loop_;
-  std::ifstream file{file_};
-  std::getline(file, session_);
-  if (session_.find_first_not_of("0123456789abcdef-") != std::string::npos) session_.clear();
 }
 
 Membership::~Membership() {
@@ -83,7 +77,7 @@ void Membership::step(Instant now) {
 void Membership::create() {
   // No lock-delay: nothing relies on the lock, and a restarted daemon must be listed at once.
   const json session{{"Name", "lictor member " + options_.node},
-                     {"TTL", kTtl},
+                     {"TTL", format_duration(kTtl)},
                      {"LockDelay", "0s"},
                      {"Behavior", "delete"},
                      {"NodeChecks", options_.session_checks}};
@@ -101,7 +95,7 @@ void Membership::on_created(Instant now, const http::Response& response) {
   }
   told_.erase("session");
   session_ = id;
-  remember();
+  file_.save(session_);
   acquire(now);
 }
 
@@ -183,18 +177,8 @@ void Membership::complain(const std::string& about, const std::string& message,
   log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
 }
 
-void Membership::remember() const {
-  const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-  const std::string text = session_ + "\n";
-  // Without this file a restarted daemon is missing from the list for up to two TTLs.
-  if (fd >= 0 && write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    unlink(file_.c_str());
-  }
-  if (fd >= 0) close(fd);
-}
-
 void Membership::withdraw() {
-  unlink(file_.c_str());
+  file_.save({});
   if (session_.empty()) return;
   const std::string target = "/v1/session/destroy/" + wire::query_value(session_);
   static_cast<void>(transport_.perform(put(target, {}, 1s)));

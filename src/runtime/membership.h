@@ -16,6 +16,7 @@
 
 #include "net/transport.h"
 #include "runtime/loop.h"
+#include "runtime/session_file.h"
 
 namespace lictor::runtime {
 
@@ -65,10 +66,9 @@ class Membership : public Task {
   void lose(Instant now);
   void retry(Instant now);
   void complain(const std::string& about, const std::string& message, const std::string& error);
-  void remember() const;
 
   Options options_;
-  const std::string file_;
+  const SessionFile file_;
   Loop& loop_;
   net::Transport& transport_;
   const std::shared_ptr<Inbox> inbox_;

@@ -64,6 +64,8 @@ core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& b
   return options;
 }
 
+const char* name_of(const core::AcquireLock&) { return "acquire_lock"; }
+const char* name_of(const core::ReleaseLock&) { return "release_lock"; }
 const char* name_of(const core::CreateSession&) { return "create_session"; }
 const char* name_of(const core::RenewSession&) { return "renew_session"; }
 const char* name_of(const core::DestroySession&) { return "destroy_session"; }
@@ -97,9 +99,7 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
     core::TasksListed listed = wire::decode(binding.layout, effect, std::move(response));
     listed.cost += boot_now() - begin;
     return listed;
-  } else if constexpr (std::is_same_v<Effect, core::FetchTasks> ||
-                       std::is_same_v<Effect, core::ListCopies> ||
-                       std::is_same_v<Effect, core::ListHistory>) {
+  } else if constexpr (requires { wire::decode(binding.layout, effect, response); }) {
     return wire::decode(binding.layout, effect, response);
   } else {
     return wire::decode(effect, response);
@@ -302,9 +302,9 @@ void QueueDriver::dispatch(const char* name, http::Request request, RequestId id
       });
 }
 
-template <class Effect>
-void QueueDriver::send(const Effect& effect) {
-  dispatch(name_of(effect), wire::encode(*binding_, effect), effect.request,
+template <class Effect, class... Time>
+void QueueDriver::send(const Effect& effect, Time... encoded_at) {
+  dispatch(name_of(effect), wire::encode(*binding_, effect, encoded_at...), effect.request,
            [binding = binding_, effect](http::Response response) {
              return decode_reply(*binding, effect, std::move(response));
            });
@@ -320,8 +320,7 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);
   const bool anew = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
   if (anew) lock.since = wall_now();
-  dispatch("acquire_lock", wire::encode(*binding_, effect, lock.since), effect.request,
-           [effect](const http::Response& response) { return wire::decode(effect, response); });
+  send(effect, lock.since);
 }
 
 void QueueDriver::carry_out(const core::ReadLeader& effect) {
@@ -357,10 +356,7 @@ void QueueDriver::carry_out(const core::ListSchedules& effect) {
            });
 }
 
-void QueueDriver::carry_out(const core::ReleaseLock& effect) {
-  dispatch("release_lock", wire::encode(*binding_, effect, wall_now()), effect.request,
-           [effect](const http::Response& response) { return wire::decode(effect, response); });
-}
+void QueueDriver::carry_out(const core::ReleaseLock& effect) { send(effect, wall_now()); }
 
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));

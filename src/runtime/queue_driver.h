@@ -92,15 +92,10 @@ class QueueDriver : public Task {
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
 
-  [[nodiscard]] const std::string& name() const { return options_.queue; }
   [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] bool leading(Instant now) const { return core_.leading(now); }
-  [[nodiscard]] bool paused() const { return core_.paused(); }
   [[nodiscard]] bool drained() const { return core_.drained(); }
-  [[nodiscard]] std::size_t waiting() const { return core_.waiting(); }
-  [[nodiscard]] std::size_t claimed_ahead() const { return core_.claimed_ahead(); }
   [[nodiscard]] std::size_t running() const { return core_.running(); }
-  [[nodiscard]] std::string cannot_start() const { return core_.cannot_start(); }
   [[nodiscard]] const core::Queue& core() const { return core_; }
 
  private:
@@ -113,8 +108,9 @@ class QueueDriver : public Task {
     void put(core::Event event, bool lent = false);
   };
 
-  template <class Effect>
-  void send(const Effect& effect);
+  /// `encoded_at`: the time in the request's value, where it has one.
+  template <class Effect, class... Time>
+  void send(const Effect& effect, Time... encoded_at);
   [[nodiscard]] exec::Runner* runner_of(const std::string& type) const;
   void carry_out(const core::AcquireLock& effect);
   void carry_out(const core::ReleaseLock& effect);

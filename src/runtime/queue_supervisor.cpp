@@ -58,8 +58,6 @@ void QueueSupervisor::send(const char* name, http::Request request,
   });
 }
 
-void QueueSupervisor::start() { ask_at_ = Instant::min(); }
-
 void QueueSupervisor::read_wall_clock() {
   if (driver_) driver_->read_wall_clock();
 }
@@ -278,16 +276,11 @@ void QueueSupervisor::make_driver(std::uint32_t count, std::uint64_t index, bool
   divided_ = index != 0;
   count_ = count;
   count_index_ = index;
-  QueueDriver::Parts parts;
-  parts.options = parts_.options;
+  QueueDriver::Parts parts{parts_.options,    parts_.binding,   std::move(parts_.runners),
+                           parts_.lease_slot, parts_.state_dir, parts_.observers};
   parts.options.partitions = count;
   parts.options.partitions_index = index;
   parts.options.only_undivided = only_undivided;
-  parts.binding = parts_.binding;
-  parts.runners = std::move(parts_.runners);
-  parts.lease_slot = parts_.lease_slot;
-  parts.state_dir = parts_.state_dir;
-  parts.observers = parts_.observers;
   driver_ = std::make_unique<QueueDriver>(std::move(parts), loop_, transport_, commits_, host_);
   driver_->start();
   driver_->step(boot_now());

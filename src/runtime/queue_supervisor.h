@@ -36,7 +36,6 @@ class QueueSupervisor : public Task {
                   net::Transport& transport, net::Carrier& commits, exec::ProcessHost& host);
   ~QueueSupervisor() override;
 
-  void start();
   /// Call it when the wall clock was set.
   void read_wall_clock();
   /// Begins an orderly stop; stopped() says when it is over.
@@ -102,7 +101,7 @@ class QueueSupervisor : public Task {
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};
   bool asking_ = false;
-  Instant ask_at_ = Instant::max();
+  Instant ask_at_ = Instant::min();
 };
 
 }  // namespace lictor::runtime

@@ -28,7 +28,7 @@ Registration::Registration(std::string node, std::string version, net::Transport
     : node_(std::move(node)), version_(std::move(version)), transport_(transport) {}
 
 void Registration::set_leading(std::vector<std::string> queues) {
-  if (registered_ && queues == leading_) return;
+  if (queues == leading_) return;
   leading_ = std::move(queues);
   next_at_ = register_at_ = Instant{};
 }
@@ -57,7 +57,6 @@ void Registration::send_registration() {
           {{"error", wire::describe(response)}});
     }
   });
-  registered_ = true;
 }
 
 void Registration::step(Instant now) {

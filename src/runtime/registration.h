@@ -30,7 +30,6 @@ class Registration : public Task {
   std::string version_;
   net::Transport& transport_;
   std::vector<std::string> leading_;
-  bool registered_ = false;  // requested; the agent's answer is not awaited
   Instant register_at_{};
   Instant next_at_{};
 };

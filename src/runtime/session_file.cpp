@@ -21,9 +21,9 @@ namespace lictor::runtime {
 
 using nlohmann::json;
 
-SessionFile::SessionFile(std::string state_dir, const std::string& queue, std::string node,
+SessionFile::SessionFile(std::string state_dir, const std::string& name, std::string node,
                          Duration ttl, Duration lock_delay)
-    : path_(std::move(state_dir) + "/session-" + queue + ".json"),
+    : path_(std::move(state_dir) + "/session-" + name + ".json"),
       node_(std::move(node)),
       ttl_(ttl),
       lock_delay_(lock_delay) {}

@@ -7,15 +7,15 @@
 
 namespace lictor::runtime {
 
-/// Keeps the id of a queue's session across restarts, so that a daemon that is restarted within the
-/// TTL resumes its session and its lock instead of waiting for the lock-delay. A file that cannot be
-/// written or read only causes a warning.
+/// Keeps the id of a session, a queue's or the member's, across restarts, so that a daemon that is
+/// restarted within the TTL resumes its session and its lock instead of waiting for the lock-delay.
+/// A file that cannot be written or read only causes a warning.
 class SessionFile {
  public:
   /// A daemon resumes a session only if node and timing are the same: trusting a session beyond its
   /// own, shorter lock-delay would let two leaders run. So would a copy of the file, beside the
   /// daemon that it is of: a copy, or a file of an earlier boot of the host, counts as none.
-  SessionFile(std::string state_dir, const std::string& queue, std::string node, Duration ttl,
+  SessionFile(std::string state_dir, const std::string& name, std::string node, Duration ttl,
               Duration lock_delay);
 
   [[nodiscard]] std::optional<std::string> load() const;

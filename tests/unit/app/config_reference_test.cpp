@@ -1,5 +1,3 @@
-#include "app/config_reference.h"
-
 #include <map>
 #include <string>
 
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config.h"
+#include "app/config_parts.h"
 #include "app/reload.h"
 
 namespace lictor::app {

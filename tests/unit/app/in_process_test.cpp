@@ -1,5 +1,3 @@
-#include "app/in_process.h"
-
 #include <pthread.h>
 
 #include <cmath>
@@ -12,6 +10,8 @@
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+
+#include "app/executors.h"
 
 namespace lictor::app {
 namespace {

@@ -71,11 +71,11 @@ TEST_CASE("what is not JSON is refused with file, line and column") {
       {"{\"a\": ]", "x.json:1:7: not JSON: unexpected ']'; expected a value"},
       {"[1 2]", "x.json:1:4: not JSON: unexpected number literal; expected \",\" or \"]\""},
       {"{\n\"a\": 1\n\"b\": 2}",
-       "x.json:3:1: not JSON: unexpected string literal; expected \",\" or \"}\""},
+       "x.json:3:3: not JSON: unexpected string literal; expected \",\" or \"}\""},
       {"{\"a\": 1", "x.json:1:7: not JSON: unexpected end of input; expected \",\" or \"}\""},
       {"{} {}", "x.json:1:4: not JSON: unexpected '{'; expected end of input"},
       {"{a: 1}", "x.json:1:2: not JSON: invalid literal; last read: '{a'; expected string literal"},
-      {"[1e999]", "x.json:1:2: not JSON: number overflow parsing '1e999'"},
+      {"[1e999]", "x.json:1:6: not JSON: number overflow parsing '1e999'"},
       {"{ /* never ends",
        "x.json:1:15: not JSON: invalid comment; missing closing '*/'; last read: '{ /* never "
        "ends'; expected string literal"},

@@ -49,7 +49,6 @@ class Scene {
     parts.state_dir = folder_.path();
     supervisor_ =
         std::make_unique<QueueSupervisor>(std::move(parts), 1, *loop_, consul, *commits_, *host_);
-    supervisor_->start();
     pass(0s);
   }
   void pass(Duration time) {
