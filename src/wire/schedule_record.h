@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "lictor/result.h"
-#include "schedule/definition.h"
 #include "schedule/ticks.h"
 #include "schedule/zone.h"
 
