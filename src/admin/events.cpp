@@ -1,7 +1,6 @@
 #include "admin/events.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -113,7 +112,7 @@ std::optional<Response> Events::answer(const Call& call) {
     const std::string own = std::to_string(start_ms_) + "-";
     std::uint64_t seen = 0;
     if (after.starts_with(own)) {
-      std::from_chars(after.data() + own.size(), after.data() + after.size(), seen);
+      seen = to_number<std::uint64_t>(std::string_view{after}.substr(own.size())).value_or(0);
     } else {
       begin += text_of("gap", id(0), R"("restarted":true)");
     }
@@ -234,9 +233,8 @@ void Events::serve() {
 }
 
 void add_event_route(Router& router, Events& events) {
-  router.add(
-      "GET", "/v1/events", [&events](const Call& call) { return events.answer(call); },
-      Access::kContents);
+  router.add("GET", "/v1/events", Access::kContents,
+             [&events](const Call& call) { return events.answer(call); });
 }
 
 }  // namespace lictor::admin

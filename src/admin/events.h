@@ -34,9 +34,6 @@ class Events : public runtime::Observer {
   ~Events() override;
 
   void on_fact(const std::string& queue, const core::Fact& fact) override;
-  void on_commit(const std::string& /*queue*/, std::size_t /*operations*/) override {}
-  void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
-                const http::Response& /*response*/, Duration /*took*/) override {}
 
   /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next": ID},
   /// at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "client/task_json.h"
 #include "exec/stored_logs.h"
@@ -34,11 +34,8 @@ Response cannot_read(const Error& error) {
 std::optional<std::uint64_t> number(const Request& request, const std::string& name,
                                     std::uint64_t max, std::string& bad) {
   const auto text = request.parameter(name);
-  if (!text) return std::nullopt;
-  std::uint64_t value = 0;
-  const char* end = text->data() + text->size();
-  const auto read = std::from_chars(text->data(), end, value);
-  if (text->empty() || read.ec != std::errc{} || read.ptr != end || value > max) {
+  const auto value = to_number<std::uint64_t>(text.value_or(""));
+  if (text && (!value || *value > max)) {
     bad = name + ": expected a whole number up to " + std::to_string(max);
     return std::nullopt;
   }
@@ -64,11 +61,8 @@ Response listed(const Question& question, const std::vector<exec::StoredLog>& lo
          {"modified", log.modified == WallTime{} ? ordered_json{}
                                                  : ordered_json(format_rfc3339(log.modified))}});
   }
-  const ordered_json told{
-      {"queue", question.queue}, {"id", question.id}, {"logs", std::move(list)}};
-  Response response;
-  response.body = told.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  return response;
+  return json_response(200,
+                       {{"queue", question.queue}, {"id", question.id}, {"logs", std::move(list)}});
 }
 
 Response bytes_response(const exec::StoredLog& log, std::uint64_t offset, std::string text) {
@@ -173,15 +167,13 @@ Response relayed(Backend& backend, const Request& request, const std::string& no
 }  // namespace
 
 void add_log_routes(Router& router, Backend& backend, const LogStore& store) {
-  router.add(
-      "GET", "/v1/logs",
-      [followers = std::make_shared<Followers>(store), &backend,
-       own = store.node](const Call& call) -> std::optional<Response> {
-        const std::string node = call.request.parameter("node").value_or("");
-        if (!node.empty() && node != own) return relayed(backend, call.request, node);
-        return followers->answer(call);
-      },
-      Access::kContents);
+  router.add("GET", "/v1/logs", Access::kContents,
+             [followers = std::make_shared<Followers>(store), &backend,
+              own = store.node](const Call& call) -> std::optional<Response> {
+               const std::string node = call.request.parameter("node").value_or("");
+               if (!node.empty() && node != own) return relayed(backend, call.request, node);
+               return followers->answer(call);
+             });
 }
 
 }  // namespace lictor::admin
