@@ -14,7 +14,7 @@
 
 namespace lictor::admin {
 
-/// What this daemon did in the last hour, for pictures. Thread safe; 30 kB a queue.
+/// What this daemon did in the last hour, for the charts of the page. Thread safe; 30 kB a queue.
 class Activity : public runtime::Observer {
  public:
   void on_fact(const std::string& queue, const core::Fact& fact) override;

@@ -28,19 +28,21 @@ constexpr std::chrono::milliseconds kYear = 24h * 365;
 std::string groups_of(const std::vector<Peer>& members) {
   constexpr std::size_t kDigits = 8;
   constexpr std::size_t kMostNamed = 20;
-  std::map<std::string, std::string> groups;  // the nodes of each digest
-  std::vector<std::string> order;
+  std::vector<std::pair<std::string, std::string>> groups;  // a digest, and the nodes that have it
   std::size_t named = 0;
   for (const Peer& peer : members) {
     if (peer.config.empty() || !peer.doubt.empty() || ++named > kMostNamed) continue;
-    std::string& nodes = groups[peer.config];
-    if (nodes.empty()) order.push_back(peer.config);
-    nodes += (nodes.empty() ? "" : ", ") + peer.node;
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& each) { return each.first == peer.config; });
+    if (group == groups.end()) {
+      groups.emplace_back(peer.config, peer.node);
+    } else {
+      group->second += ", " + peer.node;
+    }
   }
   std::string text;
-  for (const std::string& config : order) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", groups[config],
-                        config.substr(0, kDigits));
+  for (const auto& [config, nodes] : groups) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", nodes, config.substr(0, kDigits));
   }
   if (named > kMostNamed) text += fmt::format("; and {} more", named - kMostNamed);
   return text;

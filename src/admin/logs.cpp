@@ -66,17 +66,17 @@ Response listed(const Question& question, const std::vector<exec::StoredLog>& lo
 }
 
 Response bytes_response(const exec::StoredLog& log, std::uint64_t offset, std::string text) {
-  Response response;
-  response.content_type = "text/plain; charset=utf-8";
-  response.headers = {{"Lictor-Log-Size", std::to_string(std::max(log.size, offset + text.size()))},
-                      {"Lictor-Log-Attempt", std::to_string(log.attempt)},
-                      {"Lictor-Log-Token", std::to_string(log.token)},
-                      {"Lictor-Running", log.running ? "true" : "false"}};
-  response.body = std::move(text);
-  return response;
+  const std::uint64_t size = std::max(log.size, offset + text.size());
+  return {200,
+          "text/plain; charset=utf-8",
+          std::move(text),
+          {{"Lictor-Log-Size", std::to_string(size)},
+           {"Lictor-Log-Attempt", std::to_string(log.attempt)},
+           {"Lictor-Log-Token", std::to_string(log.token)},
+           {"Lictor-Running", log.running ? "true" : "false"}}};
 }
 
-// The clients that wait for output.
+// Answers for the output that is kept here, and holds the clients that wait for more.
 class Followers : public std::enable_shared_from_this<Followers> {
  public:
   explicit Followers(const LogStore& store) : store_(store) {}
@@ -131,7 +131,7 @@ class Followers : public std::enable_shared_from_this<Followers> {
   }
 
   void look(const ExchangePtr& exchange, exec::StoredLog log, std::uint64_t offset, Instant until) {
-    // Asked before the bytes are read: after the end of the attempt the next read gets all the rest.
+    // Look whether it runs before reading: if the attempt has ended, this read gets all the rest.
     log.running = store_.active->contains(log.path);
     auto text = exec::read_log(log.path, offset, kMaxBytes);
     if (text && text->empty() && log.running && boot_now() < until && !exchange->gone()) {
@@ -146,7 +146,7 @@ class Followers : public std::enable_shared_from_this<Followers> {
   std::atomic<int> waiting_ = 0;
 };
 
-// What the member that ran the task has. The question goes on without the node, so it stops there.
+// Asks the member that ran the task. The request goes on without "node", so that member answers it.
 Response relayed(Backend& backend, const Request& request, const std::string& node) {
   std::string target =
       "/v1/logs?queue=" + wire::query_value(request.parameter("queue").value_or("default")) +
@@ -158,10 +158,8 @@ Response relayed(Backend& backend, const Request& request, const std::string& no
   }
   auto answer = backend.ask_member(request.parameter("queue").value_or("default"), node, target);
   if (!answer) return error_response(502, answer.error().message);
-  Response response;
-  if (request.parameter("attempt")) response.content_type = "text/plain; charset=utf-8";
-  response.body = *std::move(answer);
-  return response;
+  const bool is_text = request.parameter("attempt").has_value();
+  return {200, is_text ? "text/plain; charset=utf-8" : "application/json", *std::move(answer), {}};
 }
 
 }  // namespace

@@ -47,34 +47,30 @@ Response missing_page(std::string_view path) {
   // Relative, since a proxy may serve us below a folder.
   std::string root;
   for (auto i = std::count(path.begin(), path.end(), '/'); i > 1; --i) root += "../";
-  Response response{404, "text/html; charset=utf-8", {}, {}};
-  response.body = fmt::format(R"(<!doctype html>
+  return {404,
+          "text/html; charset=utf-8",
+          fmt::format(R"(<!doctype html>
 <html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>No such page - lictor</title>
-    <link rel="stylesheet" href="{0}style.css" />
-  </head>
-  <body>
-    <main>
-      <h1>No such page</h1>
-      <p>Go to <a href="{0}manual/">the manual</a> or to <a href="./{0}">the overview</a>.</p>
-    </main>
-  </body>
-</html>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<title>No such page - lictor</title>
+<link rel="stylesheet" href="{0}style.css" />
+<main>
+<h1>No such page</h1>
+<p>Go to <a href="{0}manual/">the manual</a> or to <a href="./{0}">the overview</a>.</p>
+</main>
 )",
-                              root);
-  return response;
+                      root),
+          {}};
 }
 
 }  // namespace
 
 Response json_response(int status, const ordered_json& value) {
-  Response response;
-  response.status = status;
-  response.body = value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  return response;
+  return {status,
+          "application/json",
+          value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n",
+          {}};
 }
 
 Response error_response(int status, std::string_view message) {

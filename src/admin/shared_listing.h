@@ -26,8 +26,8 @@ struct ListingStamp {
   Duration took{};
 };
 
-/// Lists when somebody asks, and at most for a fiftieth of the time: a queue of 100,000 tasks takes a
-/// second to list. Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp
+/// Reads a listing when somebody asks, and for at most 2% of the time: 100,000 tasks take a second.
+/// Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp
 /// with what was read. Thread safe.
 template <class Listing>
 class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>> {

@@ -23,7 +23,7 @@ tl::unexpected<Error> refused(const std::string& what) {
   return fail(ErrorCode::kInvalid, "expected a TZif file (RFC 8536), got " + what);
 }
 
-// Reads big-endian numbers. What is beyond the end reads as 0, so check has() first.
+// Reads big-endian numbers. Beyond the end it reads 0, so check has() first.
 class Bytes {
  public:
   explicit Bytes(std::string_view left) : left_(left) {}
@@ -262,7 +262,7 @@ Zone::Period Zone::period_by_rule(Tick at, const Change& last) const {
     period.offset = rule_->standard;
     return period;
   }
-  // The changes of the year before and after, since local years differ from ours.
+  // A local year begins up to a day off UTC's, so look at the years before and after too.
   const year now = year_month_day{floor<days>(at)}.year();
   std::array<Change, 6> changes{};
   std::size_t count = 0;
@@ -295,7 +295,7 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
       return fail(ErrorCode::kInvalid, "expected a time zone such as \"Europe/Rome\", got \"" +
                                            excerpt(name) + '"' + rest);
     };
-    // A name leads nowhere but below the folder.
+    // No name leads out of the folder: "." is not allowed.
     const bool safe = is_word(name, "_+-/") && !name.starts_with('/');
     if (!safe) return unknown("");
     if (name == "localtime") return unknown("; name the zone, since hosts may differ in theirs");

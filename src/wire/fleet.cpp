@@ -107,7 +107,7 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
   return read;
 }
 
-// The leader key is written, too: who saw that nobody leads must not go by that any more.
+// Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
 http::Request create_count(const Binding& binding, std::uint32_t count,
                            const std::vector<FleetRead::Lock>& locks, WallTime at) {
   constexpr std::size_t kMostChecks = 60;

@@ -52,11 +52,14 @@ class Output {
     this.run();
   }
   choose(token) {
-    this.shown = this.logs.find((each) => `${each.attempt}-${each.token}` === token);
+    this.chosen = true;
+    this.show(this.logs.find((each) => `${each.attempt}-${each.token}` === token));
+    this.read().catch(() => {});
+  }
+  show(log) {
+    this.shown = log;
     this.offset = 0;
     this.pre.textContent = "";
-    this.chosen = true;
-    this.read().catch(() => {});
   }
   async run() {
     while (!this.signal.aborted) {
@@ -79,11 +82,7 @@ class Output {
     if (names.join() !== this.names) {
       this.names = names.join();
       this.picker.replaceChildren(...logs.map((each, i) => h("option", { value: names[i] }, `attempt ${each.attempt}`)));
-      if (!this.chosen || !this.shown) {
-        this.shown = logs.at(-1);
-        this.offset = 0;
-        this.pre.textContent = "";
-      }
+      if (!this.chosen || !this.shown) this.show(logs.at(-1));
       this.picker.value = `${this.shown.attempt}-${this.shown.token}`;
     }
     const now = logs.find((each) => each.attempt === this.shown.attempt && each.token === this.shown.token);
