@@ -15,6 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 
+// What is counted, in the order of Activity's counts.
+using Kind = core::Fact::Kind;
+constexpr std::array kKinds{Kind::kStarted, Kind::kDone, Kind::kFailed, Kind::kDead};
+constexpr std::array kNames{"started", "done", "failed", "dead"};
+
 constexpr std::int64_t kMinutes = 60;
 constexpr std::int64_t kSlotsPerMinute = 6;
 
@@ -48,30 +53,14 @@ ordered_json quantile(const Buckets& buckets, double share) {
 }  // namespace
 
 void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
-  using Kind = core::Fact::Kind;
-  What what = kWhats;
-  switch (fact.kind) {
-    case Kind::kStarted:
-      what = kStarted;
-      break;
-    case Kind::kDone:
-      what = kDone;
-      break;
-    case Kind::kFailed:
-      what = kFailed;
-      break;
-    case Kind::kDead:
-      what = kDead;
-      break;
-    default:
-      return;
-  }
+  const auto kind = std::find(kKinds.begin(), kKinds.end(), fact.kind);
+  if (kind == kKinds.end()) return;
   const std::int64_t now = slot_now();
   const std::lock_guard lock{mutex_};
   Slot& slot = queues_[queue][static_cast<std::size_t>(now) % kSlots];
   if (slot.number != now) slot = {now, {}, {}};
-  ++slot.counts[what];
-  if (what == kStarted) {
+  ++slot.counts[static_cast<std::size_t>(kind - kKinds.begin())];
+  if (fact.kind == Kind::kStarted) {
     ++slot.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
   }
 }
@@ -79,11 +68,11 @@ void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
 ordered_json Activity::json(const std::string& queue) const {
   const std::int64_t now = slot_now();
   struct Minute {
-    std::array<std::uint64_t, kWhats> counts{};
+    std::array<std::uint64_t, kCounts> counts{};
     std::array<std::uint64_t, kBuckets> delays{};
   };
   std::array<Minute, kMinutes> minutes{};
-  std::array<std::uint64_t, kWhats> last{};
+  std::array<std::uint64_t, kCounts> last{};
   {
     const std::lock_guard lock{mutex_};
     const auto it = queues_.find(queue);
@@ -93,7 +82,7 @@ ordered_json Activity::json(const std::string& queue) const {
         const std::int64_t age = now / kSlotsPerMinute - slot.number / kSlotsPerMinute;
         if (slot.number < 0 || age >= kMinutes) continue;
         Minute& minute = minutes[static_cast<std::size_t>(kMinutes - 1 - age)];
-        for (std::size_t i = 0; i < kWhats; ++i) {
+        for (std::size_t i = 0; i < kCounts; ++i) {
           minute.counts[i] += slot.counts[i];
           if (now - slot.number < kSlotsPerMinute) last[i] += slot.counts[i];
         }
@@ -101,9 +90,8 @@ ordered_json Activity::json(const std::string& queue) const {
       }
     }
   }
-  static constexpr std::array<const char*, kWhats> kNames{"started", "done", "failed", "dead"};
   ordered_json told{{"minutes", kMinutes}};
-  for (std::size_t i = 0; i < kWhats; ++i) {
+  for (std::size_t i = 0; i < kCounts; ++i) {
     ordered_json& list = told[kNames[i]] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(minute.counts[i]);
   }
@@ -111,7 +99,7 @@ ordered_json Activity::json(const std::string& queue) const {
     ordered_json& list = told[name] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(quantile(minute.delays, share));
   }
-  for (std::size_t i = 0; i < kWhats; ++i) told["last_minute"][kNames[i]] = last[i];
+  for (std::size_t i = 0; i < kCounts; ++i) told["last_minute"][kNames[i]] = last[i];
   return told;
 }
 

@@ -14,13 +14,10 @@
 
 namespace lictor::admin {
 
-/// What this daemon did in the last hour, for pictures. Thread safe; 30 kB a queue.
+/// What this daemon did in the last hour, for the charts of the page. Thread safe; 30 kB a queue.
 class Activity : public runtime::Observer {
  public:
   void on_fact(const std::string& queue, const core::Fact& fact) override;
-  void on_commit(const std::string& /*queue*/, std::size_t /*operations*/) override {}
-  void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
-                const http::Response& /*response*/, Duration /*took*/) override {}
 
   /// {"minutes": 60, "started": [...], "done": [...], "failed": [...], "dead": [...],
   ///  "delay_p50_ms": [...], "delay_p99_ms": [...],
@@ -32,10 +29,10 @@ class Activity : public runtime::Observer {
  private:
   static constexpr std::size_t kSlots = 366;   // of ten seconds; an hour and the minute under way
   static constexpr std::size_t kBuckets = 18;  // of delay
-  enum What { kStarted, kDone, kFailed, kDead, kWhats };
+  static constexpr std::size_t kCounts = 4;    // started, done, failed, dead
   struct Slot {
     std::int64_t number = -1;  // of ten seconds since the daemon's clock began
-    std::array<std::uint32_t, kWhats> counts{};
+    std::array<std::uint32_t, kCounts> counts{};
     std::array<std::uint32_t, kBuckets> delays{};
   };
   using Slots = std::array<Slot, kSlots>;

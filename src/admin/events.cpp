@@ -1,7 +1,6 @@
 #include "admin/events.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -97,9 +96,6 @@ std::optional<Response> Events::answer(const Call& call) {
   if (after.empty()) after = call.request.parameter("after").value_or("");
   const bool as_list = call.request.parameter("format") == "json";
   if (!as_list && call.request.method == "HEAD") return Response{200, "text/event-stream", {}, {}};
-  Response response;
-  response.content_type = "text/event-stream; charset=utf-8";
-  response.is_stream = true;
   std::unique_lock lock{mutex_};
   if (!as_list && readers_ >= kMaxReaders) {
     Response busy = error_response(503, "too many clients follow the events here");
@@ -113,7 +109,7 @@ std::optional<Response> Events::answer(const Call& call) {
     const std::string own = std::to_string(start_ms_) + "-";
     std::uint64_t seen = 0;
     if (after.starts_with(own)) {
-      std::from_chars(after.data() + own.size(), after.data() + after.size(), seen);
+      seen = to_number<std::uint64_t>(std::string_view{after}.substr(own.size())).value_or(0);
     } else {
       begin += text_of("gap", id(0), R"("restarted":true)");
     }
@@ -124,7 +120,7 @@ std::optional<Response> Events::answer(const Call& call) {
     lock.unlock();
     return kept_after(first, reader.queue);
   }
-  call.exchange->answer(std::move(response));
+  call.exchange->answer({200, "text/event-stream; charset=utf-8", {}, {}, true});
   if (!call.exchange->send(begin)) return std::nullopt;
   joining_.push_back(std::move(reader));
   ++readers_;
@@ -134,7 +130,7 @@ std::optional<Response> Events::answer(const Call& call) {
 }
 
 Response Events::kept_after(std::uint64_t first, const std::string& queue) {
-  std::deque<std::shared_ptr<const Event>> kept;
+  Kept kept;
   std::uint64_t next = 0;
   {
     const std::lock_guard lock{mutex_};
@@ -150,9 +146,10 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
     }
     ++number;
   }
-  Response response;
-  response.body = fmt::format("{{\"events\":[{}],\"next\":\"{}\"}}\n", list, id(next - 1));
-  return response;
+  return {200,
+          "application/json",
+          fmt::format("{{\"events\":[{}],\"next\":\"{}\"}}\n", list, id(next - 1)),
+          {}};
 }
 
 // As text, since tens of thousands a second may be wanted.
@@ -172,21 +169,18 @@ std::string Events::members_of(const Event& event) {
   return members;
 }
 
-std::string Events::text_for(Reader& reader, Batch& batch) const {
+std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t next) const {
   std::string text;
-  const std::uint64_t first = batch.next - batch.events.size();
+  const std::uint64_t first = next - events.size();
   if (reader.next < first) {
     text += text_of("gap", id(first - 1), fmt::format(R"("missed":{})", first - reader.next));
     reader.next = first;
   }
-  for (; reader.next < batch.next && text.size() < kMaxBatchBytes; ++reader.next) {
-    const std::size_t i = reader.next - first;
-    const Event& event = *batch.events[i];
+  for (; reader.next < next && text.size() < kMaxBatchBytes; ++reader.next) {
+    Event& event = *events[reader.next - first];
     if (!reader.queue.empty() && event.queue != reader.queue) continue;
-    if (batch.lines[i].empty()) {
-      batch.lines[i] = text_of(event.name, id(reader.next), members_of(event));
-    }
-    text += batch.lines[i];
+    if (event.line.empty()) event.line = text_of(event.name, id(reader.next), members_of(event));
+    text += event.line;
   }
   return text;
 }
@@ -213,14 +207,13 @@ void Events::serve() {
       idle_ = false;
       continue;
     }
-    Batch batch{kept_, {}, next_};
+    const Kept events = kept_;
+    const std::uint64_t next = sent = next_;
     lock.unlock();
-    batch.lines.resize(batch.events.size());
-    sent = batch.next;
     const bool beat = now >= beat_at;
     if (beat) beat_at = now + kHeartbeat;
     const std::size_t gone = std::erase_if(readers, [&](Reader& reader) {
-      std::string text = text_for(reader, batch);
+      std::string text = text_for(reader, events, next);
       sent = std::min(sent, reader.next);
       if (text.empty() && beat) text = ": still here\n\n";
       return reader.exchange->gone() || (!text.empty() && !reader.exchange->send(text));
@@ -234,9 +227,8 @@ void Events::serve() {
 }
 
 void add_event_route(Router& router, Events& events) {
-  router.add(
-      "GET", "/v1/events", [&events](const Call& call) { return events.answer(call); },
-      Access::kContents);
+  router.add("GET", "/v1/events", Access::kContents,
+             [&events](const Call& call) { return events.answer(call); });
 }
 
 }  // namespace lictor::admin

@@ -34,9 +34,6 @@ class Events : public runtime::Observer {
   ~Events() override;
 
   void on_fact(const std::string& queue, const core::Fact& fact) override;
-  void on_commit(const std::string& /*queue*/, std::size_t /*operations*/) override {}
-  void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
-                const http::Response& /*response*/, Duration /*took*/) override {}
 
   /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next": ID},
   /// at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.
@@ -53,20 +50,17 @@ class Events : public runtime::Observer {
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;
     Duration took{};
+    std::string line{};  // what readers get, once one wants it; the thread's
   };
+  using Kept = std::deque<std::shared_ptr<Event>>;
   struct Reader {
     ExchangePtr exchange;
     std::string queue;       // empty: all
     std::uint64_t next = 0;  // number of the event to send next
   };
-  /// The newest events, to be sent without the mutex.
-  struct Batch {
-    std::deque<std::shared_ptr<const Event>> events;
-    std::vector<std::string> lines;  // of each event, once it is wanted
-    std::uint64_t next = 0;          // number of the event after the last
-  };
   void serve();
-  [[nodiscard]] std::string text_for(Reader& reader, Batch& batch) const;
+  // `next`: number of the event after the last of `events`.
+  [[nodiscard]] std::string text_for(Reader& reader, const Kept& events, std::uint64_t next) const;
   [[nodiscard]] static std::string members_of(const Event& event);  // of a JSON object
   [[nodiscard]] Response kept_after(std::uint64_t first, const std::string& queue);
   [[nodiscard]] std::string id(std::uint64_t number) const;
@@ -75,7 +69,7 @@ class Events : public runtime::Observer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<const Event>> kept_;
+  Kept kept_;
   std::uint64_t next_ = 1;       // number of the event that comes next
   std::vector<Reader> joining_;  // the thread's from its next turn on
   std::size_t readers_ = 0;      // with those that join

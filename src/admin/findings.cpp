@@ -1,12 +1,14 @@
-#include "admin/findings.h"
+// What is wrong with a queue.
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "admin/leaders.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
@@ -26,41 +28,44 @@ constexpr std::chrono::milliseconds kYear = 24h * 365;
 std::string groups_of(const std::vector<Peer>& members) {
   constexpr std::size_t kDigits = 8;
   constexpr std::size_t kMostNamed = 20;
-  std::map<std::string, std::string> groups;  // the nodes of each digest
-  std::vector<std::string> order;
+  std::vector<std::pair<std::string, std::string>> groups;  // a digest, and the nodes that have it
   std::size_t named = 0;
   for (const Peer& peer : members) {
     if (peer.config.empty() || !peer.doubt.empty() || ++named > kMostNamed) continue;
-    std::string& nodes = groups[peer.config];
-    if (nodes.empty()) order.push_back(peer.config);
-    nodes += (nodes.empty() ? "" : ", ") + peer.node;
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& each) { return each.first == peer.config; });
+    if (group == groups.end()) {
+      groups.emplace_back(peer.config, peer.node);
+    } else {
+      group->second += ", " + peer.node;
+    }
   }
   std::string text;
-  for (const std::string& config : order) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", groups[config],
-                        config.substr(0, kDigits));
+  for (const auto& [config, nodes] : groups) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", nodes, config.substr(0, kDigits));
   }
   if (named > kMostNamed) text += fmt::format("; and {} more", named - kMostNamed);
   return text;
 }
 
-}  // namespace
+class Findings {
+ public:
+  // `kind` is for programs: "no_leader". Each kind is in openapi.json.
+  void error(const char* kind, std::string_view what, std::string_view remedy) {
+    add(kind, "error", what, remedy);
+  }
+  void warning(const char* kind, std::string_view what, std::string_view remedy) {
+    add(kind, "warning", what, remedy);
+  }
+  ordered_json list = ordered_json::array();
 
-void Findings::error(const char* kind, std::string what, std::string remedy) {
-  add(kind, "error", std::move(what), std::move(remedy));
-}
-void Findings::warning(const char* kind, std::string what, std::string remedy) {
-  add(kind, "warning", std::move(what), std::move(remedy));
-}
-void Findings::add(const char* kind, const char* severity, std::string&& what,
-                   std::string&& remedy) {
-  list_.push_back({{"kind", kind},
-                   {"severity", severity},
-                   {"what", std::move(what)},
-                   {"remedy", std::move(remedy)}});
-}
+ private:
+  void add(const char* kind, const char* severity, std::string_view what, std::string_view remedy) {
+    list.push_back({{"kind", kind}, {"severity", severity}, {"what", what}, {"remedy", remedy}});
+  }
+};
 
-void Findings::of_leads(const Fleet& fleet) {
+void check_leads(const Fleet& fleet, Findings& out) {
   const std::vector<std::uint32_t> free = fleet.free();
   if (free.empty()) return;
   const bool all = free.size() == fleet.leads.size();
@@ -70,15 +75,15 @@ void Findings::of_leads(const Fleet& fleet) {
                            "TTL and the lock-delay are over"
                          : "daemons take them within seconds, after a crash when the session TTL "
                            "and the lock-delay are over";
-  error("no_leader",
-        all ? "nobody leads this queue, so no task starts"
-            : "nobody leads " + partitions_text(free) + ", so none of " +
-                  (free.size() == 1 ? "its" : "their") + " tasks starts",
-        fleet.members.empty() ? "start a daemon that serves the queue: systemctl start lictor"
-                              : next + "; if nobody does, read their logs");
+  out.error("no_leader",
+            all ? "nobody leads this queue, so no task starts"
+                : "nobody leads " + partitions_text(free) + ", so none of " +
+                      (free.size() == 1 ? "its" : "their") + " tasks starts",
+            fleet.members.empty() ? "start a daemon that serves the queue: systemctl start lictor"
+                                  : next + "; if nobody does, read their logs");
 }
 
-void Findings::of_wishes(const Fleet& fleet) {
+void check_wishes(const Fleet& fleet, Findings& out) {
   std::map<std::uint32_t, std::string> wishes;  // who has each
   for (const Peer& peer : fleet.members) {
     std::string& nodes = wishes[peer.wish];
@@ -91,44 +96,47 @@ void Findings::of_wishes(const Fleet& fleet) {
     for (const auto& [wish, nodes] : wishes) {
       parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", wish, nodes);
     }
-    warning("partitions_differ",
-            has + ", and the daemons ask for different numbers (" + parts + ")",
-            "give every host the same \"partitions\" in its configuration, then: systemctl reload "
-            "lictor; until then the number stays");
+    out.warning(
+        "partitions_differ", has + ", and the daemons ask for different numbers (" + parts + ")",
+        "give every host the same \"partitions\" in its configuration, then: systemctl reload "
+        "lictor; until then the number stays");
   } else if (wishes.begin()->first != fleet.leads.size()) {
-    warning("partitions_change",
-            fmt::format("{}, and all daemons ask for {}", has, wishes.begin()->first),
-            "the number changes when the jobs have ended, within drain_timeout; the logs of the "
-            "daemons say what they wait for");
+    out.warning(
+        "partitions_change",
+        fmt::format("{}, and all daemons ask for {}", has, wishes.begin()->first),
+        "the number changes when the jobs have ended, within drain_timeout; the logs of the "
+        "daemons say what they wait for");
   }
 }
 
-void Findings::of_peer(const Peer& peer, const Fleet& fleet) {
+void check_peer(const Peer& peer, const Fleet& fleet, Findings& out) {
   if (const WallTime now = wall_now(); const auto seen = parse_rfc3339(peer.seen)) {
     if (*seen - now > kClockSkew) {
-      warning("clock",
-              fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
-                          rounded_duration(std::min(*seen - now, kYear))),
-              "the leader's clock decides when a task is due: have every host keep time by NTP");
+      out.warning(
+          "clock",
+          fmt::format("the clock of {} is {} or more ahead of this host's", peer.node,
+                      rounded_duration(std::min(*seen - now, kYear))),
+          "the leader's clock decides when a task is due: have every host keep time by NTP");
     }
   }
   if (peer.doubt.empty()) return;
   if (peer.leads()) {
     const std::string what =
         fleet.divided() ? " leads " + partitions_text(peer.partitions) : std::string{" leads"};
-    error("leader_silent", peer.node + what + ", but " + peer.doubt,
-          peer.next.empty() ? "if it is dead, another daemon takes the lead when its session has "
-                              "ended and the lock-delay is over"
-                            : peer.next);
+    out.error("leader_silent", peer.node + what + ", but " + peer.doubt,
+              peer.next.empty()
+                  ? "if it is dead, another daemon takes the lead when its session has "
+                    "ended and the lock-delay is over"
+                  : peer.next);
   } else {
-    warning("member_silent", peer.node + ": " + peer.doubt,
-            "look at that host: systemctl status lictor");
+    out.warning("member_silent", peer.node + ": " + peer.doubt,
+                "look at that host: systemctl status lictor");
   }
 }
 
-void Findings::of_fleet(const Fleet& fleet) {
-  of_leads(fleet);
-  of_wishes(fleet);
+void check_fleet(const Fleet& fleet, Findings& out) {
+  check_leads(fleet, out);
+  check_wishes(fleet, out);
   // A leader runs the tasks, so compare with it; without a leader, with the first member.
   const Peer* model = nullptr;
   for (const Peer& peer : fleet.members) {
@@ -138,26 +146,25 @@ void Findings::of_fleet(const Fleet& fleet) {
   std::string groups = groups_of(fleet.members);  // told once
   for (const Peer& peer : fleet.members) {
     if (!peer.reload_error.empty()) {
-      warning("reload_refused",
-              peer.node + " keeps an older configuration than its file: " + peer.reload_error,
-              "repair the file there, then: systemctl reload lictor; what needs a restart: "
-              "systemctl restart lictor");
+      out.warning("reload_refused",
+                  peer.node + " keeps an older configuration than its file: " + peer.reload_error,
+                  "repair the file there, then: systemctl reload lictor; what needs a restart: "
+                  "systemctl restart lictor");
     }
     const bool comparable = model != nullptr && !peer.config.empty() && peer.doubt.empty();
     if (comparable && peer.config != model->config) {
       const std::string where = client::difference(model->parts, peer.parts);
-      warning("config_differs",
-              fmt::format("{} has another configuration than {}{}{}{}", peer.node, model->node,
-                          where.empty() ? "" : ": ", where,
-                          groups.empty() ? "" : " (digests: " + std::exchange(groups, {}) + ")"),
-              "compare the files of these hosts (\"lictor run --dry-run\" lists their queues and "
-              "executors), install the same on every host, then: systemctl reload lictor");
+      out.warning(
+          "config_differs",
+          fmt::format("{} has another configuration than {}{}{}{}", peer.node, model->node,
+                      where.empty() ? "" : ": ", where,
+                      groups.empty() ? "" : " (digests: " + std::exchange(groups, {}) + ")"),
+          "compare the files of these hosts (\"lictor run --dry-run\" lists their queues and "
+          "executors), install the same on every host, then: systemctl reload lictor");
     }
-    of_peer(peer, fleet);
+    check_peer(peer, fleet, out);
   }
 }
-
-namespace {
 
 std::uint64_t count_of(const ordered_json& status, const char* group, const char* name) {
   return status.value(group, ordered_json::object()).value(name, std::uint64_t{0});
@@ -175,35 +182,34 @@ std::chrono::milliseconds ms_of(const LeaderStatus& leader, const char* name,
   return std::chrono::milliseconds{leader.status.value(name, otherwise)};
 }
 
-}  // namespace
-
 // What is wrong with one host.
-void Findings::of_host(const LeaderStatus& leader) {
+void check_host(const LeaderStatus& leader, Findings& out) {
   if (leader.status.value("role", "") == "draining") {
-    warning("draining",
-            fmt::format("{} gives up the lead: it starts no job and waits for {}", leader.node,
-                        counted(leader.status.value("running", std::uint64_t{0}), "running job")),
-            "another daemon goes on when they have ended; a job that hangs holds this up until "
-            "drain_timeout");
+    out.warning(
+        "draining",
+        fmt::format("{} gives up the lead: it starts no job and waits for {}", leader.node,
+                    counted(leader.status.value("running", std::uint64_t{0}), "running job")),
+        "another daemon goes on when they have ended; a job that hangs holds this up until "
+        "drain_timeout");
   }
   const std::string cannot_start = leader.status.value("cannot_start", "");
   if (!cannot_start.empty()) {
-    error("cannot_start", leader.node + " cannot start jobs: " + cannot_start,
-          "repair that host, or hand the lead to another: step down");
+    out.error("cannot_start", leader.node + " cannot start jobs: " + cannot_start,
+              "repair that host, or hand the lead to another: step down");
   }
   if (const std::string lost = leader.status.value("log_error", ""); !lost.empty()) {
-    warning("output_lost", leader.node + " cannot keep the output of jobs: " + lost,
-            "make room in the daemon's state_dir; the jobs themselves go on");
+    out.warning("output_lost", leader.node + " cannot keep the output of jobs: " + lost,
+                "make room in the daemon's state_dir; the jobs themselves go on");
   }
   if (const auto lease = ms_of(leader, "lease_left_ms", -1); lease >= 0ms && lease < kShortLease) {
-    warning("lease_short",
-            fmt::format("the lease of {} ends in {} ms unless Consul answers", leader.node,
-                        lease.count()),
-            "Consul is slow or cut off from that host; see its log");
+    out.warning("lease_short",
+                fmt::format("the lease of {} ends in {} ms unless Consul answers", leader.node,
+                            lease.count()),
+                "Consul is slow or cut off from that host; see its log");
   }
 }
 
-void Findings::of_tasks(const std::vector<LeaderStatus>& leaders) {
+void check_tasks(const std::vector<LeaderStatus>& leaders, Findings& out) {
   if (const auto tasks = sum_of(leaders, "states", "no executor"); tasks != 0) {
     std::string who;
     std::size_t named = 0;
@@ -212,27 +218,27 @@ void Findings::of_tasks(const std::vector<LeaderStatus>& leaders) {
       who += (who.empty() ? "" : ", ") + leader.node;
       ++named;
     }
-    error("no_executor",
-          fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
-                      named == 1 ? "has" : "have"),
-          "add an executor for the type, or \"*\", to the configuration and reload it");
+    out.error("no_executor",
+              fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
+                          named == 1 ? "has" : "have"),
+              "add an executor for the type, or \"*\", to the configuration and reload it");
   }
   if (const auto tasks = sum_of(leaders, "states", "too large"); tasks != 0) {
-    warning("too_large", counted(tasks, "task") + " too large to be claimed",
-            "write the data elsewhere and its place into the task; then cancel these");
+    out.warning("too_large", counted(tasks, "task") + " too large to be claimed",
+                "write the data elsewhere and its place into the task; then cancel these");
   }
   if (const auto tasks = sum_of(leaders, "states", "unnameable"); tasks != 0) {
-    warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
-            "delete the keys and write the tasks under others");
+    out.warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
+                "delete the keys and write the tasks under others");
   }
   if (const auto bad = sum_of(leaders, "schedules", "bad"); bad != 0) {
-    warning("schedule_fault",
-            counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
-            "\"lictor check\" names them and says what is wrong");
+    out.warning("schedule_fault",
+                counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
+                "\"lictor check\" names them and says what is wrong");
   }
 }
 
-void Findings::of_due(const std::vector<LeaderStatus>& leaders) {
+void check_due(const std::vector<LeaderStatus>& leaders, Findings& out) {
   std::chrono::milliseconds due{0}, longest{0};
   std::uint64_t running = 0;
   for (const LeaderStatus& leader : leaders) {
@@ -247,23 +253,40 @@ void Findings::of_due(const std::vector<LeaderStatus>& leaders) {
     what += fmt::format("; {} run{}, the oldest for {}", counted(running, "job"),
                         running == 1 ? "s" : "", rounded_duration(longest));
   }
-  warning("overdue", what,
-          running == 0
-              ? "\"lictor why ID\" says what it waits for"
-              : "if a job hangs, cancel it and give its type a timeout; if tasks come faster than "
-                "jobs end, raise concurrency where their order does not matter");
+  out.warning(
+      "overdue", what,
+      running == 0
+          ? "\"lictor why ID\" says what it waits for"
+          : "if a job hangs, cancel it and give its type a timeout; if tasks come faster than "
+            "jobs end, raise concurrency where their order does not matter");
 }
 
-void Findings::of_queue(const std::vector<LeaderStatus>& leaders, const PauseState& paused) {
-  if (paused.paused) {
-    warning("paused",
-            "paused" + (paused.by.empty() ? "" : " by " + paused.by) +
-                (paused.reason.empty() ? "" : ": " + paused.reason),
-            "resume it when no tasks need to be held back any more");
+}  // namespace
+
+ordered_json findings_of(const QueueFacts& facts) {
+  Findings out;
+  if (!facts.consul_trouble.empty()) {
+    out.error(
+        "consul", facts.consul_trouble,
+        "no task is claimed or finished until Consul answers again; look at Consul's agent on "
+        "this host");
+  } else if (!facts.fleet) {
+    out.error("members_unknown", "the members cannot be read: " + facts.fleet.error().message,
+              "give the daemon's token the rights of consul/policy-daemon.hcl");
+  } else {
+    check_fleet(*facts.fleet, out);
   }
-  for (const LeaderStatus& leader : leaders) of_host(leader);
-  of_tasks(leaders);
-  if (!paused.paused) of_due(leaders);
+  const PauseState& paused = facts.paused;
+  if (paused.paused) {
+    out.warning("paused",
+                "paused" + (paused.by.empty() ? "" : " by " + paused.by) +
+                    (paused.reason.empty() ? "" : ": " + paused.reason),
+                "resume it when no tasks need to be held back any more");
+  }
+  for (const LeaderStatus& leader : facts.leaders) check_host(leader, out);
+  check_tasks(facts.leaders, out);
+  if (!paused.paused) check_due(facts.leaders, out);
+  return std::move(out.list);
 }
 
 }  // namespace lictor::admin

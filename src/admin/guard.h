@@ -24,9 +24,9 @@ enum class Access {
   kContents,  ///< tasks, schedules and output: takes the token once one is set, except over a unix socket
 };
 
-/// Decides who may ask what. Any page that a browser on this host shows can make it send requests
-/// here, so listening on the loopback alone protects nothing: refused are a Host that is not a name
-/// of this daemon (DNS rebinding) and a page of another origin.
+/// Decides who may ask what. A web page can make a browser on this host send requests here, so
+/// listening on the loopback alone protects nothing. Refuses a Host that is not a name of this daemon
+/// (DNS rebinding) and requests of pages of another origin.
 class Guard {
  public:
   struct Options {

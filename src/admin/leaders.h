@@ -1,12 +1,15 @@
 #pragma once
 
-// What the leaders of a queue tell of their partitions, as one.
+// What the leaders of a queue tell of their partitions, as one, and what is wrong with the queue.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "admin/routes.h"
+#include "lictor/client.h"
 
 namespace lictor::admin {
 
@@ -23,6 +26,16 @@ struct LeaderStatus {
 /// One status of the same form: sums, the longest times, the shortest lease, and the types that all
 /// leaders have. Null: nobody leads.
 [[nodiscard]] nlohmann::ordered_json merged(const std::vector<LeaderStatus>& leaders);
+
+/// What is known of a queue.
+struct QueueFacts {
+  std::string consul_trouble;           ///< why Consul cannot be used; empty: it can
+  Result<Fleet> fleet{};                ///< of no meaning while there is trouble
+  std::vector<LeaderStatus> leaders{};  ///< those that have told their status
+  PauseState paused{};
+};
+/// What is wrong with it, and the way out: [{"kind", "severity", "what", "remedy"}, ...]
+[[nodiscard]] nlohmann::ordered_json findings_of(const QueueFacts& facts);
 
 /// "0-3, 7"
 [[nodiscard]] std::string ranges(const std::vector<std::uint32_t>& partitions);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "client/task_json.h"
 #include "exec/output_log.h"
@@ -34,11 +34,8 @@ Response cannot_read(const Error& error) {
 std::optional<std::uint64_t> number(const Request& request, const std::string& name,
                                     std::uint64_t max, std::string& bad) {
   const auto text = request.parameter(name);
-  if (!text) return std::nullopt;
-  std::uint64_t value = 0;
-  const char* end = text->data() + text->size();
-  const auto read = std::from_chars(text->data(), end, value);
-  if (text->empty() || read.ec != std::errc{} || read.ptr != end || value > max) {
+  const auto value = to_number<std::uint64_t>(text.value_or(""));
+  if (text && (!value || *value > max)) {
     bad = name + ": expected a whole number up to " + std::to_string(max);
     return std::nullopt;
   }
@@ -64,25 +61,22 @@ Response listed(const Question& question, const std::vector<exec::StoredLog>& lo
          {"modified", log.modified == WallTime{} ? ordered_json{}
                                                  : ordered_json(format_rfc3339(log.modified))}});
   }
-  const ordered_json told{
-      {"queue", question.queue}, {"id", question.id}, {"logs", std::move(list)}};
-  Response response;
-  response.body = told.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  return response;
+  return json_response(200,
+                       {{"queue", question.queue}, {"id", question.id}, {"logs", std::move(list)}});
 }
 
 Response bytes_response(const exec::StoredLog& log, std::uint64_t offset, std::string text) {
-  Response response;
-  response.content_type = "text/plain; charset=utf-8";
-  response.headers = {{"Lictor-Log-Size", std::to_string(std::max(log.size, offset + text.size()))},
-                      {"Lictor-Log-Attempt", std::to_string(log.attempt)},
-                      {"Lictor-Log-Token", std::to_string(log.token)},
-                      {"Lictor-Running", log.running ? "true" : "false"}};
-  response.body = std::move(text);
-  return response;
+  const std::uint64_t size = std::max(log.size, offset + text.size());
+  return {200,
+          "text/plain; charset=utf-8",
+          std::move(text),
+          {{"Lictor-Log-Size", std::to_string(size)},
+           {"Lictor-Log-Attempt", std::to_string(log.attempt)},
+           {"Lictor-Log-Token", std::to_string(log.token)},
+           {"Lictor-Running", log.running ? "true" : "false"}}};
 }
 
-// The clients that wait for output.
+// Answers for the output that is kept here, and holds the clients that wait for more.
 class Followers : public std::enable_shared_from_this<Followers> {
  public:
   explicit Followers(const LogStore& store) : store_(store) {}
@@ -137,7 +131,7 @@ class Followers : public std::enable_shared_from_this<Followers> {
   }
 
   void look(const ExchangePtr& exchange, exec::StoredLog log, std::uint64_t offset, Instant until) {
-    // Asked before the bytes are read: after the end of the attempt the next read gets all the rest.
+    // Look whether it runs before reading: if the attempt has ended, this read gets all the rest.
     log.running = store_.active->contains(log.path);
     auto text = exec::read_log(log.path, offset, kMaxBytes);
     if (text && text->empty() && log.running && boot_now() < until && !exchange->gone()) {
@@ -152,7 +146,7 @@ class Followers : public std::enable_shared_from_this<Followers> {
   std::atomic<int> waiting_ = 0;
 };
 
-// What the member that ran the task has. The question goes on without the node, so it stops there.
+// Asks the member that ran the task. The request goes on without "node", so that member answers it.
 Response relayed(Backend& backend, const Request& request, const std::string& node) {
   std::string target =
       "/v1/logs?queue=" + wire::query_value(request.parameter("queue").value_or("default")) +
@@ -164,24 +158,20 @@ Response relayed(Backend& backend, const Request& request, const std::string& no
   }
   auto answer = backend.ask_member(request.parameter("queue").value_or("default"), node, target);
   if (!answer) return error_response(502, answer.error().message);
-  Response response;
-  if (request.parameter("attempt")) response.content_type = "text/plain; charset=utf-8";
-  response.body = *std::move(answer);
-  return response;
+  const bool is_text = request.parameter("attempt").has_value();
+  return {200, is_text ? "text/plain; charset=utf-8" : "application/json", *std::move(answer), {}};
 }
 
 }  // namespace
 
 void add_log_routes(Router& router, Backend& backend, const LogStore& store) {
-  router.add(
-      "GET", "/v1/logs",
-      [followers = std::make_shared<Followers>(store), &backend,
-       own = store.node](const Call& call) -> std::optional<Response> {
-        const std::string node = call.request.parameter("node").value_or("");
-        if (!node.empty() && node != own) return relayed(backend, call.request, node);
-        return followers->answer(call);
-      },
-      Access::kContents);
+  router.add("GET", "/v1/logs", Access::kContents,
+             [followers = std::make_shared<Followers>(store), &backend,
+              own = store.node](const Call& call) -> std::optional<Response> {
+               const std::string node = call.request.parameter("node").value_or("");
+               if (!node.empty() && node != own) return relayed(backend, call.request, node);
+               return followers->answer(call);
+             });
 }
 
 }  // namespace lictor::admin

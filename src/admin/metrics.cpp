@@ -1,9 +1,9 @@
 #include "admin/metrics.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -78,18 +78,14 @@ class Snapshot {
 };
 
 void add_process(Snapshot& to) {
-  std::string text;
-  // The fields after the command in parentheses; utime and stime are the 14th and 15th of all.
-  std::getline(std::ifstream{"/proc/self/stat"}, text);
-  unsigned long user = 0, system = 0;
-  const std::size_t end = text.rfind(')');
-  if (end != std::string::npos &&
-      std::sscanf(text.c_str() + end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                  &user, &system) == 2) {
-    to.add(prometheus::MetricType::Counter, "process_cpu_seconds_total",
-           "Processor time of the daemon, without its jobs.",
-           static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
-  }
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);  // it cannot fail
+  const auto spent = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  to.add(prometheus::MetricType::Counter, "process_cpu_seconds_total",
+         "Processor time of the daemon, without its jobs.",
+         spent(used.ru_utime) + spent(used.ru_stime));
   unsigned long skipped = 0, pages = 0;
   if (std::ifstream{"/proc/self/statm"} >> skipped >> pages) {
     to.gauge("process_resident_memory_bytes", "Resident memory of the daemon, without its jobs.",
@@ -194,13 +190,13 @@ struct Metrics::Families {
 
 // Looked up once for each type: a fact costs no more than two searches by name.
 struct Metrics::OfType {
-  OfType(Families& all, Labels of)
-      : families(all),
-        labels(std::move(of)),
-        started(all.started.Add(labels)),
-        job_time(all.job_time.Add(labels, kJobTime)),
-        pickup(all.pickup.Add(labels, kLatency)),
-        lateness(all.lateness.Add(labels, kLatency)) {}
+  Families& families;
+  const Labels labels;
+  Counter& started = families.started.Add(labels);
+  Histogram& job_time = families.job_time.Add(labels, kJobTime);
+  Histogram& pickup = families.pickup.Add(labels, kLatency);
+  Histogram& lateness = families.lateness.Add(labels, kLatency);
+  std::map<const char*, Counter*> attempts{}, tasks{};  // by outcome
 
   void count(Family<Counter>& family, std::map<const char*, Counter*>& counters,
              const char* outcome) {
@@ -212,45 +208,29 @@ struct Metrics::OfType {
     }
     counter->Increment();
   }
-
-  Families& families;
-  const Labels labels;
-  Counter& started;
-  Histogram& job_time;
-  Histogram& pickup;
-  Histogram& lateness;
-  std::map<const char*, Counter*> attempts, tasks;  // by outcome
 };
 
 struct Metrics::OfQueue {
-  OfQueue(Families& all, const std::string& queue)
-      : families(all),
-        name(queue),
-        terms(all.terms.Add({{"queue", queue}})),
-        losses(all.losses.Add({{"queue", queue}})),
-        releases(all.releases.Add({{"queue", queue}})),
-        operations(all.operations.Add({{"queue", queue}}, kOperations)),
-        takeover(all.takeover.Add({{"queue", queue}}, kLatency)) {}
+  inline static const std::string kOther = "other";
+
+  Families& families;
+  const std::string name;
+  Labels labels{{"queue", name}};
+  Counter& terms = families.terms.Add(labels);
+  Counter& losses = families.losses.Add(labels);
+  Counter& releases = families.releases.Add(labels);
+  Histogram& operations = families.operations.Add(labels, kOperations);
+  Histogram& takeover = families.takeover.Add(labels, kLatency);
+  std::set<std::string> types{};
+  std::map<std::string, OfType> by_type{};
 
   OfType& of_type(const std::string& type) {
     const std::string& label = types.contains(type) ? type : kOther;
-    auto& found = by_type[label];
-    if (!found) {
-      found = std::make_unique<OfType>(families, Labels{{"queue", name}, {"type", label}});
-    }
-    return *found;
+    const auto found = by_type.find(label);
+    if (found != by_type.end()) return found->second;
+    return by_type.emplace(label, OfType{families, {{"queue", name}, {"type", label}}})
+        .first->second;
   }
-
-  inline static const std::string kOther = "other";
-  Families& families;
-  const std::string name;
-  Counter& terms;
-  Counter& losses;
-  Counter& releases;
-  Histogram& operations;
-  Histogram& takeover;
-  std::set<std::string> types;
-  std::map<std::string, std::unique_ptr<OfType>, std::less<>> by_type;
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}
@@ -259,7 +239,7 @@ Metrics::~Metrics() = default;
 
 Metrics::OfQueue& Metrics::queue(const std::string& name) {
   auto& found = queues_[name];
-  if (!found) found = std::make_unique<OfQueue>(*families_, name);
+  if (!found) found = std::make_unique<OfQueue>(OfQueue{*families_, name});
   return *found;
 }
 
@@ -319,70 +299,65 @@ std::string Metrics::text(const Status& status) const {
   Snapshot now;
   now.gauge("lictor_build_info", "The version of the daemon; always 1.", 1,
             {{"version", status.version}});
+  // `value` gives a number, or nothing: the daemon does not know.
   const auto for_queues = [&](const char* name, const char* help, auto value) {
     for (const QueueStatus& queue : status.queues) {
-      if (const std::optional<double> is = value(queue))
-        now.gauge(name, help, *is, {{"queue", queue.name}});
+      const std::optional<double> known = value(queue);
+      if (known) now.gauge(name, help, *known, {{"queue", queue.name}});
     }
   };
-  const auto of_leader = [](auto read) {
-    return [read](const QueueStatus& queue) {
+  const auto for_leaders = [&](const char* name, const char* help, auto value) {
+    for_queues(name, help, [&](const QueueStatus& queue) {
       const bool leads = queue.role != QueueStatus::Role::kFollowing;
-      return leads ? std::optional{static_cast<double>(read(queue))} : std::nullopt;
-    };
+      return leads ? std::optional{static_cast<double>(value(queue))} : std::nullopt;
+    });
   };
+  using Queue = const QueueStatus&;
   for_queues("lictor_leading", "1 while this daemon leads the queue or a partition of it, else 0.",
-             [](const QueueStatus& queue) {
-               return std::optional{queue.role == QueueStatus::Role::kFollowing ? 0.0 : 1.0};
-             });
+             [](Queue queue) { return queue.role == QueueStatus::Role::kFollowing ? 0.0 : 1.0; });
   for_queues("lictor_partitions",
              "Partitions of the queue; missing while the daemon does not know. The same on all "
              "hosts: take the max.",
-             [](const QueueStatus& queue) {
-               return queue.partitions != 0 ? std::optional{static_cast<double>(queue.partitions)}
+             [](Queue queue) {
+               return queue.partitions != 0 ? std::optional<double>{queue.partitions}
                                             : std::nullopt;
              });
   for_queues("lictor_partitions_led",
              "Partitions that this daemon leads. The sum over hosts is lictor_partitions, or some "
              "partition has no leader.",
-             [](const QueueStatus& queue) {
-               return std::optional{static_cast<double>(queue.leads.size())};
-             });
-  for_queues("lictor_paused", "1 while the queue is paused; only leaders know.",
-             of_leader([](const QueueStatus& queue) { return queue.paused ? 1 : 0; }));
-  for_queues("lictor_lease_remaining_seconds",
-             "How long this leader's jobs may run without another proof of leadership; of several "
-             "partitions the shortest.",
-             of_leader([](const QueueStatus& queue) { return seconds(queue.lease_left); }));
-  for_queues("lictor_oldest_due_seconds",
-             "How long the first task of this leader that may start has been due. Take the max "
-             "over hosts.",
-             of_leader([](const QueueStatus& queue) { return seconds(queue.oldest_due); }));
-  for_queues("lictor_claims_ahead", "Tasks that this leader has claimed and not started yet.",
-             of_leader([](const QueueStatus& queue) { return queue.claimed_ahead; }));
-  for_queues("lictor_unacked", "Jobs that ended and whose end is not in Consul yet.",
-             of_leader([](const QueueStatus& queue) { return queue.unacked; }));
-  for_queues("lictor_jobs_running", "Jobs that run on this host.", [](const QueueStatus& queue) {
-    return std::optional{static_cast<double>(queue.running)};
-  });
-  for (const QueueStatus& queue : status.queues) {
-    for (const auto& [state, count] : queue.states) {
-      now.gauge(
-          "lictor_tasks",
-          "Tasks of the partitions that this daemon leads, by state; the sum over hosts is the "
-          "queue's.",
-          static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
+             [](Queue queue) { return static_cast<double>(queue.leads.size()); });
+  for_leaders("lictor_paused", "1 while the queue is paused; only leaders know.",
+              [](Queue queue) { return queue.paused; });
+  for_leaders("lictor_lease_remaining_seconds",
+              "How long this leader's jobs may run without another proof of leadership; of several "
+              "partitions the shortest.",
+              [](Queue queue) { return seconds(queue.lease_left); });
+  for_leaders("lictor_oldest_due_seconds",
+              "How long the first task of this leader that may start has been due. Take the max "
+              "over hosts.",
+              [](Queue queue) { return seconds(queue.oldest_due); });
+  for_leaders("lictor_claims_ahead", "Tasks that this leader has claimed and not started yet.",
+              [](Queue queue) { return queue.claimed_ahead; });
+  for_leaders("lictor_unacked", "Jobs that ended and whose end is not in Consul yet.",
+              [](Queue queue) { return queue.unacked; });
+  for_queues("lictor_jobs_running", "Jobs that run on this host.",
+             [](Queue queue) { return static_cast<double>(queue.running); });
+  const auto by_state = [&](const char* name, const char* help, auto counts) {
+    for (const QueueStatus& queue : status.queues) {
+      for (const auto& [state, count] : queue.*counts) {
+        now.gauge(name, help, static_cast<double>(count),
+                  {{"queue", queue.name}, {"state", state}});
+      }
     }
-  }
-  for (const QueueStatus& queue : status.queues) {
-    for (const auto& [state, count] : queue.schedules) {
-      now.gauge(
-          "lictor_schedules",
-          "Recurring tasks, by state; a bad one makes no tasks until it is corrected. Only the "
-          "leader of partition 0 knows any: the sum over hosts is the queue's.",
-          static_cast<double>(count), {{"queue", queue.name}, {"state", state}});
-    }
-  }
+  };
+  by_state("lictor_tasks",
+           "Tasks of the partitions that this daemon leads, by state; the sum over hosts is the "
+           "queue's.",
+           &QueueStatus::states);
+  by_state("lictor_schedules",
+           "Recurring tasks, by state; a bad one makes no tasks until it is corrected. Only the "
+           "leader of partition 0 knows any: the sum over hosts is the queue's.",
+           &QueueStatus::schedules);
   for (const QueueStatus& queue : status.queues) {
     now.add(prometheus::MetricType::Counter, "lictor_tasks_discovered_total",
             "Keys that became known to this leader, those that it found at its takeover included. "
@@ -403,10 +378,7 @@ void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics)
   router.add("GET", "/metrics", [&backend, &metrics](const Call&) -> std::optional<Response> {
     const auto status = backend.status();
     if (!status) return error_response(503, "the daemon's loop does not answer");
-    Response response;
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = metrics.text(*status);
-    return response;
+    return Response{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text(*status), {}};
   });
 }
 

@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/activity.h"
-#include "admin/findings.h"
 #include "admin/leaders.h"
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "client/task_json.h"
 #include "wire/layout.h"
 
@@ -82,16 +83,13 @@ class Queues {
                                {"queues", std::move(told)}});
   }
 
-  Response members(const Request& request) const {
-    std::optional<Response> refused;
-    const StoredQueue* queue = find_queue(queues_, request, refused);
-    if (queue == nullptr) return *refused;
-    const auto fleet = backend_.fleet(queue->queue.name);
-    if (!fleet) return response_of(fleet.error());
+  Result<std::optional<Response>> members(const Request& request) const {
+    LICTOR_TRY(const StoredQueue* queue, find_queue(queues_, request));
+    LICTOR_TRY(const Fleet fleet, backend_.fleet(queue->queue.name));
     ordered_json told{{"queue", queue->queue.name}};
-    add_leaders(*fleet, told);
+    add_leaders(fleet, told);
     told["members"] = ordered_json::array();
-    for (const Peer& peer : fleet->members) told["members"].push_back(peer_json(peer));
+    for (const Peer& peer : fleet.members) told["members"].push_back(peer_json(peer));
     return json_response(200, told);
   }
 
@@ -108,13 +106,8 @@ class Queues {
   ordered_json whole(const StoredQueue& queue, const std::string& node, const QueueStatus& own,
                      const std::string& trouble) const {
     const std::string& name = queue.queue.name;
-    Findings findings;
-    if (!trouble.empty()) {
-      findings.error("consul", trouble,
-                     "no task is claimed or finished until Consul answers again; look at Consul's "
-                     "agent on this host");
-    }
-    std::vector<LeaderStatus> leaders;
+    QueueFacts facts{.consul_trouble = trouble};
+    std::vector<LeaderStatus>& leaders = facts.leaders;
     if (ordered_json leading = of_leader(own); !leading.is_null()) {
       leaders.push_back({node, std::move(leading)});
     }
@@ -129,31 +122,25 @@ class Queues {
                       {"moving", ordered_json::array()},
                       {"members", ordered_json::array()},
                       {"fleet_error", text_or_null(trouble)}};
-    PauseState paused;
     if (trouble.empty()) {
-      const auto fleet = backend_.fleet(name);
-      if (!fleet) {
-        told["fleet_error"] = fleet.error().message;
-        findings.error("members_unknown", "the members cannot be read: " + fleet.error().message,
-                       "give the daemon's token the rights of consul/policy-daemon.hcl");
+      facts.fleet = backend_.fleet(name);
+      if (!facts.fleet) {
+        told["fleet_error"] = facts.fleet.error().message;
       } else {
-        findings.of_fleet(*fleet);
-        add_leaders(*fleet, told);
-        for (const Peer& peer : fleet->members) told["members"].push_back(peer_json(peer));
-        const bool complete = !fleet->divided() && !leaders.empty();
-        if (!complete && fleet->free().size() < fleet->leads.size()) {
-          ask_leaders(name, leaders, told);
-        }
+        const Fleet& fleet = *facts.fleet;
+        add_leaders(fleet, told);
+        for (const Peer& peer : fleet.members) told["members"].push_back(peer_json(peer));
+        const bool complete = !fleet.divided() && !leaders.empty();
+        if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, told);
       }
-      if (const auto read = client::pause_state(queue.queue)) paused = *read;
+      if (const auto read = client::pause_state(queue.queue)) facts.paused = *read;
     }
-    told["paused"] = client::pause_json(paused);
-    findings.of_queue(leaders, paused);
+    told["paused"] = client::pause_json(facts.paused);
     ordered_json status = leaders.size() == 1 ? leaders.front().status : merged(leaders);
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) told["types"] = status["types"];
     told["status"] = std::move(status);
-    told["findings"] = findings.take();
+    told["findings"] = findings_of(facts);
     return told;
   }
 
@@ -188,6 +175,17 @@ std::vector<std::uint32_t> Fleet::free() const {
     if (leads[i].known && leads[i].node.empty()) free.push_back(i);
   }
   return free;
+}
+
+Result<const StoredQueue*> find_queue(const StoredQueues& queues, const Request& request) {
+  const std::string name = request.parameter("queue").value_or("default");
+  std::string known;
+  for (const StoredQueue& each : queues) {
+    if (each.queue.name == name) return &each;
+    known += (known.empty() ? "" : ", ") + each.queue.name;
+  }
+  return fail(ErrorCode::kNotFound, "this daemon serves no queue \"" + excerpt(name) +
+                                        "\"; ?queue= takes one of: " + known);
 }
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,

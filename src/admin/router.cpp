@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace lictor::admin {
@@ -46,47 +47,62 @@ Response missing_page(std::string_view path) {
   // Relative, since a proxy may serve us below a folder.
   std::string root;
   for (auto i = std::count(path.begin(), path.end(), '/'); i > 1; --i) root += "../";
-  Response response;
-  response.status = 404;
-  response.content_type = "text/html; charset=utf-8";
-  response.body = R"(<!DOCTYPE html>
+  return {404,
+          "text/html; charset=utf-8",
+          fmt::format(R"(<!doctype html>
 <html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>No such page - lictor</title>
-    <link rel="stylesheet" href=")" +
-                  root +
-                  R"(style.css" />
-  </head>
-  <body>
-    <main>
-      <h1>No such page</h1>
-      <p>Go to <a href=")" +
-                  root + R"(manual/">the manual</a> or to <a href="./)" + root +
-                  R"(">the overview</a>.</p>
-    </main>
-  </body>
-</html>
-)";
-  return response;
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<title>No such page - lictor</title>
+<link rel="stylesheet" href="{0}style.css" />
+<main>
+<h1>No such page</h1>
+<p>Go to <a href="{0}manual/">the manual</a> or to <a href="./{0}">the overview</a>.</p>
+</main>
+)",
+                      root),
+          {}};
 }
 
 }  // namespace
 
 Response json_response(int status, const ordered_json& value) {
-  Response response;
-  response.status = status;
-  response.body = value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  return response;
+  return {status,
+          "application/json",
+          value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n",
+          {}};
 }
 
 Response error_response(int status, std::string_view message) {
   return json_response(status, {{"error", message}});
 }
 
-void Router::add(std::string method, std::string pattern, Handler handler, Access access) {
-  routes_.push_back({std::move(method), std::move(pattern), std::move(handler), access});
+Response error_response(const Error& error) {
+  const auto status = [&] {
+    switch (error.code) {
+      case ErrorCode::kInvalid:
+        return 400;
+      case ErrorCode::kPermissionDenied:
+        return 403;
+      case ErrorCode::kNotFound:
+        return 404;
+      case ErrorCode::kConflict:
+        return 409;
+      case ErrorCode::kTooLarge:
+        return 413;
+      case ErrorCode::kUnavailable:
+        return 503;
+      case ErrorCode::kTimeout:
+        return 504;
+      default:
+        return 500;
+    }
+  }();
+  return error_response(status, error.message);
+}
+
+void Router::add(std::string method, std::string pattern, Access access, Handler handler) {
+  routes_.push_back({std::move(method), std::move(pattern), access, std::move(handler)});
 }
 
 const Router::Route* Router::find(const Request& request, std::string_view* wildcard) const {
@@ -125,13 +141,12 @@ std::optional<Response> Router::refuse(const Request& request) const {
 
 void Router::handle(const ExchangePtr& exchange) const {
   const Request& request = exchange->request();
-  auto response = refuse(request);
-  if (!response) {
-    std::string_view wildcard;
-    const Route* route = find(request, &wildcard);
-    response = route->handler({request, wildcard, exchange});
-  }
-  if (response) exchange->answer(std::move(*response));
+  if (auto refused = refuse(request)) return exchange->answer(std::move(*refused));
+  std::string_view wildcard;
+  const Route* route = find(request, &wildcard);
+  auto response = route->handler({request, wildcard, exchange});
+  if (!response) return exchange->answer(error_response(response.error()));
+  if (*response) exchange->answer(std::move(**response));
 }
 
 }  // namespace lictor::admin

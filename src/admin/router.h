@@ -4,14 +4,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "admin/guard.h"
+#include "lictor/result.h"
 
 namespace lictor::admin {
 
+/// The status that fits the error's code, and its message.
+[[nodiscard]] Response error_response(const Error& error);
 /// The value on one line. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value);
 
@@ -22,8 +26,9 @@ struct Call {
   const ExchangePtr& exchange;  ///< for an answer that comes later
 };
 
-/// Answers at once, or returns nothing and answers `call.exchange` later.
-using Handler = std::function<std::optional<Response>(const Call& call)>;
+/// Answers at once, or returns nothing and answers `call.exchange` later. An error is answered as
+/// error_response() has it.
+using Handler = std::function<Result<std::optional<Response>>(const Call& call)>;
 
 /// Maps paths to handlers. Filled before the first request; then as thread safe as its handlers.
 class Router {
@@ -33,7 +38,10 @@ class Router {
   /// `pattern` is a path, in which one "*" stands for any text that is not empty, slashes included:
   /// "/v1/tasks/*/why". `method` is "GET", which answers HEAD too, or one that changes something.
   /// The first match wins.
-  void add(std::string method, std::string pattern, Handler handler, Access access = Access::kOpen);
+  void add(std::string method, std::string pattern, Access access, Handler handler);
+  void add(std::string method, std::string pattern, Handler handler) {
+    add(std::move(method), std::move(pattern), Access::kOpen, std::move(handler));
+  }
 
   /// The answer before the body is read: guard, unknown path, wrong method. Nothing: handle() may
   /// be called.
@@ -44,8 +52,8 @@ class Router {
   struct Route {
     std::string method;
     std::string pattern;
-    Handler handler;
     Access access;
+    Handler handler;
   };
   [[nodiscard]] const Route* find(const Request& request, std::string_view* wildcard) const;
 

@@ -135,13 +135,12 @@ struct StoredQueue {
   client::Queue queue;
 };
 using StoredQueues = std::vector<StoredQueue>;
-/// The queue that ?queue= names, "default" without one. Nothing: `refused` is the answer.
-[[nodiscard]] const StoredQueue* find_queue(const StoredQueues& queues, const Request& request,
-                                            std::optional<Response>& refused);
+/// The queue that ?queue= names, "default" without one. Errors: kNotFound, with the names to choose
+/// from.
+[[nodiscard]] Result<const StoredQueue*> find_queue(const StoredQueues& queues,
+                                                    const Request& request);
 /// How many entries ?limit= wants on a page, 50 without one. Errors: kInvalid.
 [[nodiscard]] Result<std::size_t> page_limit(const Request& request);
-/// An error of lictor's client as an answer.
-[[nodiscard]] Response response_of(const Error& error);
 
 /// Where the output of attempts lies.
 struct LogStore {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "client/task_json.h"
 
 namespace lictor::admin {
@@ -40,16 +41,14 @@ struct ScheduleListing : ListingStamp {
   ordered_json counts = ordered_json::object();
   bool hidden = false;
 };
-using ScheduleIndex = SharedListing<ScheduleListing>;
 
 Result<ScheduleListing> read_schedules(const client::Queue& queue) {
-  auto listed = Schedules(queue.store, queue.layout).list();
-  if (!listed) return tl::unexpected(std::move(listed.error()));
+  LICTOR_TRY(auto listed, Schedules(queue.store, queue.layout).list());
   ScheduleListing listing;
-  listing.hidden = listed->hidden;
-  listing.rows.reserve(listed->schedules.size());
+  listing.hidden = listed.hidden;
+  listing.rows.reserve(listed.schedules.size());
   const WallTime now = wall_now();
-  for (StoredSchedule& schedule : listed->schedules) {
+  for (StoredSchedule& schedule : listed.schedules) {
     std::string{}.swap(schedule.record);
     if (schedule.definition) std::string{}.swap(schedule.definition->task);
     const ScheduleState state = state_of(schedule, now);
@@ -78,9 +77,7 @@ Result<Question> read_question(const Request& request) {
   }
   question.text = lowered(request.parameter("text").value_or(""));
   question.after = request.parameter("cursor").value_or("");
-  const auto limit = page_limit(request);
-  if (!limit) return tl::unexpected(limit.error());
-  question.limit = *limit;
+  LICTOR_TRY(question.limit, page_limit(request));
   return question;
 }
 
@@ -119,57 +116,31 @@ Response page_of(const ScheduleListing& listing, const Question& question,
                              {"hidden", std::move(hidden)}});
 }
 
-// The listings of all queues.
-class Lists {
- public:
-  explicit Lists(const StoredQueues& queues) : queues_(queues) {
-    for (const StoredQueue& queue : queues) {
-      indexes_.push_back(std::make_unique<ScheduleIndex>(
-          [&stored = queue.queue] { return read_schedules(stored); }));
-    }
-  }
+Result<std::optional<Response>> list(const StoredQueues& queues,
+                                     const Listings<ScheduleListing>& listings, const Call& call) {
+  LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
+  LICTOR_TRY(const Question question, read_question(call.request));
+  LICTOR_TRY(const auto listing, listings.at(queue->queue.name)->get(call));
+  return page_of(*listing, question, queue->queue);
+}
 
-  Response answer(const std::shared_ptr<Lists>& self, const Call& call) {
-    std::optional<Response> refused;
-    const StoredQueue* queue = find_queue(queues_, call.request, refused);
-    if (queue == nullptr) return *refused;
-    const auto question = read_question(call.request);
-    if (!question) return response_of(question.error());
-    ScheduleIndex& index = *indexes_[static_cast<std::size_t>(queue - queues_.data())];
-    const auto newer = parse_rfc3339(call.request.parameter("newer_than").value_or(""));
-    const auto listing = index.get(newer.value_or(WallTime::min()));
-    if (!listing) return response_of(listing.error());
-    if (index.wants_check()) {
-      call.exchange->later(ScheduleIndex::kCheckAfter, [self, &index] { index.drop_unused(); });
-    }
-    return page_of(**listing, *question, queue->queue);
-  }
-
- private:
-  const StoredQueues& queues_;
-  std::vector<std::unique_ptr<ScheduleIndex>> indexes_;
-};
-
-Response show(const StoredQueues& queues, const Call& call) {
-  std::optional<Response> refused;
-  const StoredQueue* queue = find_queue(queues, call.request, refused);
-  if (queue == nullptr) return *refused;
-  const auto found =
-      Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard});
-  if (!found) return response_of(found.error());
+Result<std::optional<Response>> show(const StoredQueues& queues, const Call& call) {
+  LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
+  LICTOR_TRY(const StoredSchedule found,
+             Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard}));
   const WallTime now = wall_now();
-  ordered_json told = client::schedule_json(*found, now);
-  told["note"] = client::text_or_null(found->odd);
-  client::add_value_json(found->record, told);
+  ordered_json told = client::schedule_json(found, now);
+  told["note"] = client::text_or_null(found.odd);
+  client::add_value_json(found.record, told);
   // Parsed and printed again, a long number would change.
-  if (is_utf8(found->record)) told["text"] = found->record;
+  if (is_utf8(found.record)) told["text"] = found.record;
   ordered_json ticks = ordered_json::array();
-  if (found->definition) {
-    const auto& read = *found->definition;
+  if (found.definition) {
+    const auto& read = *found.definition;
     ticks = client::ticks_json(client::ticks_after(read, now, kNextTicks), read);
   }
   return json_response(200, {{"queue", queue->queue.name},
-                             {"name", found->name},
+                             {"name", found.name},
                              {"schedule", std::move(told)},
                              {"ticks", std::move(ticks)}});
 }
@@ -177,13 +148,12 @@ Response show(const StoredQueues& queues, const Call& call) {
 }  // namespace
 
 void add_schedule_routes(Router& router, const StoredQueues& queues) {
-  const auto lists = std::make_shared<Lists>(queues);
-  router.add(
-      "GET", "/v1/schedules", [lists](const Call& call) { return lists->answer(lists, call); },
-      Access::kContents);
-  router.add(
-      "GET", "/v1/schedules/*", [&queues](const Call& call) { return show(queues, call); },
-      Access::kContents);
+  router.add("GET", "/v1/schedules", Access::kContents,
+             [&queues, listings = make_listings(queues, read_schedules)](const Call& call) {
+               return list(queues, listings, call);
+             });
+  router.add("GET", "/v1/schedules/*", Access::kContents,
+             [&queues](const Call& call) { return show(queues, call); });
 }
 
 }  // namespace lictor::admin

@@ -3,16 +3,18 @@
 // What a queue has in Consul, read once for all who look at lists.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "admin/routes.h"
 #include "base/clock.h"
+#include "base/time_text.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -22,13 +24,13 @@ namespace lictor::admin {
 struct ListingStamp {
   WallTime at{};  ///< the reading began then
   Duration took{};
-  std::uint64_t number = 0;  ///< no two listings of one kind have the same
 };
 
-/// Lists when somebody asks, and at most for a fiftieth of the time: a queue of 100,000 tasks takes a
-/// second to list. `Listing` is a ListingStamp with what was read. Thread safe.
+/// Reads a listing when somebody asks, and for at most 2% of the time: 100,000 tasks take a second.
+/// Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp
+/// with what was read. Thread safe.
 template <class Listing>
-class SharedListing {
+class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>> {
  public:
   using Pointer = std::shared_ptr<const Listing>;
   /// Reads Consul; may leave the stamp alone.
@@ -36,9 +38,27 @@ class SharedListing {
 
   explicit SharedListing(Read read) : read_(std::move(read)) {}
 
-  /// Blocks while Consul is asked, by this or another thread. `newer_than`: the listing must begin
+  /// Blocks while Consul is asked, by this or another thread. With ?newer_than= the listing begins
   /// after this time, if the pace allows. Errors: those of the reading.
-  [[nodiscard]] Result<Pointer> get(WallTime newer_than = WallTime::min()) {
+  [[nodiscard]] Result<Pointer> get(const Call& call) {
+    auto listing = current(parse_rfc3339(call.request.parameter("newer_than").value_or("")));
+    if (listing && wants_check()) {  // not under the lock: a server that stops does it at once
+      call.exchange->later(kCheckAfter, [self = this->shared_from_this()] { self->drop_unused(); });
+    }
+    return listing;
+  }
+
+ private:
+  static constexpr Duration kFresh = std::chrono::seconds{1};  // for what is listed in no time
+  static constexpr Duration kFreshAsked =
+      std::chrono::milliseconds{50};  // likewise, after a change
+  static constexpr int kPace = 50;
+  static constexpr Duration kKeepUnused = std::chrono::seconds{50};
+  static constexpr Duration kCheckEvery = std::chrono::seconds{10};
+  // Over kKeepUnused + kCheckEvery, so that a check comes after the last use has grown old enough.
+  static constexpr std::chrono::seconds kCheckAfter{61};
+
+  Result<Pointer> current(std::optional<WallTime> newer_than) {
     const Instant asked_at = boot_now();
     const std::lock_guard lock{mutex_};
     used_at_ = boot_now();
@@ -46,7 +66,7 @@ class SharedListing {
     if (failure_ && failed_at_ >= asked_at) return tl::unexpected(*failure_);
     failure_.reset();
     if (newest_) {
-      const Duration fresh = newest_->at < newer_than ? kFreshAsked : kFresh;
+      const Duration fresh = newer_than && newest_->at < *newer_than ? kFreshAsked : kFresh;
       if (used_at_ - listed_at_ < std::max(fresh, newest_->took * kPace)) return newest_;
     }
     const WallTime at = wall_now();
@@ -57,35 +77,21 @@ class SharedListing {
       return tl::unexpected(std::move(listing.error()));
     }
     listed_at_ = boot_now();
-    static std::atomic<std::uint64_t> made = 0;
-    static_cast<ListingStamp&>(*listing) = {at, listed_at_ - used_at_, ++made};
+    static_cast<ListingStamp&>(*listing) = {at, listed_at_ - used_at_};
     newest_ = std::make_shared<const Listing>(*std::move(listing));
     return newest_;
   }
 
-  /// Whether drop_unused() is to be called after kCheckAfter: true once in ten seconds.
-  [[nodiscard]] bool wants_check() {
+  bool wants_check() {
     const std::lock_guard lock{mutex_};
-    const Instant now = boot_now();
-    if (check_asked_at_ != Instant::min() && now - check_asked_at_ < std::chrono::seconds{10}) {
-      return false;
-    }
-    check_asked_at_ = now;
+    if (used_at_ - check_asked_at_ < kCheckEvery) return false;
+    check_asked_at_ = used_at_;
     return true;
   }
-  /// Forgets the listing if nobody has asked for it for 50 s. Whether there is none now.
-  bool drop_unused() {
+  void drop_unused() {
     const std::lock_guard lock{mutex_};
-    if (boot_now() - used_at_ >= std::chrono::seconds{50}) newest_.reset();
-    return newest_ == nullptr;
+    if (boot_now() - used_at_ >= kKeepUnused) newest_.reset();
   }
-  static constexpr std::chrono::milliseconds kCheckAfter{61'000};
-
- private:
-  static constexpr Duration kFresh = std::chrono::seconds{1};  // for what is listed in no time
-  static constexpr Duration kFreshAsked =
-      std::chrono::milliseconds{50};  // likewise, after a change
-  static constexpr int kPace = 50;
 
   const Read read_;
   std::mutex mutex_;  // held while Consul is asked
@@ -94,7 +100,23 @@ class SharedListing {
   Instant failed_at_{};
   Instant listed_at_{};
   Instant used_at_{};
-  Instant check_asked_at_ = Instant::min();
+  Instant check_asked_at_{};
 };
+
+/// A listing for each queue, by its name.
+template <class Listing>
+using Listings = std::map<std::string, std::shared_ptr<SharedListing<Listing>>>;
+
+/// `queues` must outlive the listings.
+template <class Listing>
+Listings<Listing> make_listings(const StoredQueues& queues,
+                                Result<Listing> (*read)(const client::Queue& queue)) {
+  Listings<Listing> listings;
+  for (const StoredQueue& queue : queues) {
+    listings[queue.queue.name] = std::make_shared<SharedListing<Listing>>(
+        [read, &stored = queue.queue] { return read(stored); });
+  }
+  return listings;
+}
 
 }  // namespace lictor::admin

@@ -52,19 +52,17 @@ Response status_response(Backend& backend) {
                           {"uptime_seconds", uptime.count()},
                           {"stopping", status->stopping},
                           {"queues", std::move(queues)}};
-  Response response;
-  response.body = told.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  return response;
+  return Response{200,
+                  "application/json",
+                  told.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n',
+                  {}};
 }
 
 Response why_response(Backend& backend, const Call& call) {
   const std::string queue = call.request.parameter("queue").value_or("default");
-  Response response;
   const std::string id{call.wildcard};
-  if (auto why = backend.why(queue, id)) {
-    response.body = *why + "\n";
-    return response;
-  }
+  if (auto why = backend.why(queue, id))
+    return Response{200, "application/json", *std::move(why) + '\n', {}};
   // While the lead changes, two daemons may each take the other for the leader: ask only once.
   const bool relayed = call.request.parameter("relayed").has_value();
   auto asked = relayed
@@ -72,13 +70,9 @@ Response why_response(Backend& backend, const Call& call) {
                    : backend.ask_leader_of(queue, id,
                                            "/v1/tasks/" + wire::query_value(id) +
                                                "/why?relayed=1&queue=" + wire::query_value(queue));
-  if (asked) {
-    response.body = *std::move(asked);
-  } else {
-    return error_response(
-        404, "this daemon does not lead the task's queue or partition; " + asked.error().message);
-  }
-  return response;
+  if (asked) return Response{200, "application/json", *std::move(asked), {}};
+  return error_response(
+      404, "this daemon does not lead the task's queue or partition; " + asked.error().message);
 }
 
 }  // namespace
@@ -117,9 +111,8 @@ void add_status_routes(Router& router, Backend& backend) {
   router.add("GET", "/healthz", [](const Call&) { return text_response(200, "ok"); });
   router.add("GET", "/readyz", [&backend](const Call&) { return ready(backend); });
   router.add("GET", "/v1/status", [&backend](const Call&) { return status_response(backend); });
-  router.add(
-      "GET", "/v1/tasks/*/why",
-      [&backend](const Call& call) { return why_response(backend, call); }, Access::kContents);
+  router.add("GET", "/v1/tasks/*/why", Access::kContents,
+             [&backend](const Call& call) { return why_response(backend, call); });
 }
 
 }  // namespace lictor::admin

@@ -16,6 +16,7 @@
 #include "admin/shared_listing.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
 #include "client/task_info.h"
 #include "client/task_json.h"
 
@@ -34,25 +35,29 @@ enum class Kind { kLive, kDead, kDone };
 
 // Without the records.
 struct TaskListing : ListingStamp {
+  // Hundreds of browsers look at the same pages, and one of 100,000 tasks takes 20 ms to make.
+  struct Pages {
+    std::mutex mutex;
+    std::map<std::string, Response> made;  // by target
+  };
   std::vector<TaskInfo> tasks;      // in the order of list_tasks()
   std::vector<std::string> hidden;  // prefixes below which the token may not read everything
+  std::shared_ptr<Pages> pages = std::make_shared<Pages>();
 };
-using TaskIndex = SharedListing<TaskListing>;
 
 // `done`: the history, else what waits, runs or is dead.
 Result<TaskListing> read_tasks(const client::Queue& queue, bool done) {
   TaskFilter filter;
   if (done) filter.state = TaskState::kDone;
-  auto listed = client::list_tasks(queue, filter);
-  if (!listed) return tl::unexpected(std::move(listed.error()));
-  for (TaskInfo& task : listed->tasks) {
+  LICTOR_TRY(auto listed, client::list_tasks(queue, filter));
+  for (TaskInfo& task : listed.tasks) {
     std::string{}.swap(task.record);
     std::string{}.swap(task.output_tail);
     std::string{}.swap(task.result);
   }
   TaskListing listing;
-  listing.tasks = std::move(listed->tasks);
-  listing.hidden = std::move(listed->hidden);
+  listing.tasks = std::move(listed.tasks);
+  listing.hidden = std::move(listed.hidden);
   return listing;
 }
 
@@ -203,9 +208,6 @@ constexpr std::array<std::string_view, 6> kLiveStates{"waiting",    "scheduled",
                                                       "unreadable", "too_large", "unnameable"};
 
 Result<Question> read_question(const Request& request, Kind kind) {
-  const auto bad = [](std::string message) {
-    return tl::unexpected(Error{ErrorCode::kInvalid, std::move(message)});
-  };
   Question question;
   question.kind = kind;
   question.state = request.parameter("state").value_or("");
@@ -214,91 +216,56 @@ Result<Question> read_question(const Request& request, Kind kind) {
   const bool known =
       std::find(kLiveStates.begin(), kLiveStates.end(), question.state) != kLiveStates.end();
   if (!question.state.empty() && question.kind == Kind::kLive && !known) {
-    return bad(
-        "state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
-        "unnameable, got \"" +
-        excerpt(question.state) + '"');
+    return fail(ErrorCode::kInvalid,
+                "state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
+                "unnameable, got \"" +
+                    excerpt(question.state) + '"');
   }
   if (question.kind != Kind::kLive) question.state.clear();
   question.type = request.parameter("type").value_or("");
   question.reason = request.parameter("reason").value_or("");
   question.error = request.parameter("error").value_or("");
   question.text = lowered(request.parameter("text").value_or(""));
-  const auto limit = page_limit(request);
-  if (!limit) return tl::unexpected(limit.error());
-  question.limit = *limit;
+  LICTOR_TRY(question.limit, page_limit(request));
   if (const auto cursor = request.parameter("cursor"); cursor && !cursor->empty()) {
     question.after = read_cursor(*cursor);
-    if (!question.after) return bad("cursor: expected the \"next\" of an earlier answer");
+    if (!question.after)
+      return fail(ErrorCode::kInvalid, "cursor: expected the \"next\" of an earlier answer");
   }
   return question;
 }
 
-// The indexes of all queues.
-class Lists {
- public:
-  explicit Lists(const StoredQueues& queues) : queues_(queues) {
-    for (const StoredQueue& queue : queues) {
-      const auto index = [&](bool done) {
-        return std::make_unique<TaskIndex>(
-            [&stored = queue.queue, done] { return read_tasks(stored, done); });
-      };
-      indexes_.push_back({index(false), index(true)});
-    }
-  }
-
-  Response answer(const std::shared_ptr<Lists>& self, const Call& call, Kind kind) {
-    std::optional<Response> refused;
-    const StoredQueue* queue = find_queue(queues_, call.request, refused);
-    if (queue == nullptr) return *refused;
-    const auto question = read_question(call.request, kind);
-    if (!question) return response_of(question.error());
-    TaskIndex& index = *indexes_[static_cast<std::size_t>(queue - queues_.data())]
-                                [question->kind == Kind::kDone ? 1 : 0];
-    const auto newer = parse_rfc3339(call.request.parameter("newer_than").value_or(""));
-    const auto listing = index.get(newer.value_or(WallTime::min()));
-    if (!listing) return response_of(listing.error());
-    if (index.wants_check()) {
-      call.exchange->later(TaskIndex::kCheckAfter, [self, &index] {
-        if (!index.drop_unused()) return;
-        const std::lock_guard lock{self->mutex_};
-        self->pages_.clear();
-      });
-    }
-    return page(**listing, *question, queue->queue.name, call.request.target);
-  }
-
- private:
-  // Hundreds of browsers look at the same pages, and one of 100,000 tasks takes 20 ms to make.
-  Response page(const TaskListing& listing, const Question& question, const std::string& queue,
-                const std::string& target) {
-    {
-      const std::lock_guard lock{mutex_};
-      const auto made = pages_.find(target);
-      if (made != pages_.end() && made->second.first == listing.number) return made->second.second;
-    }
-    Response response = page_of(listing, question, queue);
-    const std::lock_guard lock{mutex_};
-    if (pages_.size() >= kMostPages) pages_.clear();
-    pages_.insert_or_assign(target, std::pair{listing.number, response});
-    return response;
-  }
-
-  const StoredQueues& queues_;
-  std::vector<std::array<std::unique_ptr<TaskIndex>, 2>> indexes_;
-  std::mutex mutex_;
-  std::map<std::string, std::pair<std::uint64_t, Response>> pages_;  // by target
+// The lists of all queues.
+struct Lists {
+  const StoredQueues& queues;
+  Listings<TaskListing> live, done;
 };
 
-Response show(const StoredQueues& queues, const Call& call) {
-  std::optional<Response> refused;
-  const StoredQueue* queue = find_queue(queues, call.request, refused);
-  if (queue == nullptr) return *refused;
+Result<std::optional<Response>> list(const Lists& lists, const Call& call, Kind kind) {
+  LICTOR_TRY(const StoredQueue* queue, find_queue(lists.queues, call.request));
+  LICTOR_TRY(const Question question, read_question(call.request, kind));
+  const auto& listings = question.kind == Kind::kDone ? lists.done : lists.live;
+  LICTOR_TRY(const auto listing, listings.at(queue->queue.name)->get(call));
+  const std::string& target = call.request.target;
+  {
+    const std::lock_guard lock{listing->pages->mutex};
+    const auto made = listing->pages->made.find(target);
+    if (made != listing->pages->made.end()) return made->second;
+  }
+  Response page = page_of(*listing, question, queue->queue.name);
+  const std::lock_guard lock{listing->pages->mutex};
+  auto& made = listing->pages->made;
+  if (made.size() >= kMostPages) made.clear();
+  made.insert_or_assign(target, page);
+  return page;
+}
+
+Result<std::optional<Response>> show(const StoredQueues& queues, const Call& call) {
+  LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
   const std::string id{call.wildcard};
-  const auto found = client::show_task(queue->queue, id);
-  if (!found) return response_of(found.error());
+  LICTOR_TRY(const auto found, client::show_task(queue->queue, id));
   ordered_json tasks = ordered_json::array();
-  for (const TaskInfo& task : *found) {
+  for (const TaskInfo& task : found) {
     tasks.push_back(client::whole_task_json(task));
     // Parsed and printed again, a long number would change.
     if (is_utf8(task.record)) tasks.back()["text"] = task.record;
@@ -319,18 +286,19 @@ Result<std::size_t> page_limit(const Request& request) {
 }
 
 void add_task_routes(Router& router, const StoredQueues& queues) {
-  const auto lists = std::make_shared<Lists>(queues);
+  const auto lists = std::make_shared<const Lists>(Lists{
+      queues,
+      make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, false); }),
+      make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, true); })});
   const auto add_list = [&](const char* path, Kind kind) {
-    router.add(
-        "GET", path, [lists, kind](const Call& call) { return lists->answer(lists, call, kind); },
-        Access::kContents);
+    router.add("GET", path, Access::kContents,
+               [lists, kind](const Call& call) { return list(*lists, call, kind); });
   };
   add_list("/v1/tasks", Kind::kLive);
   add_list("/v1/dead", Kind::kDead);
   add_list("/v1/done", Kind::kDone);
-  router.add(
-      "GET", "/v1/tasks/*", [&queues](const Call& call) { return show(queues, call); },
-      Access::kContents);
+  router.add("GET", "/v1/tasks/*", Access::kContents,
+             [&queues](const Call& call) { return show(queues, call); });
 }
 
 }  // namespace lictor::admin

@@ -21,7 +21,7 @@
 #include "core/options.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
-#include "schedule/definition.h"
+#include "schedule/ticks.h"
 #include "schedule/zone.h"
 #include "wire/layout.h"
 

@@ -18,7 +18,7 @@
 #include "core/partition.h"
 #include "core/task.h"
 #include "lictor/time.h"
-#include "schedule/definition.h"
+#include "schedule/ticks.h"
 
 namespace lictor::core {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lictor/time.h"
-#include "schedule/definition.h"
+#include "schedule/ticks.h"
 
 namespace lictor::core {
 

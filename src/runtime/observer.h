@@ -18,11 +18,11 @@ class Observer {
 
   virtual void on_fact(const std::string& queue, const core::Fact& fact) = 0;
   /// A transaction with this many operations was sent.
-  virtual void on_commit(const std::string& queue, std::size_t operations) = 0;
+  virtual void on_commit(const std::string& /*queue*/, std::size_t /*operations*/) {}
   /// Consul answered, or did not. `request` names what was asked ("list_tasks"); `took` is the time
   /// from the sending to the answer, a blocking query's wait included.
-  virtual void on_reply(const std::string& queue, std::string_view request,
-                        const http::Response& response, Duration took) = 0;
+  virtual void on_reply(const std::string& /*queue*/, std::string_view /*request*/,
+                        const http::Response& /*response*/, Duration /*took*/) {}
 };
 
 }  // namespace lictor::runtime

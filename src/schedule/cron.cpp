@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "schedule/cron_text.h"
 
 namespace lictor::schedule {
 namespace {
@@ -59,26 +58,27 @@ Result<Cron> Cron::parse(std::string_view text) {
 }
 
 // The days of `month` that match, the first as bit 1.
-std::uint32_t Cron::days_of(year_month month) const {
-  constexpr std::uint32_t kWeekly = 1U | 1U << 7U | 1U << 14U | 1U << 21U | 1U << 28U;
+CronFields::Set Cron::days_of(year_month month) const {
+  using Set = CronFields::Set;
+  constexpr Set kWeekly = 1U | 1U << 7U | 1U << 14U | 1U << 21U | 1U << 28U;
+  constexpr Set kAllWeekdays = 0x7f;
   const CronFields& f = fields_;
   const unsigned length = length_of(month);
-  const auto all = static_cast<std::uint32_t>((std::uint64_t{2} << length) - 2);
-  const std::uint32_t by_day = (f.days | (f.last_day ? 1U << length : 0U)) & all;
-  constexpr std::uint32_t kAllWeekdays = 0x7f;
+  const Set all = (Set{2} << length) - 2;
+  const Set by_day = (f.days | (f.last_day ? Set{1} << length : 0)) & all;
   if (f.weekdays == kAllWeekdays && !f.weekday_restricted) return by_day;
   const unsigned weekday_of_first = weekday{first_day(month)}.c_encoding();
-  std::uint64_t by_weekday = 0;
+  Set by_weekday = 0;
   for (unsigned i = 0; i < 7; ++i) {
     const unsigned day = (i + 7 - weekday_of_first) % 7 + 1;  // the first in the month
-    if (has(f.weekdays, i)) by_weekday |= std::uint64_t{kWeekly} << day;
-    if (has(f.last_weekdays, i)) by_weekday |= 1ULL << (day + (length - day) / 7 * 7);
+    if (has(f.weekdays, i)) by_weekday |= kWeekly << day;
+    if (has(f.last_weekdays, i)) by_weekday |= Set{1} << (day + (length - day) / 7 * 7);
     for (unsigned n = 0; n < f.nth_weekdays.size(); ++n) {
-      if (has(f.nth_weekdays[n], i)) by_weekday |= 1ULL << (day + 7 * n);
+      if (has(f.nth_weekdays[n], i)) by_weekday |= Set{1} << (day + 7 * n);
     }
   }
-  const auto weekdays = static_cast<std::uint32_t>(by_weekday & all);
-  return f.day_restricted && f.weekday_restricted ? by_day | weekdays : by_day & weekdays;
+  by_weekday &= all;
+  return f.day_restricted && f.weekday_restricted ? by_day | by_weekday : by_day & by_weekday;
 }
 
 bool Cron::has_day(local_days at) const {

@@ -36,19 +36,24 @@ using LocalTime = std::chrono::local_seconds;
 
 /// What an expression says: bit n of a set stands for the value n.
 struct CronFields {
-  std::uint64_t seconds = 1;
-  std::uint64_t minutes = 0;
-  std::uint32_t hours = 0;
-  std::uint32_t days = 0;
-  std::uint32_t months = 0;
-  std::uint32_t weekdays = 0;  // Sunday: bit 0
+  using Set = std::uint64_t;
+
+  Set seconds = 1;
+  Set minutes = 0;
+  Set hours = 0;
+  Set days = 0;
+  Set months = 0;
+  Set weekdays = 0;  // Sunday: bit 0
   bool last_day = false;
-  std::uint32_t last_weekdays = 0;
-  std::array<std::uint32_t, 5> nth_weekdays{};  // [0]: the first in the month
+  Set last_weekdays = 0;
+  std::array<Set, 5> nth_weekdays{};  // [0]: the first in the month
   bool day_restricted = false;
   bool weekday_restricted = false;
   bool every_hour = false;  // the hour field has "*" or a step, or lists all hours
 };
+
+/// Reads an expression, which may match no day at all. Errors: those of Cron::parse().
+[[nodiscard]] Result<CronFields> parse_cron_fields(std::string_view text);
 
 /// A cron expression that matches at least one time. Immutable; any thread may read it.
 class Cron {
@@ -71,7 +76,7 @@ class Cron {
  private:
   explicit Cron(const CronFields& fields) : fields_(fields) {}
 
-  [[nodiscard]] std::uint32_t days_of(std::chrono::year_month month) const;
+  [[nodiscard]] CronFields::Set days_of(std::chrono::year_month month) const;
   [[nodiscard]] std::uint64_t days_before(std::chrono::local_days from,
                                           std::chrono::local_days before) const;
   [[nodiscard]] bool has_day(std::chrono::local_days day) const;

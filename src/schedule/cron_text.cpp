@@ -1,4 +1,4 @@
-#include "schedule/cron_text.h"
+// The text of a cron expression.
 
 #include <array>
 #include <optional>
@@ -9,9 +9,12 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "schedule/cron.h"
 
 namespace lictor::schedule {
 namespace {
+
+using Set = CronFields::Set;
 
 struct FieldRule {
   const char* name;
@@ -78,8 +81,8 @@ Result<Range> parse_range(const FieldRule& field, std::string_view text) {
                   "; write \"" + span(low, most) + ',' + span(field.least, high) + '"');
 }
 
-// A value, a range or "*", with a step or without: the set of its values.
-Result<std::uint64_t> parse_set(const FieldRule& field, std::string_view text) {
+// A value, a range or "*", with a step or without.
+Result<Set> parse_set(const FieldRule& field, std::string_view text) {
   const std::size_t slash = text.find('/');
   LICTOR_TRY(Range range, parse_range(field, text.substr(0, slash)));
   unsigned step = 1;
@@ -93,76 +96,70 @@ Result<std::uint64_t> parse_set(const FieldRule& field, std::string_view text) {
     step = *number;
     if (text.substr(0, slash).find('-') == std::string_view::npos) range.high = field.most;
   }
-  std::uint64_t set = 0;
+  Set set = 0;
   for (unsigned value = range.low; value <= range.high; value += step) {
-    set |= std::uint64_t{1} << (&field == &kWeekday ? value % 7 : value);
+    set |= Set{1} << (&field == &kWeekday ? value % 7 : value);
   }
   return set;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+// The parts between characters of `separators`, empty ones too.
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
   for (std::size_t end = 0; end != std::string_view::npos;) {
-    end = text.find(separator);
+    end = text.find_first_of(separators);
     parts.push_back(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return parts;
 }
 
-// A list of what `parse` reads.
+// All of the sets that `parse` makes of the parts of a list.
 template <class Parse>
-Result<void> parse_list(const FieldRule& field, std::string_view text, Parse parse) {
-  for (const std::string_view part : split(text, ',')) {
+Result<Set> parse_list(const FieldRule& field, std::string_view text, Parse parse) {
+  Set all = 0;
+  for (const std::string_view part : split(text, ",")) {
     if (part.empty()) return expected(field, "values with one comma between them", text);
-    LICTOR_TRY(const std::uint64_t set, parse(part));
-    static_cast<void>(set);
+    LICTOR_TRY(const Set set, parse(part));
+    all |= set;
   }
-  return {};
-}
-
-Result<std::uint64_t> parse_field(const FieldRule& field, std::string_view text) {
-  std::uint64_t all = 0;
-  auto read = parse_list(field, text, [&](std::string_view part) {
-    auto set = parse_set(field, part);
-    if (set) all |= *set;
-    return set;
-  });
-  if (!read) return tl::unexpected(std::move(read.error()));
   return all;
 }
 
-Result<std::uint64_t> parse_weekday(std::string_view part, CronFields& fields) {
-  const auto single = [](std::string_view text) -> Result<std::uint32_t> {
+Result<Set> parse_field(const FieldRule& field, std::string_view text) {
+  return parse_list(field, text, [&](std::string_view part) { return parse_set(field, part); });
+}
+
+// The set of a plain part; of one with "#" or "L" none, since that goes into `fields`.
+Result<Set> parse_weekday(std::string_view part, CronFields& fields) {
+  const auto single = [](std::string_view text) -> Result<Set> {
     LICTOR_TRY(const unsigned value, parse_value(kWeekday, text));
-    return 1U << value % 7;
+    return Set{1} << value % 7;
   };
   if (const std::size_t at = part.find('#'); at != std::string_view::npos) {
     const auto n = to_number<std::size_t>(part.substr(at + 1));
     if (!n || *n == 0 || *n > fields.nth_weekdays.size()) {
       return expected(kWeekday, "1 to 5 after #", part.substr(at + 1));
     }
-    LICTOR_TRY(const std::uint32_t day, single(part.substr(0, at)));
-    return fields.nth_weekdays[*n - 1] |= day;
+    LICTOR_TRY(const Set day, single(part.substr(0, at)));
+    fields.nth_weekdays[*n - 1] |= day;
+    return 0;
   }
   if (is_last(part)) return expected(kWeekday, "a day with L, such as 5L", part);
   const bool last_in_front = is_last(part.substr(0, 1));
   if (last_in_front || is_last(part.substr(part.size() - 1))) {
-    LICTOR_TRY(const std::uint32_t day,
-               single(part.substr(last_in_front ? 1 : 0, part.size() - 1)));
-    return fields.last_weekdays |= day;
-  }
-  LICTOR_TRY(const std::uint64_t set, parse_set(kWeekday, part));
-  return fields.weekdays |= static_cast<std::uint32_t>(set);
-}
-
-Result<std::uint64_t> parse_day(std::string_view part, CronFields& fields) {
-  if (is_last(part)) {
-    fields.last_day = true;
+    LICTOR_TRY(const Set day, single(part.substr(last_in_front ? 1 : 0, part.size() - 1)));
+    fields.last_weekdays |= day;
     return 0;
   }
-  LICTOR_TRY(const std::uint64_t set, parse_set(kDay, part));
-  return fields.days |= static_cast<std::uint32_t>(set);
+  return parse_set(kWeekday, part);
+}
+
+// The same of "L".
+Result<Set> parse_day(std::string_view part, CronFields& fields) {
+  if (!is_last(part)) return parse_set(kDay, part);
+  fields.last_day = true;
+  return 0;
 }
 
 bool is_restricted(std::string_view day_field) {
@@ -186,13 +183,8 @@ std::string_view fields_of_macro(std::string_view text) {
 }
 
 std::vector<std::string_view> split_fields(std::string_view text) {
-  std::vector<std::string_view> fields;
-  constexpr std::string_view kSpace = " \t";
-  for (std::size_t begin = text.find_first_not_of(kSpace); begin != std::string_view::npos;) {
-    const std::size_t end = text.find_first_of(kSpace, begin);
-    fields.push_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(kSpace, end);
-  }
+  std::vector<std::string_view> fields = split(text, " \t");
+  std::erase(fields, std::string_view{});
   return fields;
 }
 
@@ -223,21 +215,18 @@ Result<CronFields> parse_cron_fields(std::string_view expression) {
   }
   LICTOR_TRY(fields.minutes, parse_field(kMinute, texts[at++]));
   const std::string_view hour = texts[at++];
-  LICTOR_TRY(const std::uint64_t hours, parse_field(kHour, hour));
-  fields.hours = static_cast<std::uint32_t>(hours);
-  constexpr std::uint32_t kAllHours = (1U << 24U) - 1;
+  LICTOR_TRY(fields.hours, parse_field(kHour, hour));
+  constexpr Set kAllHours = (1U << 24U) - 1;
   fields.every_hour =
       hour.find_first_of("*/") != std::string_view::npos || fields.hours == kAllHours;
   const std::string_view day = texts[at++];
-  auto read = parse_list(kDay, day, [&](std::string_view part) { return parse_day(part, fields); });
-  if (!read) return tl::unexpected(std::move(read.error()));
+  LICTOR_TRY(fields.days,
+             parse_list(kDay, day, [&](auto part) { return parse_day(part, fields); }));
   fields.day_restricted = is_restricted(day);
-  LICTOR_TRY(const std::uint64_t months, parse_field(kMonth, texts[at++]));
-  fields.months = static_cast<std::uint32_t>(months);
+  LICTOR_TRY(fields.months, parse_field(kMonth, texts[at++]));
   const std::string_view weekday = texts[at];
-  read = parse_list(kWeekday, weekday,
-                    [&](std::string_view part) { return parse_weekday(part, fields); });
-  if (!read) return tl::unexpected(std::move(read.error()));
+  LICTOR_TRY(fields.weekdays,
+             parse_list(kWeekday, weekday, [&](auto part) { return parse_weekday(part, fields); }));
   fields.weekday_restricted = is_restricted(weekday);
   return fields;
 }

@@ -120,6 +120,29 @@ struct Due {
 [[nodiscard]] Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now,
                             std::chrono::seconds grace);
 
+/// Whether a tick makes a task while the schedule's last task waits or runs.
+enum class Overlap {
+  kSkip,   // no
+  kQueue,  // yes: the tasks share a serialKey, so they run one after the other
+  kAllow,  // yes
+};
+
+/// A recurring task as its record says it (wire/schedule_record).
+struct Definition {
+  Schedule schedule;
+  std::string rule;  // what its ticks follow from, as it was written; to tell a new rule
+  Missed missed;
+  Overlap overlap = Overlap::kSkip;
+  std::chrono::milliseconds jitter{};
+  bool paused = false;
+  std::optional<Tick> last_tick;  // what was to be done about the ticks up to it is done
+  std::string last_task;          // the id of the task that was made last; empty: none was
+  std::string task;               // the template: a JSON object
+  // Written by a leader whose configuration has it: all that the configuration says, but for
+  // `paused`. Empty: another client's.
+  std::string configured{};
+};
+
 /// "2026-11-24T09:30:00Z"
 [[nodiscard]] std::string tick_text(Tick tick);
 /// The tick on the zone's clock: "2026-11-24T10:30:00+01:00"; of UTC as above.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +11,6 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "schedule/posix_rule.h"
 
 namespace lictor::schedule {
 namespace {
@@ -23,7 +23,7 @@ tl::unexpected<Error> refused(const std::string& what) {
   return fail(ErrorCode::kInvalid, "expected a TZif file (RFC 8536), got " + what);
 }
 
-// Reads big-endian numbers. What is beyond the end reads as 0, so check has() first.
+// Reads big-endian numbers. Beyond the end it reads 0, so check has() first.
 class Bytes {
  public:
   explicit Bytes(std::string_view left) : left_(left) {}
@@ -71,7 +71,132 @@ std::optional<Header> take_header(Bytes& bytes) {
   return header;
 }
 
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+// Takes parts off the front of a text.
+class Reader {
+ public:
+  explicit Reader(std::string_view left) : left_(left) {}
+
+  [[nodiscard]] bool done() const { return left_.empty(); }
+  bool take(char c) {
+    if (!left_.starts_with(c)) return false;
+    left_.remove_prefix(1);
+    return true;
+  }
+  // "CET", "<+0530>"
+  bool name() {
+    const auto letters = std::find_if_not(left_.begin(), left_.end(), is_letter) - left_.begin();
+    const std::size_t size = left_.starts_with('<') ? left_.find('>') + 1  // 0: there is none
+                                                    : static_cast<std::size_t>(letters);
+    if (size < 3) return false;
+    left_.remove_prefix(size);
+    return true;
+  }
+  std::optional<unsigned> number(unsigned least, unsigned most) {
+    const std::string_view text = left_.substr(0, 4);
+    unsigned value = 0;
+    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+    if (end == text.data() || value < least || value > most) return std::nullopt;
+    left_.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return value;
+  }
+  // "-1", "5:30", "+10:30:15"
+  std::optional<seconds> time(unsigned most_hours) {
+    const bool negative = take('-');
+    if (!negative) take('+');
+    seconds time{0};
+    for (const auto& [unit, most] :
+         {std::pair{seconds{hours{1}}, most_hours}, {minutes{1}, 59U}, {seconds{1}, 59U}}) {
+      if (unit != hours{1} && !take(':')) break;
+      const auto value = number(0, most);
+      if (!value) return std::nullopt;
+      time += *value * unit;
+    }
+    return negative ? -time : time;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+std::optional<PosixRule::Day> take_day(Reader& text) {
+  using Day = PosixRule::Day;
+  Day day;
+  day.time = hours{2};
+  std::optional<unsigned> number;
+  if (text.take('M')) {
+    day.kind = Day::Kind::kWeekday;
+    const auto month = text.number(1, 12);
+    if (!month || !text.take('.')) return std::nullopt;
+    const auto week = text.number(1, 5);
+    if (!week || !text.take('.')) return std::nullopt;
+    day.month = *month;
+    day.week = *week;
+    number = text.number(0, 6);
+  } else if (text.take('J')) {
+    day.kind = Day::Kind::kJulian;
+    number = text.number(1, 365);
+  } else {
+    number = text.number(0, 365);
+  }
+  if (!number) return std::nullopt;
+  day.number = *number;
+  if (text.take('/')) {
+    const auto time = text.time(167);
+    if (!time) return std::nullopt;
+    day.time = *time;
+  }
+  return day;
+}
+
 }  // namespace
+
+local_seconds PosixRule::Day::in(std::chrono::year year) const {
+  const local_days new_year{year / January / 1};
+  switch (kind) {
+    case Kind::kWeekday: {
+      const year_month_weekday_last last{year, std::chrono::month{month},
+                                         weekday_last{weekday{number}}};
+      const year_month_weekday counted{year, std::chrono::month{month},
+                                       weekday_indexed{weekday{number}, week}};
+      return local_days{counted.ok() ? local_days{counted} : local_days{last}} + time;
+    }
+    case Kind::kJulian: {
+      const bool after_leap_day = year.is_leap() && number >= 60;
+      return new_year + days{static_cast<int>(number) - 1 + (after_leap_day ? 1 : 0)} + time;
+    }
+    case Kind::kZeroBased:
+      break;
+  }
+  return new_year + days{static_cast<int>(number)} + time;
+}
+
+std::optional<PosixRule> PosixRule::parse(std::string_view whole) {
+  Reader text{whole};
+  PosixRule rule;
+  if (!text.name()) return std::nullopt;
+  const auto standard = text.time(24);
+  if (!standard) return std::nullopt;
+  rule.standard = -*standard;  // POSIX counts to the west
+  if (text.done()) return rule;
+
+  rule.has_summer = true;
+  rule.summer = rule.standard + hours{1};
+  if (!text.name()) return std::nullopt;
+  if (!text.take(',')) {
+    const auto summer = text.time(24);
+    if (!summer || !text.take(',')) return std::nullopt;
+    rule.summer = -*summer;
+  }
+  const auto begin = take_day(text);
+  if (!begin || !text.take(',')) return std::nullopt;
+  const auto end = take_day(text);
+  if (!end || !text.done()) return std::nullopt;
+  rule.summer_begin = *begin;
+  rule.summer_end = *end;
+  return rule;
+}
 
 Result<Zone> Zone::parse(std::string_view file) {
   Bytes bytes{file};
@@ -137,7 +262,7 @@ Zone::Period Zone::period_by_rule(Tick at, const Change& last) const {
     period.offset = rule_->standard;
     return period;
   }
-  // The changes of the year before and after, since local years differ from ours.
+  // A local year begins up to a day off UTC's, so look at the years before and after too.
   const year now = year_month_day{floor<days>(at)}.year();
   std::array<Change, 6> changes{};
   std::size_t count = 0;
@@ -170,7 +295,7 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
       return fail(ErrorCode::kInvalid, "expected a time zone such as \"Europe/Rome\", got \"" +
                                            excerpt(name) + '"' + rest);
     };
-    // A name leads nowhere but below the folder.
+    // No name leads out of the folder: "." is not allowed.
     const bool safe = is_word(name, "_+-/") && !name.starts_with('/');
     if (!safe) return unknown("");
     if (name == "localtime") return unknown("; name the zone, since hosts may differ in theirs");

@@ -13,7 +13,7 @@
 #include "wire/commit.h"
 #include "wire/layout.h"
 #include "wire/record.h"
-#include "wire/schedule_cache.h"
+#include "wire/schedule_record.h"
 
 namespace lictor::wire {
 
@@ -28,15 +28,7 @@ struct Binding {
   Duration lock_delay{};
   std::vector<std::string> session_checks{"serfHealth"};
   std::chrono::milliseconds request_timeout{3000};
-  /// How long a blocking query waits. Consul adds up to a sixteenth. It bounds how long a wrong
-  /// index goes unnoticed (4.4).
-  std::chrono::seconds wait{55};
 };
-
-/// The leader key's value while it is locked and after an orderly release: the leader's value with
-/// its lock_delay. If the key is free and has no `released`, its holder was lost.
-[[nodiscard]] std::string held_value(const Binding&, WallTime since);
-[[nodiscard]] std::string released_value(const Binding&, WallTime at);
 
 [[nodiscard]] http::Request encode(const Binding&, const core::CreateSession&);
 [[nodiscard]] http::Request encode(const Binding&, const core::RenewSession&);
@@ -84,6 +76,10 @@ struct Binding {
 
 /// A blocking query of `target` from `index` on; from 0 it answers at once.
 [[nodiscard]] http::Request blocking_read(const Binding&, std::string target, std::uint64_t index);
+
+/// The entries that a KV read answers; none for a 404 with an index: there is no such key.
+/// Errors: kFailed, with what came instead.
+[[nodiscard]] Result<std::vector<KvEntry>> read_entries(http::Response response);
 
 /// The outcome of a request, in words.
 [[nodiscard]] std::string describe(const http::Response& response);

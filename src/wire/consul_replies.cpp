@@ -40,16 +40,9 @@ Outcome failed_write(const http::Response& response) {
 }
 
 core::OpFailure why_refused(int status) {
-  switch (status) {
-    case 400:
-      return core::OpFailure::kMalformed;
-    case 403:
-      return core::OpFailure::kDenied;
-    case 413:
-      return core::OpFailure::kTooLarge;
-    default:
-      return core::OpFailure::kOther;
-  }
+  if (status == 400) return core::OpFailure::kMalformed;
+  if (status == 403) return core::OpFailure::kDenied;
+  return status == 413 ? core::OpFailure::kTooLarge : core::OpFailure::kOther;
 }
 
 core::Committed::Failure failure_of(const Place& place, const TxnReply::OpError& error) {
@@ -73,6 +66,15 @@ core::Committed::Failure failure_of(const Place& place, const TxnReply::OpError&
   return failure;
 }
 
+// What `read` makes of the body of a read's 200; empty for a 404 with an index, which says that
+// there is no such key.
+template <class Value>
+Result<Value> read_answer(http::Response&& response, Result<Value> (&read)(std::string)) {
+  if (replied(response, 404) && response.consul_index != 0) return Value{};
+  if (replied(response, 200)) return read(std::move(response.body));
+  return fail(ErrorCode::kFailed, describe(response));
+}
+
 // The entry of the requested key. Nothing: `event` is ok if the key does not exist, else has the
 // error.
 template <class Effect, class Event>
@@ -80,17 +82,20 @@ std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& re
                                   Event& event) {
   event.request = effect.request;
   event.consul_index = response.consul_index;
-  if (replied(response, 404) && response.consul_index != 0) {
-    event.ok = true;
-    return std::nullopt;
-  }
-  auto entries =
-      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
-  if (!replied(response, 200) || !entries || entries->empty()) {
-    event.error = describe(response);
-    return std::nullopt;
-  }
-  return std::move(entries->front());
+  auto entries = read_entries(response);
+  if (entries && !entries->empty()) return std::move(entries->front());
+  event.ok = entries && response.status == 404;
+  if (!event.ok) event.error = describe(response);
+  return std::nullopt;
+}
+
+// The answer to a transaction of which each operation gives a result or an error. Nothing: the
+// text is not Consul's, or not whole.
+std::optional<TxnReply> write_reply(const http::Response& response) {
+  auto reply = txn_reply(response);
+  const bool is_empty =
+      reply && (response.status == 200 ? reply->results.empty() : reply->errors.empty());
+  return is_empty ? std::nullopt : std::move(reply);
 }
 
 }  // namespace
@@ -103,6 +108,10 @@ std::string describe(const http::Response& response) {
   // A missing key is a 404 with an index.
   if (response.status == 404 && response.consul_index == 0) text += "; is this a Consul agent?";
   return text;
+}
+
+Result<std::vector<KvEntry>> read_entries(http::Response response) {
+  return read_answer(std::move(response), read_kv_entries);
 }
 
 core::SessionCreated decode(const core::CreateSession& effect, const http::Response& response) {
@@ -150,7 +159,7 @@ core::SessionDestroyed decode(const core::DestroySession& effect, const http::Re
 core::LockReplied decode(const core::AcquireLock& effect, const http::Response& response) {
   using Answer = core::LockReplied::Answer;
   core::LockReplied event{effect.request, Answer::kUnknown, 0, {}};
-  const auto reply = txn_reply(response);
+  const auto reply = write_reply(response);
   if (!reply) {
     event.error = describe(response);
     if (response.delivery == Delivery::kReplied && failed_write(response) == Outcome::kRejected) {
@@ -159,15 +168,10 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
     return event;
   }
   if (response.status == 200) {
-    if (reply->results.empty()) {  // not Consul's answer to a lock
-      event.error = describe(response);
-      return event;
-    }
     event.modify_index = reply->results.back().modify_index;  // checks come before it
     event.answer = Answer::kAcquired;
     return event;
   }
-  if (reply->errors.empty()) event.error = describe(response);
   for (const TxnReply::OpError& error : reply->errors) {
     event.error = error.what;
     const std::string_view what = error.what;
@@ -262,19 +266,11 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
   event.bytes = response.body.size();
   event.cost = response.elapsed;
   event.consul_index = response.consul_index;
-  if (replied(response, 404) && response.consul_index != 0) {  // nothing there, or nothing allowed
-    event.ok = true;
-    return event;
-  }
-  if (!replied(response, 200)) {
-    event.denied = replied(response, 403);
-    event.error = describe(response);
-    return event;
-  }
+  event.denied = replied(response, 403);
   if (effect.full) {
-    auto entries = read_kv_entries(std::move(response.body));
+    auto entries = read_entries(std::move(response));
     if (!entries) {
-      event.error = entries.error().message;
+      event.error = std::move(entries.error().message);
       return event;
     }
     event.records.reserve(entries->size());
@@ -289,9 +285,9 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
       event.records.push_back(read_record(layout, std::move(entry)));
     }
   } else {
-    auto names = read_key_names(std::move(response.body));
+    auto names = read_answer(std::move(response), read_key_names);
     if (!names) {
-      event.error = names.error().message;
+      event.error = std::move(names.error().message);
       return event;
     }
     names->erase_if([&](std::string_view name) {
@@ -347,10 +343,9 @@ core::CopiesListed decode(const Layout& layout, const core::ListCopies& effect,
   // tries further numbers.
   event.ok = refused;
   if (refused) return event;
-  const auto names =
-      replied(response, 200) ? read_key_names(response.body) : Result<core::KeyList>{};
-  if (!replied(response, 200) || !names) {
-    event.error = describe(response);
+  const auto names = read_answer(http::Response{response}, read_key_names);
+  if (!names) {
+    event.error = names.error().message;
     return event;
   }
   const std::string prefix = layout.dead_copies_prefix(effect.key);
@@ -369,17 +364,12 @@ core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect
                            const http::Response& response) {
   core::HistoryListed event;
   event.request = effect.request;
-  if (replied(response, 404) && response.consul_index != 0) {
-    event.ok = true;
+  const auto entries = read_entries(response);
+  if (!entries) {
+    event.error = entries.error().message;
     return event;
   }
-  auto entries =
-      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
-  if (!replied(response, 200) || !entries) {
-    event.error = describe(response);
-    return event;
-  }
-  for (KvEntry& entry : *entries) {
+  for (const KvEntry& entry : *entries) {
     if (!entry.key.starts_with(layout.done_prefix) || entry.key == layout.done_prefix) continue;
     // An entry without a time counts as the oldest.
     const WallTime at = done_at(entry.value).value_or(WallTime{});
@@ -396,18 +386,13 @@ core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& ef
   event.request = effect.request;
   event.cost = response.elapsed;
   event.consul_index = response.consul_index;
-  event.ok = replied(response, 404) && response.consul_index != 0;
-  if (event.ok) return event;
-  if (!replied(response, 200)) {
-    event.error = describe(response);
-    return event;
-  }
-  event.ok = event.unchanged = effect.index != 0 && response.consul_index == effect.index;
+  event.unchanged =
+      replied(response, 200) && effect.index != 0 && response.consul_index == effect.index;
+  event.ok = event.unchanged;
   if (event.unchanged) return event;
-  const std::string what = describe(response);
-  auto listing = read_kv_entries(std::move(response.body));
+  auto listing = read_entries(std::move(response));
   if (!listing) {
-    event.error = what;
+    event.error = std::move(listing.error().message);
     return event;
   }
   event.ok = true;
@@ -446,7 +431,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.modify_index = *index;
     return event;
   }
-  const auto reply = txn_reply(response);
+  const auto reply = write_reply(response);
   if (!reply) {
     event.outcome = failed_write(response);
     event.error = describe(response);
@@ -456,19 +441,11 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     }
     return event;
   }
-  if (response.status == 200 && reply->results.empty()) {  // the fence always gives a result
-    event.error = describe(response);
-    return event;
-  }
   if (response.status == 200) {
     event.outcome = Outcome::kApplied;
     for (const KvEntry& entry : reply->results) {
       event.modify_index = std::max(event.modify_index, entry.modify_index);
     }
-    return event;
-  }
-  if (reply->errors.empty()) {  // not Consul's either: it names what it refuses
-    event.error = describe(response);
     return event;
   }
   event.outcome = Outcome::kRejected;

@@ -15,6 +15,10 @@ http::Request put(const Binding& binding, std::string target, std::string body =
   return http::put(std::move(target), std::move(body), binding.request_timeout);
 }
 
+// How long a blocking query waits; Consul adds up to a sixteenth. It bounds how long a wrong index
+// goes unnoticed (CONSUL-FACTS.md 4.4).
+constexpr std::chrono::seconds kWait{55};
+
 // "?index=" makes it a blocking query; its time-out must outlast wait * 17/16
 // (CONSUL-FACTS.md 4.1).
 http::Request read(const Binding& binding, std::string target, bool consistent,
@@ -26,19 +30,20 @@ http::Request read(const Binding& binding, std::string target, bool consistent,
   if (consistent) add("consistent");
   if (index != 0) {
     add("index=" + std::to_string(index));
-    add("wait=" + std::to_string(binding.wait.count()) + "s");
+    add("wait=" + std::to_string(kWait.count()) + "s");
   }
   http::Request request;
   request.target = std::move(target);
   request.timeout = binding.request_timeout;
   if (index != 0) {
     request.long_poll = true;
-    request.timeout += std::chrono::milliseconds{binding.wait} * 17 / 16;
+    request.timeout += std::chrono::milliseconds{kWait} * 17 / 16;
   }
   return request;
 }
 
-// The leader key's value. Candidates read lock_delay and `member` from it.
+// The leader key's value: the leader's, with its lock_delay, and when it was locked ("since") or
+// released in order ("released"). If the key is free and has no "released", its holder was lost.
 std::string leader_value(const Binding& binding, std::string_view member, WallTime at) {
   std::string value = binding.leader_value.substr(0, binding.leader_value.rfind('}'));
   value += R"(,"lock_delay":")" + format_duration(binding.lock_delay) + "\",\"";
@@ -50,14 +55,6 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 
 http::Request blocking_read(const Binding& binding, std::string target, std::uint64_t index) {
   return read(binding, std::move(target), false, index);
-}
-
-std::string held_value(const Binding& binding, WallTime since) {
-  return leader_value(binding, "since", since);
-}
-
-std::string released_value(const Binding& binding, WallTime at) {
-  return leader_value(binding, "released", at);
 }
 
 http::Request encode(const Binding& binding, const core::CreateSession&) {
@@ -98,7 +95,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   } else {
     txn.verb("check-not-exists", key);
   }
-  txn.verb("lock", key).session(effect.session).value(held_value(binding, at));
+  txn.verb("lock", key).session(effect.session).value(leader_value(binding, "since", at));
   return put(binding, "/v1/txn", std::move(txn).body());
 }
 
@@ -106,7 +103,7 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect, Wa
   Txn txn;
   const std::string key = binding.layout.lock_key(effect.partition);
   txn.verb("check-index", key).index(effect.index);
-  txn.verb("unlock", key).session(effect.session).value(released_value(binding, at));
+  txn.verb("unlock", key).session(effect.session).value(leader_value(binding, "released", at));
   return put(binding, "/v1/txn", std::move(txn).body());
 }
 

@@ -1,7 +1,6 @@
 #include "wire/fleet.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -36,16 +35,11 @@ http::Request put(const Binding& binding, Txn txn) {
 }  // namespace
 
 Result<std::uint32_t> read_count(std::string_view value) {
-  std::uint32_t count = 0;
-  while (!value.empty() && (value.back() == '\n' || value.back() == ' ')) value.remove_suffix(1);
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
-  if (error != std::errc{} || end != value.data() + value.size() || count < 1 ||
-      count > core::kMostPartitions) {
-    return fail(ErrorCode::kInvalid, "expected the number of partitions, from 1 to " +
-                                         std::to_string(core::kMostPartitions) + ", got \"" +
-                                         excerpt(value) + '"');
-  }
-  return count;
+  const auto count = to_number<std::uint32_t>(trimmed(value));
+  if (count && *count >= 1 && *count <= core::kMostPartitions) return *count;
+  return fail(ErrorCode::kInvalid, "expected the number of partitions, from 1 to " +
+                                       std::to_string(core::kMostPartitions) + ", got \"" +
+                                       excerpt(value) + '"');
 }
 
 QueueNumbers queue_numbers(const json& entry, const char* name) {
@@ -113,7 +107,7 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
   return read;
 }
 
-// The leader key is written, too: who saw that nobody leads must not go by that any more.
+// Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
 http::Request create_count(const Binding& binding, std::uint32_t count,
                            const std::vector<FleetRead::Lock>& locks, WallTime at) {
   constexpr std::size_t kMostChecks = 60;
@@ -182,11 +176,9 @@ LocksRead decode_locks(const Binding& binding, std::uint32_t count,
                        const http::Response& response) {
   LocksRead read;
   read.consul_index = response.consul_index;
-  const bool is_empty = replied(response, 404) && response.consul_index != 0;
-  auto entries =
-      replied(response, 200) ? read_kv_entries(response.body) : Result<std::vector<KvEntry>>{};
-  if (!is_empty && (!replied(response, 200) || !entries)) {
-    read.error = describe(response);
+  const auto entries = read_entries(response);
+  if (!entries) {
+    read.error = entries.error().message;
     return read;
   }
   read.ok = true;
@@ -195,7 +187,6 @@ LocksRead decode_locks(const Binding& binding, std::uint32_t count,
     lock.ok = true;
     lock.consul_index = read.consul_index;
   }
-  if (is_empty) return read;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string key = binding.layout.lock_key({count, i});
     const auto entry = std::find_if(entries->begin(), entries->end(),

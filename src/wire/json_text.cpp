@@ -96,36 +96,31 @@ constexpr std::array<bool, 256> kStructural = make_structural();
 Result<void> check_object(std::string_view text) {
   // Some editors write a byte order mark first; nlohmann skips it, and so must we.
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  if (text.starts_with(kByteOrderMark)) {
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got two byte order marks");
-  }
+  const auto refuse = [](const std::string& found) {
+    return fail(ErrorCode::kInvalid, "expected a JSON object, " + found);
+  };
+  if (text.starts_with(kByteOrderMark)) return refuse("got two byte order marks");
   if (is_plainly_an_object(text)) return {};
-  Checker checker;
   // nlohmann takes a NUL for the end of the text.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
-    return fail(ErrorCode::kInvalid,
-                "expected a JSON object, got a NUL at byte " + std::to_string(nul + 1));
+    return refuse("got a NUL at byte " + std::to_string(nul + 1));
   }
-  if (!json::sax_parse(text, &checker)) {
-    if (text.empty()) return fail(ErrorCode::kInvalid, "expected a JSON object, got no bytes");
-    if (checker.out_of_range) {
-      return fail(ErrorCode::kInvalid, "expected numbers below 1.8e308, got " +
-                                           excerpt(checker.found, 40) + " at byte " +
-                                           std::to_string(checker.error_byte));
-    }
-    if (checker.error_byte > text.size()) {
-      return fail(ErrorCode::kInvalid,
-                  "expected a JSON object, but the text ends too early, at byte " +
-                      std::to_string(text.size()) + ", after " + excerpt(checker.found, 40));
-    }
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got what is not JSON at byte " +
-                                         std::to_string(checker.error_byte) + ": \"" +
-                                         excerpt(checker.found, 40) + "\"");
+  Checker checker;
+  if (json::sax_parse(text, &checker)) {
+    if (text[text.find_first_not_of(" \t\n\r")] == '{') return {};
+    return refuse("got " + excerpt(text, 40));
   }
-  if (text[text.find_first_not_of(" \t\n\r")] != '{') {
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got " + excerpt(text, 40));
+  if (text.empty()) return refuse("got no bytes");
+  const std::string found = excerpt(checker.found, 40);
+  const std::string at_byte = " at byte " + std::to_string(checker.error_byte);
+  if (checker.out_of_range) {
+    return fail(ErrorCode::kInvalid, "expected numbers below 1.8e308, got " + found + at_byte);
   }
-  return {};
+  if (checker.error_byte > text.size()) {
+    return refuse("but the text ends too early, at byte " + std::to_string(text.size()) +
+                  ", after " + found);
+  }
+  return refuse("got what is not JSON" + at_byte + ": \"" + found + '"');
 }
 
 Result<std::vector<Member>> split_object(std::string_view text) {

@@ -1,9 +1,12 @@
 #include "wire/reason_text.h"
 
 #include <string_view>
+#include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "wire/json_text.h"
 
@@ -26,18 +29,18 @@ std::string progress_text(std::string_view progress) {
   if (!said || !said->is_object()) return {};
   const auto percent = static_cast<int>(said->value("fraction", 0.0) * 100 + kTiny);
   const std::string note = said->value("note", "");
-  return ", " + std::to_string(percent) + "% done" + (note.empty() ? "" : ": " + note);
-}
-
-std::string tasks(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " task" : " tasks");
+  return fmt::format(", {}% done{}{}", percent, note.empty() ? "" : ": ", note);
 }
 
 }  // namespace
 
 ReasonWords words_of(const Reason& reason, const Layout& layout) {
+  const std::string& text = reason.text;
   const std::string task = id_of(reason.key, layout);
   const std::string until = reason.until ? format_rfc3339(*reason.until) : std::string{};
+  const auto and_task = [&](const char* what) {
+    return reason.key.empty() ? std::string{} : fmt::format("; task {} {}", task, what);
+  };
   switch (reason.kind) {
     case Kind::kUnknownTask:
       return {"unknown_task", "the leader knows of no such task"};
@@ -48,75 +51,75 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
     case Kind::kDraining:
       return {"draining", "the leader is stepping down; the next leader continues"};
     case Kind::kPaused:
-      return {"paused", "the queue is paused" + (reason.text.empty() ? "" : " by " + reason.text) +
-                            "; \"lictor resume\" ends the pause"};
+      return {"paused", fmt::format("the queue is paused{}{}; \"lictor resume\" ends the pause",
+                                    text.empty() ? "" : " by ", text)};
     case Kind::kRunning:
-      return {"running", "it is running, attempt " + std::to_string(reason.count) + ", since " +
-                             format_rfc3339(reason.since.value_or(WallTime{})) +
-                             progress_text(reason.progress) +
-                             (reason.text.empty() ? "" : ", and is being stopped: " + reason.text)};
+      return {"running", fmt::format("it is running, attempt {}, since {}{}{}{}", reason.count,
+                                     format_rfc3339(reason.since.value_or(WallTime{})),
+                                     progress_text(reason.progress),
+                                     text.empty() ? "" : ", and is being stopped: ", text)};
     case Kind::kClaiming:
       return {"claiming", "its claim is on the way to Consul"};
     case Kind::kPrefetched:
       if (reason.until)
         return {"claimed_ahead", "it is claimed ahead, and starts when it is due, at " + until};
-      return {"claimed_ahead", "it is claimed ahead and waits for one of " +
-                                   std::to_string(reason.count) + " slots" +
-                                   (reason.key.empty() ? "" : "; task " + task + " is running")};
+      return {"claimed_ahead", fmt::format("it is claimed ahead and waits for one of {} slots{}",
+                                           reason.count, and_task("is running"))};
     case Kind::kSettling:
       return {"ending", "its job has ended, and the result is being written"};
     case Kind::kBurying:
       return {"dying", "it is on its way to the dead letters"};
     case Kind::kTooLarge:
-      return {"too_large", "its record is too large to be claimed (" + reason.text +
+      return {"too_large", "its record is too large to be claimed (" + text +
                                "); write it anew, smaller, or delete it"};
     case Kind::kUnnameable:
       return {"unnameable",
               "its key is not valid UTF-8, and Consul lists it under other bytes; delete it by the "
               "bytes it was written with, and write the task under another key"};
     case Kind::kNoExecutor:
-      return {"no_executor", "the leader has no executor for type " + reason.text +
+      return {"no_executor", "the leader has no executor for type " + text +
                                  R"(; configure one, or "*" for all types)"};
     case Kind::kCannotStart:
-      return {"cannot_start", "the leader's host cannot start jobs now, and tries again at " +
-                                  until + ": " + reason.text};
+      return {"cannot_start",
+              fmt::format("the leader's host cannot start jobs now, and tries again at {}: {}",
+                          until, text)};
     case Kind::kNotDue:
       return {"not_due", "it is not due until " + until};
     case Kind::kBackoff:
-      return {"backoff", "attempt " + std::to_string(reason.count) +
-                             " failed, and it waits until " + until +
-                             (reason.text.empty() ? "" : ": " + reason.text)};
+      return {"backoff", fmt::format("attempt {} failed, and it waits until {}{}{}", reason.count,
+                                     until, text.empty() ? "" : ": ", text)};
     case Kind::kRefused:
       return {"write_refused",
-              "Consul refused its claim; the next try is at " + until + ": " + reason.text};
-    case Kind::kSerial:
-      return {
-          "serial_key",
-          "task " + task + " of the same serialKey (" + reason.text + ") has not ended yet" +
-              (reason.count == 0 ? ""
-                                 : ", and " + tasks(reason.count) +
-                                       (reason.count == 1 ? " comes" : " come") + " before it")};
+              fmt::format("Consul refused its claim; the next try is at {}: {}", until, text)};
+    case Kind::kSerial: {
+      std::string words =
+          fmt::format("task {} of the same serialKey ({}) has not ended yet", task, text);
+      if (reason.count != 0) {
+        words += fmt::format(", and {} {} before it", counted(reason.count, "task"),
+                             reason.count == 1 ? "comes" : "come");
+      }
+      return {"serial_key", std::move(words)};
+    }
     case Kind::kOrder:
-      return {"order", tasks(reason.count) +
-                           (reason.count == 1 ? " that is due comes" : " that are due come") +
-                           " before it; the next is " + task};
+      return {"order",
+              fmt::format("{} that {} before it; the next is {}", counted(reason.count, "task"),
+                          reason.count == 1 ? "is due comes" : "are due come", task)};
     case Kind::kConcurrency:
-      return {"concurrency", "all slots are taken (concurrency " + std::to_string(reason.count) +
-                                 ")" +
-                                 (reason.key.empty() ? "" : "; task " + task + " is one of them")};
+      return {"concurrency", fmt::format("all slots are taken (concurrency {}){}", reason.count,
+                                         and_task("is one of them"))};
     case Kind::kTypeSlots:
       return {"type_concurrency",
-              "all slots of executor \"" + reason.text + "\" are taken (its concurrency is " +
-                  std::to_string(reason.count) + ")" +
-                  (reason.key.empty() ? "" : "; task " + task + " is one of them")};
+              fmt::format("all slots of executor \"{}\" are taken (its concurrency is {}){}", text,
+                          reason.count, and_task("is one of them"))};
     case Kind::kUnacked:
-      return {"max_unacked", "too many results are not yet written to Consul (max_unacked " +
-                                 std::to_string(reason.count) + ")"};
+      return {"max_unacked",
+              fmt::format("too many results are not yet written to Consul (max_unacked {})",
+                          reason.count)};
     case Kind::kRate:
       return {"rate_limit", "the queue's rate_limit is used up until " + until};
     case Kind::kLastChance:
       return {"last_chance", "this task runs alone: one more lost owner makes it a dead letter" +
-                                 (reason.key.empty() ? "" : "; task " + task + " is running")};
+                                 and_task("is running")};
     case Kind::kStoreTrouble:
       return {"consul", "Consul did not confirm the last write; the next try is at " + until};
     case Kind::kNext:

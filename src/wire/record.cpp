@@ -40,16 +40,6 @@ std::string_view unquoted(std::string_view text) {
   return text;
 }
 
-}  // namespace
-
-Result<std::string> read_string(std::string_view text) {
-  if (!text.starts_with('"')) return expected("a string", text);
-  if (text.find('\\') == std::string_view::npos) return std::string{unquoted(text)};
-  return parse_json(text)->get<std::string>();
-}
-
-namespace {
-
 Result<bool> read_taken(std::string_view text) {
   if (text == "true" || text == "\"true\"") return true;
   if (text == "false" || text == "\"false\"") return false;
@@ -61,17 +51,6 @@ Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   if (count && *count >= least) return *count;
   return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
-
-}  // namespace
-
-Result<Duration> read_duration(std::string_view text) {
-  const auto duration =
-      text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
-  if (!duration) return expected(R"(a duration such as "90s", "10m" or "2h")", text);
-  return *duration;
-}
-
-namespace {
 
 Result<core::Backoff> read_backoff(std::string_view text) {
   const auto members = split_object(text);
@@ -277,7 +256,45 @@ std::string rewrite_at(const core::RecordPlaces& places, std::string_view object
   return text;
 }
 
+// The value at the queue's JSON pointer as text; empty when there is no scalar.
+std::string serial_key_by(const std::string& pointer, std::string_view record) {
+  const auto parsed = parse_json(record, kAnyDepth);
+  if (!parsed) return {};
+  const json::json_pointer where{pointer};
+  if (!parsed->contains(where)) return {};
+  const json& value = (*parsed)[where];
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
+}
+
+std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+
+// The size of an unreadable record as text in its dead letter; nothing: use base64. Escapes can
+// make text six times as long; base64 adds a third. Short records stay text, so that people can
+// read them.
+std::optional<std::size_t> text_size(std::string_view record) {
+  constexpr std::size_t kShort = 64 * 1024;
+  if (!is_utf8(record)) return std::nullopt;
+  const std::size_t in_base64 = base64_size(record.size());
+  const std::size_t size = quoted_size(record);
+  const std::size_t most = record.size() < kShort ? in_base64 * 3 / 2 + 64 : in_base64;
+  return size <= most ? std::optional{size} : std::nullopt;
+}
+
 }  // namespace
+
+Result<std::string> read_string(std::string_view text) {
+  if (!text.starts_with('"')) return expected("a string", text);
+  if (text.find('\\') == std::string_view::npos) return std::string{unquoted(text)};
+  return parse_json(text)->get<std::string>();
+}
+
+Result<Duration> read_duration(std::string_view text) {
+  const auto duration =
+      text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
+  if (!duration) return expected(R"(a duration such as "90s", "10m" or "2h")", text);
+  return *duration;
+}
 
 Result<WallTime> read_time(std::string_view json_text) {
   const std::string_view text = unquoted(json_text);
@@ -299,21 +316,6 @@ Result<WallTime> read_time(std::string_view json_text) {
   if (!fault.empty()) refused.value().message += ": " + fault;
   return refused;
 }
-
-namespace {
-
-// The value at the queue's JSON pointer as text; empty when there is no scalar.
-std::string serial_key_by(const std::string& pointer, std::string_view record) {
-  const auto parsed = parse_json(record, kAnyDepth);
-  if (!parsed) return {};
-  const json::json_pointer where{pointer};
-  if (!parsed->contains(where)) return {};
-  const json& value = (*parsed)[where];
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
-}
-
-}  // namespace
 
 core::StoredRecord read_record(const Layout& layout, KvEntry&& entry) {
   core::Task task;
@@ -378,24 +380,6 @@ Result<WallTime> check_record(const std::vector<Member>& members) {
   }
   return check_fields(task).map([&] { return core::order_time(task); });
 }
-
-namespace {
-
-std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
-
-// The size of an unreadable record as text in its dead letter; nothing: use base64. Escapes can
-// make text six times as long; base64 adds a third. Short records stay text, so that people can
-// read them.
-std::optional<std::size_t> text_size(std::string_view record) {
-  constexpr std::size_t kShort = 64 * 1024;
-  if (!is_utf8(record)) return std::nullopt;
-  const std::size_t in_base64 = base64_size(record.size());
-  const std::size_t size = quoted_size(record);
-  const std::size_t most = record.size() < kShort ? in_base64 * 3 / 2 + 64 : in_base64;
-  return size <= most ? std::optional{size} : std::nullopt;
-}
-
-}  // namespace
 
 std::size_t raw_size(std::string_view record) {
   return std::string_view{R"("raw_base64":"")"}.size() +

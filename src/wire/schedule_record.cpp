@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,6 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "wire/json_text.h"
-#include "wire/record.h"
 
 namespace lictor::wire {
 namespace {
@@ -168,12 +168,11 @@ std::string configured_part(std::string_view record) {
 // Cron, every or at.
 Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
   std::string found;
-  const auto count = [&](bool there, const char* name) {
+  for (const auto& [there, name] : {std::pair{fields.cron.has_value(), "cron"},
+                                    {fields.every.has_value(), "every"},
+                                    {fields.at.has_value(), "at"}}) {
     if (there) found += (found.empty() ? "" : " and ") + std::string{name};
-  };
-  count(fields.cron.has_value(), "cron");
-  count(fields.every.has_value(), "every");
-  count(fields.at.has_value(), "at");
+  }
   if (found == "cron") return *fields.cron;
   if (found == "every") return schedule::Every{*fields.every};
   if (found == "at") return schedule::At{*std::move(fields.at)};
@@ -189,8 +188,9 @@ Result<void> check_template(std::string_view name, const Definition& record) {
                       excerpt(member.value_text()));
     }
   }
-  const auto made = check_record(tick_task(name, record, Tick{}));
-  if (!made) return in("task", made.error());
+  if (const auto made = check_record(tick_task(name, record, Tick{})); !made) {
+    return in("task", made.error());
+  }
   return {};
 }
 
@@ -273,8 +273,48 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
                   std::move(fields.last_task),
                   unstamped_record(fields.task),
                   fields.from_config ? configured_part(record) : std::string{}};
-  if (const auto made = check_template(name, read); !made) return tl::unexpected(made.error());
-  return read;
+  return check_template(name, read).map([&] { return std::move(read); });
+}
+
+std::vector<core::SchedulesListed::Entry> ScheduleCache::read(const Layout& layout,
+                                                              std::vector<KvEntry> listing) {
+  const std::lock_guard lock{mutex_};
+  std::map<std::string, core::SchedulesListed::Entry> read;
+  std::vector<core::SchedulesListed::Entry> entries;
+  for (KvEntry& kv : listing) {
+    if (!kv.key.starts_with(layout.schedules_prefix) || kv.key.ends_with('/')) continue;
+    core::SchedulesListed::Entry entry;
+    if (const auto known = known_.find(kv.key);
+        known != known_.end() && known->second.modify_index == kv.modify_index) {
+      entry = std::move(known->second);
+    } else {
+      entry.key = kv.key;
+      entry.name = kv.key.substr(layout.schedules_prefix.size());
+      entry.tasks = layout.task_key(entry.name + '@');
+      entry.create_index = kv.create_index;
+      entry.modify_index = kv.modify_index;
+      entry.flags = kv.flags;
+      entry.record = std::make_shared<const std::string>(std::move(kv.value));
+      if (auto definition = read_schedule(entry.name, *entry.record, zones_)) {
+        if (!definition->last_task.empty()) {
+          entry.last_task_key = layout.task_key(definition->last_task);
+        }
+        entry.definition = std::make_shared<const schedule::Definition>(*std::move(definition));
+      } else {
+        entry.error = std::move(definition.error().message);
+      }
+    }
+    entries.push_back(entry);
+    read.insert_or_assign(std::move(kv.key), std::move(entry));
+  }
+  known_ = std::move(read);
+  return entries;
+}
+
+void ScheduleCache::forget() {
+  const std::lock_guard lock{mutex_};
+  zones_.forget();
+  known_.clear();
 }
 
 std::string with_last_tick(std::string_view record, Tick last, std::string_view task_id) {
@@ -308,9 +348,7 @@ std::string tick_task(std::string_view name, const Definition& schedule, Tick ti
       delay.count() == 0 ? schedule::tick_text(tick) : format_rfc3339(tick + delay);
   text = with_member(text, "executeAt", '"' + execute_at + '"');
   if (schedule.overlap != Overlap::kQueue) return text;
-  for (MemberWalk member{text}; member.next();) {
-    if (member.name() == "serialKey" && member.value_text() != "null") return text;
-  }
+  if (has_member(text, "serialKey")) return text;
   return with_member(text, "serialKey", json_quoted("schedule/" + std::string{name}));
 }
 

@@ -4,13 +4,18 @@
 // records of its tasks. Never throws; accepts any bytes.
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/event.h"
 #include "lictor/result.h"
-#include "schedule/definition.h"
 #include "schedule/ticks.h"
 #include "schedule/zone.h"
+#include "wire/layout.h"
+#include "wire/record.h"
 
 namespace lictor::wire {
 
@@ -23,6 +28,22 @@ inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
 [[nodiscard]] Result<schedule::Definition> read_schedule(std::string_view name,
                                                          std::string_view record,
                                                          schedule::Zones& zones);
+
+/// Reads listings of schedules; a version that was in the listing before is not read again.
+/// Thread-safe.
+class ScheduleCache {
+ public:
+  /// The entries of a listing as the core knows them, without folders.
+  [[nodiscard]] std::vector<core::SchedulesListed::Entry> read(const Layout& layout,
+                                                               std::vector<KvEntry> listing);
+  /// Reads everything anew next time: tzdata may have been updated.
+  void forget();
+
+ private:
+  std::mutex mutex_;
+  schedule::Zones zones_;
+  std::map<std::string, core::SchedulesListed::Entry> known_;  // by key
+};
 
 /// The record with its lastTick set, and its lastTask unless `task_id` is empty; everything else as
 /// it was written, to the byte. read_schedule() has accepted `record`.

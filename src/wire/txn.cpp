@@ -1,7 +1,5 @@
 #include "wire/txn.h"
 
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include "base/base64.h"
@@ -36,10 +34,7 @@ Txn& Txn::value(std::string_view value) {
 
 Txn& Txn::number(std::string_view before, std::uint64_t number) {
   if (number == 0) return *this;
-  std::array<char, 20> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  text_ += before;
-  text_.append(digits.data(), end);
+  text_.append(before).append(std::to_string(number));
   return *this;
 }
 

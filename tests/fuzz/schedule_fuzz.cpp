@@ -5,7 +5,6 @@
 
 #include "fuzz.h"
 #include "schedule/cron.h"
-#include "schedule/posix_rule.h"
 #include "schedule/ticks.h"
 #include "schedule/zone.h"
 #include "wire/record.h"

@@ -4,7 +4,7 @@
 //   a daemon that does not answer: what is shown stays, with a note of how old it is
 
 import { follow, get } from "./api.js";
-import { clock, fill, h, relative } from "./dom.js";
+import { clock, facts, fill, h, relative } from "./dom.js";
 import * as overview from "./overview.js";
 import { schedule as scheduleView, schedules } from "./schedules.js";
 import { submit } from "./submit.js";
@@ -217,7 +217,7 @@ function shortcuts() {
     "dialog",
     { "aria-labelledby": "keys-title" },
     h("h2", { id: "keys-title" }, "Keyboard"),
-    h("dl", { class: "facts" }, kKeys.map(([key, name]) => [h("dt", {}, key.split(" ").map((each) => h("kbd", {}, each))), h("dd", {}, name)])),
+    facts(kKeys.map(([key, name]) => [key.split(" ").map((each) => h("kbd", {}, each)), name])),
     h("form", { method: "dialog", class: "row end" }, h("button", { class: "primary" }, "Close")),
   );
   dialog.addEventListener("close", () => dialog.remove());

@@ -101,6 +101,30 @@ export function ranges(numbers) {
   return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
 }
 
+/** A table whose rows are cards on a narrow screen. A column that is null is left out. */
+export function table(kind, columns, rows) {
+  return h(
+    "table",
+    { class: kind },
+    h("thead", {}, h("tr", {}, columns.filter(Boolean).map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, rows),
+  );
+}
+
+/** Names with their values; those without a value are left out. */
+export function facts(rows) {
+  return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+export function card(title, ...children) {
+  return h("section", { class: "card" }, h("h2", {}, title), children);
+}
+
+/** A button. What it says is its data-key. */
+export function button(text, onclick, more = {}) {
+  return h("button", { type: "button", "data-key": text.toLowerCase().replaceAll(" ", "-"), onclick, ...more }, text);
+}
+
 export function chip(state, text = state) {
   return h("span", { class: "chip", "data-state": state }, text.replaceAll("_", " "));
 }
@@ -110,14 +134,24 @@ export function toast(text, { kind = "info", action, run } = {}) {
   const box = document.getElementById("toasts");
   const element = h("div", { class: "toast", "data-kind": kind }, h("span", {}, text));
   const close = () => element.remove();
-  if (action) {
-    element.append(
-      h("button", { type: "button", class: "link", onclick: () => (close(), run()) }, action),
-    );
-  }
+  if (action) element.append(h("button", { type: "button", class: "link", onclick: () => (close(), run()) }, action));
   element.append(h("button", { type: "button", class: "ghost", "aria-label": "Close", onclick: close }, "×"));
   box.append(element);
   setTimeout(close, kind === "error" ? 15000 : 8000);
+}
+
+/** Makes a change by `send()` and says what came of it. `done`: { text, action, run, leave }, or what
+ *  makes it of the answer; `leave` is where the page goes then. */
+export async function act(send, done, refresh) {
+  try {
+    const answer = await send();
+    const { leave, ...told } = typeof done === "function" ? done(answer) : done;
+    toast(answer.changed === false ? "It was so already." : told.text, told);
+    if (leave) location.hash = leave;
+  } catch (error) {
+    toast(error.message, { kind: "error" });
+  }
+  refresh();
 }
 
 /** Asks in a dialog. Resolves to null when it is closed, else to the values of its fields. */

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bars, delays } from "./charts.js";
-import { ago, ask, chip, count, duration, fill, h, plural, ranges, toast } from "./dom.js";
+import { act, ago, ask, button, card, chip, count, duration, fill, h, plural, ranges, table } from "./dom.js";
 
 export const title = "Overview";
 
@@ -115,7 +115,7 @@ function tiles(queue, tasks, base) {
 
 function pictures(activity, silent, divided) {
   if (!activity) {
-    return h("section", { class: "card" }, h("h2", {}, "The last hour"), h("p", { class: "quiet" }, silent ?? (divided ? "Only the leaders know." : "Only the leader knows.")));
+    return card("The last hour", h("p", { class: "quiet" }, silent ?? (divided ? "Only the leaders know." : "Only the leader knows.")));
   }
   const failed = activity.failed.map((value, i) => value + activity.dead[i]);
   return h(
@@ -159,36 +159,21 @@ function members(queue) {
   if (rows.length && free.length) {
     rows.push(h("tr", {}, h("th", { scope: "row" }, h("span", { class: "bad" }, "nobody")), h("td", { "data-label": "Partitions" }, h("span", { class: "bad" }, ranges(free))), h("td", { "data-label": "State", colspan: 5 }, h("span", { class: "bad" }, "free: none of their tasks starts"))));
   }
-  const columns = ["Node", divided ? "Partitions" : null, "State", "Seen", "Since", "Version", "Configuration"].filter(Boolean);
+  const columns = ["Node", divided ? "Partitions" : null, "State", "Seen", "Since", "Version", "Configuration"];
   return h(
     "section",
     { class: "card", "aria-label": "Members" },
     h("h2", {}, "Members"),
     divided && queue.moving.length ? h("p", { class: "quiet" }, movesText(queue.moving)) : null,
-    rows.length
-      ? h(
-          "table",
-          { class: "stack" },
-          h("thead", {}, h("tr", {}, columns.map((each) => h("th", { scope: "col" }, each)))),
-          h("tbody", {}, rows),
-        )
-      : h("p", { class: "quiet" }, queue.fleet_error ? "Not known until Consul answers." : "No daemon has registered for this queue."),
+    rows.length ? table("stack", columns, rows) : h("p", { class: "quiet" }, queue.fleet_error ? "Not known until Consul answers." : "No daemon has registered for this queue."),
   );
 }
 
 function actions(queue, refresh) {
   const divided = isDivided(queue);
   const isLed = divided ? queue.leaders.some((each) => each.node !== null) : queue.leader;
-  const act = async (path, body, done) => {
-    try {
-      const { changed } = await post(path, { queue: queue.name }, body);
-      toast(changed === false ? "It was so already." : done.text, done);
-    } catch (error) {
-      toast(error.message, { kind: "error" });
-    }
-    refresh();
-  };
-  const resume = () => act("/v1/resume", {}, { text: "Resumed: tasks start again." });
+  const change = (path, body, done) => act(() => post(path, { queue: queue.name }, body), done, refresh);
+  const resume = () => change("/v1/resume", {}, { text: "Resumed: tasks start again." });
   const pause = async () => {
     const given = await ask({
       title: `Pause queue "${queue.name}"?`,
@@ -196,7 +181,7 @@ function actions(queue, refresh) {
       fields: [{ name: "reason", label: "Reason, for others to read" }],
       confirm: "Pause",
     });
-    if (given) act("/v1/pause", { reason: given.reason }, { text: "Paused.", action: "Undo", run: resume });
+    if (given) change("/v1/pause", { reason: given.reason }, { text: "Paused.", action: "Undo", run: resume });
   };
   const stepDown = async () => {
     const given = await ask({
@@ -206,15 +191,13 @@ function actions(queue, refresh) {
         : "It starts no new tasks, lets running jobs finish within drain_timeout, and releases the lock; another daemon then leads.",
       confirm: "Step down",
     });
-    if (given) act("/v1/step-down", {}, { text: divided ? "All leaders are asked to step down." : `${queue.leader} is asked to step down.` });
+    if (given) change("/v1/step-down", {}, { text: divided ? "All leaders are asked to step down." : `${queue.leader} is asked to step down.` });
   };
   return h(
     "div",
     { class: "row" },
-    queue.paused
-      ? h("button", { type: "button", class: "primary", onclick: resume, "data-key": "resume" }, "Resume")
-      : h("button", { type: "button", onclick: pause, "data-key": "pause" }, "Pause"),
-    h("button", { type: "button", onclick: stepDown, disabled: !isLed, "data-key": "step-down" }, "Step down"),
+    queue.paused ? button("Resume", resume, { class: "primary" }) : button("Pause", pause),
+    button("Step down", stepDown, { disabled: !isLed }),
   );
 }
 

@@ -1,7 +1,7 @@
 // Recurring tasks: a list, and one with its record and its next ticks.
 
 import { del, get, idPath, post } from "./api.js";
-import { ago, ask, chip, fill, h, toast } from "./dom.js";
+import { act, ago, ask, button, card, chip, facts, fill, h, table } from "./dom.js";
 import { draw, filters, hidden, kPage, lastCursor, pager, tabs } from "./list.js";
 import { recordText } from "./task.js";
 
@@ -11,8 +11,8 @@ const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 /** "Europe/Rome"; the line may break after the slash. */
 const zoneName = (zone) => zone.split("/").flatMap((part, i) => (i === 0 ? [part] : ["/", h("wbr"), part]));
 
-function table(schedules, base) {
-  const rows = schedules.map((each) =>
+function rowsOf(schedules, base) {
+  return schedules.map((each) =>
     h(
       "tr",
       {},
@@ -22,12 +22,6 @@ function table(schedules, base) {
       h("td", { "data-label": "Last" }, ago(each.last_tick)),
       h("td", { "data-label": "State" }, h("span", {}, chip(each.state), each.error ? h("span", { class: "error reason" }, each.error) : null)),
     ),
-  );
-  return h(
-    "table",
-    { class: "stack tasks schedules" },
-    h("thead", {}, h("tr", {}, kColumns.map((each) => h("th", { scope: "col" }, each)))),
-    h("tbody", {}, rows),
   );
 }
 
@@ -44,14 +38,14 @@ export const schedules = {
       view,
       [h("div", { class: "head" }, h("h1", {}, "Schedules")), tabs(states, answer.counts, parameters, path)],
       filters("Search in name, type and rule", parameters, path),
-      [hidden(answer), answer.schedules.length ? table(answer.schedules, base) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.schedules.length, parameters, path)],
+      [hidden(answer), answer.schedules.length ? table("stack tasks schedules", kColumns, rowsOf(answer.schedules, base)) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.schedules.length, parameters, path)],
     );
     return answer.as_of;
   },
 };
 
-function facts(told, base) {
-  const rows = [
+function factsOf(told, base) {
+  return facts([
     ["Key", h("code", {}, told.key)],
     ["When", told.rule && h("code", {}, told.rule)],
     ["Time zone", told.timezone ?? (told.value?.cron && "UTC")],
@@ -61,8 +55,7 @@ function facts(told, base) {
     ["Last task", told.last_task && h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task)],
     ["Written by", told.from_config && "the leader, as its configuration says"],
     ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
-  ];
-  return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  ]);
 }
 
 /** "2026-11-24T10:30:00+01:00" is "Tue 2026-11-24 10:30:00 +01:00". */
@@ -75,10 +68,8 @@ function localText(text) {
 function ticks(list, told) {
   if (told.state === "bad") return null;
   const isUtc = list.every(({ tick, local }) => tick === local);
-  return h(
-    "section",
-    { class: "card", "aria-label": "Next ticks" },
-    h("h2", {}, told.state === "paused" ? "Next ticks, which make no tasks while it is paused" : "Next ticks"),
+  return card(
+    told.state === "paused" ? "Next ticks, which make no tasks while it is paused" : "Next ticks",
     list.length
       ? h(
           "table",
@@ -93,20 +84,9 @@ function ticks(list, told) {
 function actions(told, { queue, base, refresh }) {
   const { name } = told;
   const path = `/v1/schedules/${idPath(name)}`;
-  const act = async (send, done) => {
-    try {
-      const answer = await send();
-      const { leave, ...shown } = done(answer);
-      toast(answer.changed === false ? "It was so already." : shown.text, shown);
-      if (leave) location.hash = leave;
-    } catch (error) {
-      toast(error.message, { kind: "error" });
-    }
-    refresh();
-  };
   const undone = told.from_config ? " If the configuration sets \"paused\", the leader undoes this within seconds: change it there." : "";
-  const resume = () => act(() => post(`${path}/resume`, { queue }), () => ({ text: `Resumed. Its "missed" decides about the ticks since it was paused.${undone}` }));
-  const pause = () => act(() => post(`${path}/pause`, { queue }), () => ({ text: `Paused: no tick makes a task.${undone}`, action: "Undo", run: resume }));
+  const resume = () => act(() => post(`${path}/resume`, { queue }), { text: `Resumed. Its "missed" decides about the ticks since it was paused.${undone}` }, refresh);
+  const pause = () => act(() => post(`${path}/pause`, { queue }), { text: `Paused: no tick makes a task.${undone}`, action: "Undo", run: resume }, refresh);
   const run = async () => {
     const sure = await ask({
       title: `Run ${name} now?`,
@@ -117,6 +97,7 @@ function actions(told, { queue, base, refresh }) {
       act(
         () => post(`${path}/run`, { queue }),
         ({ id }) => ({ text: `Task ${id} is made.`, action: "Show", run: () => (location.hash = `${base}/task/${idPath(id)}`) }),
+        refresh,
       );
     }
   };
@@ -127,16 +108,15 @@ function actions(told, { queue, base, refresh }) {
       confirm: "Remove it",
       danger: true,
     });
-    if (sure) act(() => del(path, { queue }), () => ({ text: `Schedule ${name} is removed.`, leave: `${base}/schedules` }));
+    if (sure) act(() => del(path, { queue }), { text: `Schedule ${name} is removed.`, leave: `${base}/schedules` }, refresh);
   };
-  const key = (text, onclick, more = {}) => h("button", { type: "button", "data-key": text, onclick, ...more }, text);
   return h(
     "div",
     { class: "row" },
-    told.state === "bad" ? null : key("Run now", run),
-    told.state === "active" ? key("Pause", pause) : null,
-    told.state === "paused" ? key("Resume", resume, { class: "primary" }) : null,
-    key("Remove", remove, { class: "danger" }),
+    told.state === "bad" ? null : button("Run now", run),
+    told.state === "active" ? button("Pause", pause) : null,
+    told.state === "paused" ? button("Resume", resume, { class: "primary" }) : null,
+    button("Remove", remove, { class: "danger" }),
   );
 }
 
@@ -152,9 +132,9 @@ export const schedule = {
       h("div", { class: "head" }, h("h1", {}, told.name), chip(told.state), actions(told, context)),
       told.error ? h("p", { class: "notice fault" }, `It makes no tasks: ${told.error}`) : null,
       told.note ? h("p", { class: "notice" }, told.note) : null,
-      h("section", { class: "card" }, facts(told, base)),
+      h("section", { class: "card" }, factsOf(told, base)),
       ticks(answer.ticks, told),
-      h("section", { class: "card" }, h("h2", {}, "Record"), h("pre", { tabindex: "0" }, recordText(told))),
+      card("Record", h("pre", { tabindex: "0" }, recordText(told))),
     );
     return undefined;
   },

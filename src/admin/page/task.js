@@ -1,14 +1,14 @@
 // One task: its state, why it does not run, its output, its record, what happened to it.
 
 import { get, getText, idPath, post } from "./api.js";
-import { ago, ask, atEnd, chip, count, duration, fill, h, toast } from "./dom.js";
+import { act, ago, ask, atEnd, button, card, chip, count, duration, facts, fill, h, toast } from "./dom.js";
 
 const kMostOutput = 200_000; // characters kept on the page
 const kEnded = ["dead", "done", "cancelled"];
 const kSince = { dead: "Given up", done: "Done", cancelled: "Cancelled" };
 
-function facts(task) {
-  const rows = [
+function factsOf(task) {
+  return facts([
     ["Key", h("code", {}, task.key)],
     ["Type", task.type],
     ["Order", task.time && ago(task.time)],
@@ -22,8 +22,7 @@ function facts(task) {
     ["Reason", task.reason && h("span", { class: "bad" }, task.reason)],
     ["Error", task.error && h("span", { class: "bad pre" }, task.error)],
     ["Record", `${count(task.bytes)} bytes, created at index ${task.create_index}, modified at ${task.modify_index}`],
-  ];
-  return h("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  ]);
 }
 
 /** JSON of an ended task holds the record of its producer as "record". */
@@ -53,11 +52,14 @@ class Output {
     this.run();
   }
   choose(token) {
-    this.shown = this.logs.find((each) => `${each.attempt}-${each.token}` === token);
+    this.chosen = true;
+    this.show(this.logs.find((each) => `${each.attempt}-${each.token}` === token));
+    this.read().catch(() => {});
+  }
+  show(log) {
+    this.shown = log;
     this.offset = 0;
     this.pre.textContent = "";
-    this.chosen = true;
-    this.read().catch(() => {});
   }
   async run() {
     while (!this.signal.aborted) {
@@ -80,11 +82,7 @@ class Output {
     if (names.join() !== this.names) {
       this.names = names.join();
       this.picker.replaceChildren(...logs.map((each, i) => h("option", { value: names[i] }, `attempt ${each.attempt}`)));
-      if (!this.chosen || !this.shown) {
-        this.shown = logs.at(-1);
-        this.offset = 0;
-        this.pre.textContent = "";
-      }
+      if (!this.chosen || !this.shown) this.show(logs.at(-1));
       this.picker.value = `${this.shown.attempt}-${this.shown.token}`;
     }
     const now = logs.find((each) => each.attempt === this.shown.attempt && each.token === this.shown.token);
@@ -124,63 +122,29 @@ async function undoCancel(queue, task) {
 }
 
 function actions(task, { queue, base, refresh }) {
-  const act = async (path, done) => {
-    try {
-      await post(path, { queue }, {});
-      toast(done.text, done);
-      if (done.leave) location.hash = done.leave;
-    } catch (error) {
-      toast(error.message, { kind: "error" });
-    }
-    refresh();
+  const { id, state } = task;
+  const change = (path, done) => act(() => post(path, { queue }, {}), done, refresh);
+  const retry = () => change(`/v1/dead/${idPath(id)}/retry`, { text: `Task ${id} waits again.` });
+  const purge = async () => {
+    const sure = await ask({ title: `Delete the dead letter ${id} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
+    if (sure) change(`/v1/dead/${idPath(id)}/purge`, { text: "Deleted.", leave: `${base}/dead` });
   };
-  if (task.state === "done" || task.state === "cancelled") return null;
-  if (task.state === "dead") {
-    return h(
-      "div",
-      { class: "row" },
-      h("button", { type: "button", class: "primary", "data-key": "retry", onclick: () => act(`/v1/dead/${idPath(task.id)}/retry`, { text: `Task ${task.id} waits again.` }) }, "Retry"),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "danger",
-          "data-key": "purge",
-          onclick: async () => {
-            const sure = await ask({ title: `Delete the dead letter ${task.id} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
-            if (sure) act(`/v1/dead/${idPath(task.id)}/purge`, { text: "Deleted.", leave: `${base}/dead` });
-          },
-        },
-        "Purge",
-      ),
-    );
-  }
+  const cancel = async () => {
+    const running = state === "running";
+    const sure = await ask({
+      title: `Cancel task ${id}?`,
+      text: running ? "Its job is stopped: SIGTERM, then SIGKILL after kill_grace." : "It is deleted and never runs.",
+      confirm: "Cancel the task",
+      danger: true,
+    });
+    const undo = !running && task.text && typeof task.value === "object" ? { action: "Undo", run: () => undoCancel(queue, task) } : {};
+    if (sure) change(`/v1/tasks/${idPath(id)}/cancel`, { text: `Task ${id} is cancelled.`, ...undo });
+  };
+  if (state === "done" || state === "cancelled") return null;
   return h(
     "div",
     { class: "row" },
-    h(
-      "button",
-      {
-        type: "button",
-        class: "danger",
-        "data-key": "cancel",
-        onclick: async () => {
-          const running = task.state === "running";
-          const sure = await ask({
-            title: `Cancel task ${task.id}?`,
-            text: running ? "Its job is stopped: SIGTERM, then SIGKILL after kill_grace." : "It is deleted and never runs.",
-            confirm: "Cancel the task",
-            danger: true,
-          });
-          if (!sure) return;
-          act(`/v1/tasks/${idPath(task.id)}/cancel`, {
-            text: `Task ${task.id} is cancelled.`,
-            ...(!running && task.text && typeof task.value === "object" ? { action: "Undo", run: () => undoCancel(queue, task) } : {}),
-          });
-        },
-      },
-      "Cancel",
-    ),
+    state === "dead" ? [button("Retry", retry, { class: "primary" }), button("Purge", purge, { class: "danger" })] : button("Cancel", cancel, { class: "danger" }),
   );
 }
 
@@ -233,11 +197,11 @@ export const task = {
         i === 0 && reasons.length
           ? h("section", { class: "card why" }, h("h2", {}, "Why it is not running"), h("ul", {}, reasons.map((reason) => h("li", {}, reasonText(reason)))))
           : null,
-        h("section", { class: "card" }, facts(each)),
+        h("section", { class: "card" }, factsOf(each)),
         i === 0 ? output.element : null,
-        each.output_tail && (i > 0 || output.element.hidden || output.shown?.error) ? h("section", { class: "card" }, h("h2", {}, "The end of its output"), h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
-        each.state === "done" && each.result !== null ? h("section", { class: "card" }, h("h2", {}, "Result"), h("pre", { tabindex: "0" }, JSON.stringify(each.result, null, 2))) : null,
-        h("section", { class: "card" }, h("h2", {}, "Record"), h("pre", { tabindex: "0" }, recordText(each))),
+        each.output_tail && (i > 0 || output.element.hidden || output.shown?.error) ? card("The end of its output", h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
+        each.state === "done" && each.result !== null ? card("Result", h("pre", { tabindex: "0" }, JSON.stringify(each.result, null, 2))) : null,
+        card("Record", h("pre", { tabindex: "0" }, recordText(each))),
       ]),
       events(own),
     );
@@ -255,10 +219,8 @@ function howLong(event) {
 
 function events(list) {
   if (list.length === 0) return null;
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "What happened"),
+  return card(
+    "What happened",
     h(
       "ol",
       { class: "history" },

@@ -1,7 +1,7 @@
 // Tasks by state, searched and paged; and the dead letters, by what they failed of.
 
 import { get, idPath, post, query } from "./api.js";
-import { ago, ask, chip, count, h, plural, toast } from "./dom.js";
+import { act, ago, ask, button, chip, count, h, plural, table } from "./dom.js";
 import { draw, filters, hidden, kPage, lastCursor, pager, tabs } from "./list.js";
 
 const kSearch = "Search in id, type, serial key and error";
@@ -12,7 +12,7 @@ function when(task) {
   return task.time ? ago(task.time) : "";
 }
 
-function table(tasks, base) {
+function tableOf(tasks, base) {
   const rows = tasks.map((task) =>
     h(
       "tr",
@@ -26,12 +26,7 @@ function table(tasks, base) {
       h("td", { "data-label": "Error", class: "error" }, task.reason && task.error && task.reason !== task.error ? `${task.reason}: ${task.error}` : (task.error ?? task.reason ?? "")),
     ),
   );
-  return h(
-    "table",
-    { class: "stack tasks" },
-    h("thead", {}, h("tr", {}, ["Task", "Type", "State", "Time", "Attempt", "Node", "Error"].map((each) => h("th", { scope: "col" }, each)))),
-    h("tbody", {}, rows),
-  );
+  return table("stack tasks", ["Task", "Type", "State", "Time", "Attempt", "Node", "Error"], rows);
 }
 
 export const tasks = {
@@ -50,7 +45,7 @@ export const tasks = {
       view,
       [h("div", { class: "head" }, h("h1", {}, "Tasks"), h("a", { class: "button primary", href: `${base}/submit`, "data-key": "submit" }, "Submit a task")), tabs(states, answer.counts, parameters, path)],
       filters(kSearch, parameters, path, answer.types),
-      [hidden(answer), answer.tasks.length ? table(answer.tasks, base) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.tasks.length, parameters, path)],
+      [hidden(answer), answer.tasks.length ? tableOf(answer.tasks, base) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.tasks.length, parameters, path)],
     );
     return answer.as_of;
   },
@@ -59,42 +54,17 @@ export const tasks = {
 function bulk(group, queue, refresh) {
   const what = { type: group.type ?? undefined, reason: group.reason ?? undefined, error: group.error ?? undefined };
   const body = Object.values(what).some(Boolean) ? what : { all: true };
-  const run = async (path, done) => {
-    try {
-      const { changed, refused, refusals } = await post(path, { queue }, body);
-      toast(`${plural(changed, "dead letter")} ${done}${refused ? `, ${count(refused)} refused: ${refusals[0]?.error}` : ""}.`, { kind: refused ? "error" : "info" });
-    } catch (error) {
-      toast(error.message, { kind: "error" });
-    }
-    refresh();
+  const told = (done) => ({ changed, refused, refusals }) => ({
+    text: `${plural(changed, "dead letter")} ${done}${refused ? `, ${count(refused)} refused: ${refusals[0]?.error}` : ""}.`,
+    kind: refused ? "error" : "info",
+  });
+  const run = async (path, done, question) => {
+    if (await ask(question)) act(() => post(path, { queue }, body), told(done), refresh);
   };
-  return [
-    h(
-      "button",
-      {
-        type: "button",
-        "data-key": `retry-${group.type}-${group.error}`,
-        onclick: async () => {
-          const sure = await ask({ title: `Retry ${plural(group.count, "dead letter")}?`, text: "Each becomes a waiting task again, as its producer wrote it.", confirm: "Retry" });
-          if (sure) run("/v1/dead/retry", "retried");
-        },
-      },
-      "Retry all",
-    ),
-    h(
-      "button",
-      {
-        type: "button",
-        class: "danger",
-        "data-key": `purge-${group.type}-${group.error}`,
-        onclick: async () => {
-          const sure = await ask({ title: `Delete ${plural(group.count, "dead letter")} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
-          if (sure) run("/v1/dead/purge", "deleted");
-        },
-      },
-      "Purge all",
-    ),
-  ];
+  const retry = () => run("/v1/dead/retry", "retried", { title: `Retry ${plural(group.count, "dead letter")}?`, text: "Each becomes a waiting task again, as its producer wrote it.", confirm: "Retry" });
+  const purge = () => run("/v1/dead/purge", "deleted", { title: `Delete ${plural(group.count, "dead letter")} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
+  const of = `${group.type}-${group.error}`;
+  return [button("Retry all", retry, { "data-key": `retry-${of}` }), button("Purge all", purge, { class: "danger", "data-key": `purge-${of}` })];
 }
 
 export const dead = {
@@ -143,7 +113,7 @@ export const dead = {
         answer.groups.length && !narrowed ? h("ul", { class: "groups card" }, groups) : null,
       ],
       filters(kSearch, parameters, path, answer.types),
-      [hidden(answer), answer.tasks.length ? table(answer.tasks, base) : h("p", { class: "quiet empty" }, narrowed ? "No such dead letters." : "No dead letters: no task was given up."), pager(answer, answer.tasks.length, parameters, path)],
+      [hidden(answer), answer.tasks.length ? tableOf(answer.tasks, base) : h("p", { class: "quiet empty" }, narrowed ? "No such dead letters." : "No dead letters: no task was given up."), pager(answer, answer.tasks.length, parameters, path)],
     );
     return answer.as_of;
   },
