@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/schedules.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "runtime/log.h"
 #include "wire/json_text.h"
 

@@ -10,7 +10,7 @@
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "exec/stored_logs.h"
 #include "wire/layout.h"
 

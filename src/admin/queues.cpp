@@ -13,7 +13,7 @@
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "wire/layout.h"
 
 namespace lictor::admin {

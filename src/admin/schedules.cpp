@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 
 namespace lictor::admin {
 namespace {

@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "client/task_info.h"
-#include "client/task_json.h"
 
 namespace lictor::admin {
 namespace {
