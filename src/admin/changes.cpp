@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "client/schedules.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "runtime/log.h"
 #include "wire/json_text.h"
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "exec/output_log.h"
 #include "wire/layout.h"
 

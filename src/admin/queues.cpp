@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "wire/layout.h"
 
 namespace lictor::admin {

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 
 namespace lictor::admin {
 namespace {

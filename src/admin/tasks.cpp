@@ -18,7 +18,6 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/task_info.h"
-#include "client/task_json.h"
 
 namespace lictor::admin {
 namespace {

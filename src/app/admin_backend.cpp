@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,9 +9,8 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/try.h"
-#include "cli/admin_client.h"
+#include "cli/faces.h"
 #include "cli/members.h"
-#include "cli/partitions.h"
 #include "cli/takeover.h"
 #include "client/locks.h"
 #include "client/task_info.h"
@@ -98,10 +96,10 @@ Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
 
 namespace {
 
-admin::Peer peer_of(cli::Member member, const std::string& queue, const cli::Pulse& pulse) {
+admin::Peer peer_of(cli::Member member, const std::string& queue) {
   admin::Peer peer;
-  peer.answers = pulse.answers;
-  peer.doubt = cli::doubt_of(member, pulse);
+  peer.answers = member.answers;
+  peer.doubt = cli::doubt_of(member);
   peer.node = std::move(member.node);
   peer.host = std::move(member.host);
   peer.pid = std::move(member.pid);
@@ -122,7 +120,7 @@ admin::Peer peer_of(cli::Member member, const std::string& queue, const cli::Pul
 std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>& free,
                     const std::vector<std::string>& candidates) {
   if (free.empty()) return {};
-  const cli::Lock lock = cli::lock_of(locks, free.front());
+  const client::Lock& lock = locks[free.front()];
   if (locks.count() == 1) return lock.index == 0 ? "" : cli::if_free(lock, candidates);
   if (candidates.empty()) {
     return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
@@ -135,35 +133,27 @@ std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>
 
 Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) const {
   LICTOR_TRY(const auto locks, client::read_locks(queue.queue.store, queue.queue.layout));
-  LICTOR_TRY(const auto members, cli::read_members(queue.queue.store, queue.queue.layout, locks));
+  LICTOR_TRY(auto members, cli::read_members(queue.queue.store, queue.queue.layout, locks));
   admin::Fleet fleet;
   fleet.leads.clear();
   for (std::uint32_t i = 0; i < locks.count(); ++i) {
-    const cli::Lock lock = cli::lock_of(locks, i);
+    const client::Lock& lock = locks[i];
     fleet.leads.push_back(
-        {lock.name(), lock.session.empty() ? "" : lock.text("since"), locks.leader(i).known});
+        {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
   }
   if (fleet.divided()) fleet.moving = cli::misplaced(locks, members, queue.queue.name);
-  // This daemon answers: it is being asked.
-  std::vector<cli::Member> others;
-  std::copy_if(members.begin(), members.end(), std::back_inserter(others),
-               [&](const cli::Member& member) { return member.node != node_; });
-  const std::vector<cli::Pulse> pulses = cli::pulses_of(others);
+  cli::ask_all(members, cli::kGlance, node_);  // this daemon answers: it is being asked
   std::vector<std::string> candidates;
   for (const cli::Member& member : members) {
-    cli::Pulse pulse{true, {}};
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      if (others[i].node == member.node) pulse = pulses[i];
-    }
-    const admin::Peer& peer = fleet.members.emplace_back(peer_of(member, queue.queue.name, pulse));
+    const admin::Peer& peer = fleet.members.emplace_back(peer_of(member, queue.queue.name));
     // A draining member leads an undivided queue all the same.
     if (peer.doubt.empty() && !(fleet.divided() && peer.draining)) candidates.push_back(peer.node);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
     admin::Peer& peer = fleet.members[i];
     if (peer.doubt.empty() || !peer.leads()) continue;
-    peer.next = cli::if_dead(queue.queue.store, cli::lock_of(locks, peer.partitions.front()),
-                             members[i], candidates);
+    peer.next =
+        cli::if_dead(queue.queue.store, locks[peer.partitions.front()], members[i], candidates);
   }
   fleet.next = next_of(locks, fleet.free(), candidates);
   return fleet;
@@ -177,10 +167,8 @@ Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
   cli::Member member;
   member.host = peer.host;
   member.admin = peer.admin;
-  const cli::Reach reach = cli::reach_of(member, host_name());
   const std::string whose = peer.node + " could not be asked: ";
-  if (reach.addresses.empty()) return fail(ErrorCode::kFailed, whose + reach.why_not);
-  auto face = cli::AdminClient::open(reach.addresses, kPatience, token_());
+  auto face = cli::face_of(member, kPatience, token_());
   if (!face) return fail(face.error().code, whose + face.error().message);
   auto answer = face->get(target);
   if (!answer) return fail(answer.error().code, whose + answer.error().message);
@@ -207,11 +195,10 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
   const client::Queue& stored = find(queue)->queue;
   LICTOR_TRY(const auto tasks, client::show_task(stored, id));
   LICTOR_TRY(const auto locks, client::read_locks(stored.store, stored.layout));
-  const std::uint32_t partition = locks.partition_of(tasks.front());
-  const std::string leader = cli::lock_of(locks, partition).name();
-  return leader.empty()
-             ? fail(ErrorCode::kFailed, "nobody leads partition " + std::to_string(partition))
-             : ask_member(queue, leader, target);
+  const client::Lock& lock = locks.of(tasks.front());
+  return lock.session.empty() ? fail(ErrorCode::kFailed, "nobody leads partition " +
+                                                             std::to_string(lock.partition.number))
+                              : ask_member(queue, lock.name(), target);
 }
 
 std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,

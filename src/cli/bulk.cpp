@@ -1,7 +1,5 @@
 // The commands that change many tasks: cancel, retry and dead purge; and dead list, their preview.
 
-#include "cli/bulk.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -11,14 +9,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/try.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "client/change.h"
 #include "client/task_info.h"
@@ -118,8 +115,7 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
     if (task.state == TaskState::kRunning) nodes.insert(task.node);
   }
   for (const std::string& node : nodes) {
-    const auto member = read_member(client.store, client.layout, node);
-    const std::string doubt = member ? doubt_of(*member, pulse_of(*member, kGlance)) : "";
+    const std::string doubt = doubt_of(read_member(client.store, client.layout, node, kGlance));
     if (doubt.empty()) continue;
     client.console.complain(fmt::format(
         "{} has to stop the jobs of these tasks, but {}; if it is dead, its programs have ended "
@@ -148,15 +144,12 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
               const std::function<std::string(const TaskInfo&)>& line) {
   client.console.end_progress();
   if (client.json) {
-    ordered_json tasks = ordered_json::array();
-    for (const TaskInfo& task : result.tasks) tasks.push_back(task_json(task));
-    ordered_json refused = ordered_json::array();
-    for (const auto& [id, error] : result.refused) {
-      refused.push_back(
-          {{"id", id}, {"error", error.message}, {"in_doubt", error.code == ErrorCode::kTimeout}});
-    }
-    client.console.print(json_document(
-        {{"queue", client.queue}, {done, std::move(tasks)}, {"refused", std::move(refused)}}));
+    const auto refused = json_list(result.refused, [](const auto& each) -> ordered_json {
+      return {{"id", each.id},
+              {"error", each.error.message},
+              {"in_doubt", each.error.code == ErrorCode::kTimeout}};
+    });
+    print_json(client, {{done, json_list(result.tasks, task_json)}, {"refused", refused}});
   } else if (line) {
     for (const TaskInfo& task : result.tasks) client.console.print_line(line(task));
   } else {

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -18,22 +19,24 @@ namespace lictor::cli {
 namespace {
 
 struct Look {
-  const char* word;
+  const char *word, *json;
   Style style;
 };
-Look look_of(Report::Status status) {
-  switch (status) {
-    case Report::Status::kOk:
-      return {"ok", Style::kGreen};
-    case Report::Status::kWarn:
-      return {"warn", Style::kYellow};
-    case Report::Status::kFail:
-      break;
-  }
-  return {"FAIL", Style::kRed};
+// In the order of Report::Status.
+constexpr std::array<Look, 3> kLooks{
+    {{"ok", "ok", Style::kGreen}, {"warn", "warn", Style::kYellow}, {"FAIL", "fail", Style::kRed}}};
+const Look& look_of(const Report::Line& line) {
+  return kLooks.at(static_cast<std::size_t>(line.status));
 }
 
 }  // namespace
+
+std::string some(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t named = std::min(names.size(), kNamed);
+  return fmt::format("{}{}", fmt::join(names.data(), names.data() + named, ", "),
+                     named < names.size() ? ", ..." : "");
+}
 
 void Report::ok(std::string name, std::string detail) {
   lines_.push_back({Status::kOk, std::move(name), std::move(detail), {}, ErrorCode::kFailed});
@@ -69,9 +72,9 @@ Page Report::page() const {
   for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
   Page page;
   for (const Line& line : lines_) {
-    const auto [word, style] = look_of(line.status);
+    const char* word = look_of(line).word;
     const std::string name = printable(line.name);
-    page.add(word, style);
+    page.add(word, look_of(line).style);
     page.add(fmt::format("{:{}}{}{:{}}{}\n", "", 6 - std::strlen(word), name, "",
                          name_width - columns(name) + 2, printable(line.detail)));
     if (line.remedy.empty()) continue;
@@ -81,15 +84,13 @@ Page Report::page() const {
 }
 
 std::string Report::json() const {
-  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
-  for (const Line& line : lines_) {
-    const bool failed = line.status == Status::kFail;
-    checks.push_back({{"name", line.name},
-                      {"status", failed ? "fail" : look_of(line.status).word},
-                      {"detail", line.detail},
-                      {"remedy", text_or_null(line.remedy)}});
-  }
-  return json_document({{"ok", !first_failure()}, {"checks", std::move(checks)}});
+  const auto checks = json_list(lines_, [](const Line& line) -> nlohmann::ordered_json {
+    return {{"name", line.name},
+            {"status", look_of(line).json},
+            {"detail", line.detail},
+            {"remedy", text_or_null(line.remedy)}};
+  });
+  return json_document({{"ok", !first_failure()}, {"checks", checks}});
 }
 
 namespace {

@@ -11,13 +11,10 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/text.h"
-#include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/members.h"
-#include "cli/takeover.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
@@ -31,7 +28,6 @@ namespace {
 // 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
-constexpr std::size_t kNamed = 3;  // at most so many tasks are named in a finding
 
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
@@ -65,12 +61,6 @@ std::string joined(const std::vector<std::string>& words) {
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string some(const std::vector<std::string>& ids) {
-  const std::size_t named = std::min(ids.size(), kNamed);
-  return fmt::format("{}{}", fmt::join(ids.data(), ids.data() + named, ", "),
-                     named < ids.size() ? ", ..." : "");
-}
-
 // "3 of Mail: exit status 1", the largest part first.
 std::vector<std::string> parts_of(const std::map<std::string, std::size_t>& counts) {
   std::vector<std::pair<std::string, std::size_t>> parts{counts.begin(), counts.end()};
@@ -100,8 +90,8 @@ class QueueCheck {
     if (!count && count.error().code == ErrorCode::kInvalid) {
       report_.fail(name("partitions"), count.error());
     }
-    const client::Locks locks = check_leaders();
-    check_takeover();
+    const client::Locks locks = client::locks_if_known(client::read_locks(store_, queue_.layout));
+    check_leaders(store_, queue_, serves_, locks, report_);
     ask_daemons();
     check_pause();
     if (tasks_readable_) check_schedules(store_, queue_, serves_, type_fault(), report_);
@@ -182,77 +172,8 @@ class QueueCheck {
                  ErrorCode::kPermissionDenied);
   }
 
-  // How long a takeover lasts: by a daemon's configuration, else by the leader's session.
-  void check_takeover() {
-    if (serves_) {
-      return report_.ok(name("takeover"),
-                        takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
-    }
-    if (session_.empty()) return;
-    const auto session = store_.session(session_);
-    const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
-    if (!ttl) return;
-    const Duration delay = session->lock_delay;
-    report_.ok(
-        name("takeover"),
-        fmt::format("when the leader's host dies or is cut off, another daemon takes over "
-                    "within {} to {}, by the leader's session (TTL {}, lock-delay {}); the "
-                    "other times are in a daemon's configuration",
-                    format_duration(std::chrono::floor<std::chrono::seconds>(*ttl * 2 / 3) + delay),
-                    format_duration(2 * *ttl + delay), format_duration(*ttl),
-                    format_duration(delay)));
-  }
-
-  // Nobody leads.
-  void check_who_waits() {
-    std::vector<std::string> up;
-    const auto members = read_members(store_, queue_.layout);
-    if (members) {
-      const std::vector<Pulse> pulses = pulses_of(*members);
-      for (std::size_t i = 0; i < members->size(); ++i) {
-        const Member& member = (*members)[i];
-        if (doubt_of(member, pulses[i]).empty()) up.push_back(member.node);
-      }
-    }
-    if (up.empty()) {
-      return report_.fail(name("leader"), "nobody leads: no tasks are run",
-                          "start a daemon (\"lictor run\"); the log of a running one says what it "
-                          "waits for");
-    }
-    report_.fail(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
-                 "after a crash of the last leader they wait for its lock-delay; a daemon that "
-                 "stepped down leaves the lead to others for 10s; their logs say which it is");
-  }
-
   // How many partitions a daemon with this configuration asks for.
   [[nodiscard]] std::uint32_t wished() const { return serves_ ? queue_.options.partitions : 1; }
-
-  client::Locks check_leaders() {
-    auto read = client::read_locks(store_, queue_.layout);
-    if (!read) return client::Locks::unknown();  // told by then
-    client::Locks locks = *std::move(read);
-    for (std::uint32_t i = 0; i < locks.count() && session_.empty(); ++i) {
-      session_ = locks.leader(i).session;
-    }
-    if (locks.count() == 1) check_leader(lock_of(locks, 0));
-    check_partitions(store_, queue_, serves_, locks, report_);
-    return locks;
-  }
-
-  void check_leader(const Lock& lock) {
-    if (lock.session.empty()) return check_who_waits();
-    const std::string who = lock.name();
-    const auto member = read_member(store_, queue_.layout, who);
-    const std::string doubt = member ? doubt_of(*member, pulse_of(*member)) : "";
-    const auto seen = parse_rfc3339(member ? member->seen : "");
-    if (!doubt.empty()) {
-      report_.fail(name("leader"), who + " leads, but " + doubt,
-                   if_dead(store_, queue_.layout, lock, *member));
-    } else {
-      report_.ok(name("leader"),
-                 who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
-    }
-  }
 
   // What only the daemons know. The rest of their findings is checked here, without them.
   void ask_daemons() {
@@ -454,7 +375,6 @@ class QueueCheck {
   const std::string agent_node_;
   const bool serves_;
   std::uint32_t count_ = 1;  // of partitions
-  std::string session_;      // of a leader; empty: nobody leads, or it is not known
   Report& report_;
   std::string daemon_;                                 // the leader, else the daemon that was asked
   std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for
@@ -467,28 +387,6 @@ class QueueCheck {
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report) {
   QueueCheck{store, queue, agent_node, serves, report}.run();
-}
-
-std::string takeover_text(const core::QueueOptions& options,
-                          const std::vector<std::string>& session_checks, Duration hang_timeout) {
-  // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
-  // 1.8 takes two, CONSUL-FACTS.md 1.2), which was up to renew_interval ago. Then the lock-delay.
-  const Duration least = std::chrono::floor<std::chrono::seconds>(
-      options.session_ttl - options.renew_interval + options.lock_delay);
-  const Duration most = 2 * options.session_ttl + options.lock_delay;
-  const std::string delay = format_duration(options.lock_delay);
-  const bool serf =
-      std::find(session_checks.begin(), session_checks.end(), "serfHealth") != session_checks.end();
-  return fmt::format(
-      "another daemon takes over after a clean stop at once; when the leader's daemon dies, within "
-      "1s of the end of its jobs, which have {} (kill_grace) for it; when it hangs, {}; when its "
-      "host dies or is cut off, within {} to {} (session_ttl {}, lock_delay {}){}",
-      format_duration(options.kill_grace),
-      hang_timeout > Duration::zero()
-          ? "that much after " + format_duration(hang_timeout) + " (hang_timeout)"
-          : "as when its host is lost, since hang_timeout is 0s",
-      format_duration(least), format_duration(most), format_duration(options.session_ttl), delay,
-      serf ? ", or from " + delay + " on if Consul notices" : "");
 }
 
 }  // namespace lictor::cli

@@ -43,15 +43,18 @@ class Report {
   std::vector<Line> lines_;
 };
 
+/// "a, b, c, ...": what a finding names of many.
+[[nodiscard]] std::string some(const std::vector<std::string>& names);
+
 /// The checks of one queue. `agent_node`: the Consul node whose agent is asked; empty: not known.
 /// `serves`: a daemon is to run with this token.
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report);
 
-/// The checks of several partitions' leaders, and of the numbers of partitions that the members ask
-/// for. `serves`: as above.
-void check_partitions(Store& store, const CheckOptions::Queue& queue, bool serves,
-                      const client::Locks& locks, Report& report);
+/// Who leads, how soon another daemon would, and how many partitions the members ask for. `serves`:
+/// as above.
+void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
+                   const client::Locks& locks, Report& report);
 
 struct Fault {
   std::string what;

@@ -1,5 +1,4 @@
-#include <set>
-#include <utility>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -23,30 +22,16 @@ class ScheduleCheck {
   ScheduleCheck(const CheckOptions::Queue& queue, const TypeFault& type_fault, Report& report)
       : queue_(queue), type_fault_(type_fault), report_(report) {}
 
-  void run(const std::vector<StoredSchedule>& stored) {
-    for (const StoredSchedule& schedule : stored) {
-      stored_.insert(schedule.name);
-      check(schedule);
-    }
-  }
-
-  // `hidden`: the token may not read all of them.
-  void check_missing(bool hidden) {
-    if (hidden) return;
-    for (const auto& [name, schedule] : queue_.options.schedules) {
-      if (stored_.contains(name)) continue;
-      warn(name, "the configuration has it, and Consul does not",
-           "the leader writes it within seconds; if it stays away, the leader runs with another "
-           "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it anew");
-    }
-  }
-
-  void finish() {
+  void run(const client::Schedules::Listed& listed, bool serves) {
+    for (const StoredSchedule& stored : listed.schedules) check(stored);
+    if (serves && !listed.hidden) check_missing(listed.schedules);
     if (found_ > kNamed) {
       report_.warn(name(), fmt::format("{} more like these", found_ - kNamed),
                    "\"lictor schedule list\" shows them");
     }
-    if (found_ == 0 && !stored_.empty()) report_.ok(name(), counted(stored_.size(), "schedule"));
+    if (found_ == 0 && !listed.schedules.empty()) {
+      report_.ok(name(), counted(listed.schedules.size(), "schedule"));
+    }
   }
 
  private:
@@ -77,6 +62,19 @@ class ScheduleCheck {
     if (const auto fault = type_fault_(stored.type)) warn(stored.name, fault->what, fault->remedy);
   }
 
+  void check_missing(const std::vector<StoredSchedule>& stored) {
+    for (const auto& configured : queue_.options.schedules) {
+      const std::string& name = configured.first;
+      if (std::any_of(stored.begin(), stored.end(),
+                      [&](const StoredSchedule& each) { return each.name == name; })) {
+        continue;
+      }
+      warn(name, "the configuration has it, and Consul does not",
+           "the leader writes it within seconds; if it stays away, the leader runs with another "
+           "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it anew");
+    }
+  }
+
   // The configuration has one of the name, which another client wrote.
   void check_owner(const StoredSchedule& stored) {
     const bool configured = stored.definition.has_value() && !stored.definition->configured.empty();
@@ -94,7 +92,6 @@ class ScheduleCheck {
   const TypeFault& type_fault_;
   Report& report_;
   const WallTime now_ = wall_now();
-  std::set<std::string> stored_;
   std::size_t found_ = 0;
 };
 
@@ -104,10 +101,7 @@ void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves
                      const TypeFault& type_fault, Report& report) {
   auto listed = client::Schedules(store, queue.layout).list();
   if (!listed) return;  // check_rights() reports it
-  ScheduleCheck check{queue, type_fault, report};
-  check.run(listed->schedules);
-  if (serves) check.check_missing(listed->hidden);
-  check.finish();
+  ScheduleCheck{queue, type_fault, report}.run(*listed, serves);
 }
 
 }  // namespace lictor::cli

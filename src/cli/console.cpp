@@ -98,6 +98,12 @@ void Console::write_err(const std::string& text) {
   std::fflush(err_);
 }
 
+void Console::say(const std::string& text) {
+  end_progress();
+  flush_out();  // keeps the order where both streams share a terminal
+  write_err(text);
+}
+
 std::string& program_name() {
   static std::string name{"lictor"};
   return name;
@@ -105,17 +111,11 @@ std::string& program_name() {
 
 void Console::note(std::string_view line) { note_lines(printable(line) + '\n'); }
 
-void Console::note_lines(std::string_view text) {
-  end_progress();
-  flush_out();  // keeps the order where both streams share a terminal
-  write_err(printable(text, true));
-}
+void Console::note_lines(std::string_view text) { say(printable(text, true)); }
 
 void Console::complain(std::string_view message) {
-  end_progress();
-  flush_out();
-  write_err(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' +
-            printable(message) + '\n');
+  say(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' + printable(message) +
+      '\n');
 }
 
 void Console::remark(std::string_view message) {
@@ -124,9 +124,7 @@ void Console::remark(std::string_view message) {
 
 std::optional<bool> Console::confirm(std::string_view question) {
   if (!err_terminal_.is_terminal || ::isatty(STDIN_FILENO) != 1) return std::nullopt;
-  end_progress();
-  flush_out();
-  write_err(printable(question) + " [y/N] ");
+  say(printable(question) + " [y/N] ");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -211,6 +209,19 @@ Page Table::render(std::size_t width) const {
     add_line([&](std::size_t i) { return row[i]; });
   }
   return page;
+}
+
+void Sheet::line(const std::string& name, const std::string& value, Style style) {
+  if (value.empty()) return;
+  page.add(name + std::string(12 - name.size(), ' '));
+  page.add(printable(value), style);
+  page.add("\n");
+}
+
+void Sheet::block(const std::string& title, const std::string& text) {
+  page.add("\n");
+  page.add(title, Style::kBold);
+  page.add('\n' + text + (text.ends_with('\n') ? "" : "\n"));
 }
 
 }  // namespace lictor::cli

@@ -88,6 +88,7 @@ class Console {
  private:
   void flush_out();
   void write_err(const std::string& text);
+  void say(const std::string& text);
 
   std::FILE* out_;
   std::FILE* err_;
@@ -117,6 +118,16 @@ class Table {
  private:
   std::vector<std::string> titles_;
   std::vector<std::vector<Cell>> rows_;
+};
+
+/// What "show" prints of one thing: a line a field, and blocks below them.
+class Sheet {
+ public:
+  /// Nothing for an empty value.
+  void line(const std::string& name, const std::string& value, Style style = Style::kPlain);
+  void block(const std::string& title, const std::string& text);
+
+  Page page;
 };
 
 }  // namespace lictor::cli

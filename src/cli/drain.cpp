@@ -1,14 +1,11 @@
 // Emptying a host: drain, undrain.
 
-#include "client/drain.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -16,19 +13,17 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/members.h"
-#include "cli/partitions.h"
 #include "cli/process.h"
+#include "client/control.h"
 #include "client/retry.h"
 #include "client/task_id.h"
 
 namespace lictor::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
-// An undrain in between is seen within this.
+// How often all locks, and whether the drain was ended, are read again.
 constexpr Duration kLookEvery = std::chrono::seconds{2};
 
 Result<void> check_host(const std::string& host) {
@@ -51,12 +46,6 @@ Error no_member(const Client& client, const std::string& host, const std::vector
                                      : "; did you mean " + near + '?')};
 }
 
-const Member* find_member(const std::vector<Member>& members, const std::string& host) {
-  const auto member = std::find_if(members.begin(), members.end(),
-                                   [&](const Member& each) { return each.node == host; });
-  return member == members.end() ? nullptr : &*member;
-}
-
 Partitions held_by(const client::Locks& locks, const std::string& host) {
   auto held = partitions_by_leader(locks);
   return std::move(held[host]);
@@ -77,17 +66,14 @@ void complain_if_alone(const Client& client, const std::string& host,
 void tell_json(const Client& client, const std::string& host, bool changed, bool draining,
                const Partitions& partitions) {
   if (!client.json) return;
-  client.console.print(json_document({{"queue", client.queue},
-                                      {"node", host},
-                                      {"changed", changed},
-                                      {"draining", draining},
-                                      {"partitions", partitions}}));
+  print_json(
+      client,
+      {{"node", host}, {"changed", changed}, {"draining", draining}, {"partitions", partitions}});
 }
 
 Error still_leads(const Client& client, const std::string& host, const Partitions& partitions,
                   Duration timeout) {
-  const auto member = read_member(client.store, client.layout, host);
-  const std::string silent = member ? pulse_of(*member).silence : "";
+  const std::string silent = read_member(client.store, client.layout, host).silence;
   return {ErrorCode::kFailed,
           fmt::format("{} still leads {} after {}: {}; the request stands", host,
                       partitions.empty() ? "partitions" : partitions_text(partitions),
@@ -122,7 +108,7 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
       continue;
     }
     client.console.progress(host + " still leads " + partitions_text(held));
-    client::wait_for_change(client.store, client.layout, *locks, held.front(),
+    client::wait_for_change(client.store, client.layout, (*locks)[held.front()],
                             std::min(until - now, kLookEvery));
   }
 }

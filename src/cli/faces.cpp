@@ -1,118 +1,217 @@
 #include "cli/faces.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/host_name.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "base/time_text.h"
 #include "base/try.h"
 #include "cli/json_output.h"
-#include "cli/partitions.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
-namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-LeaderFace face_of(const Member& member, const Client& client, std::chrono::milliseconds limit) {
-  LeaderFace leader;
-  leader.node = member.node;
-  const Reach reach = reach_of(member, host_name());
-  leader.why_not = "the leader, " + member.node + ", could not be asked: " + reach.why_not;
-  if (reach.addresses.empty()) return leader;
-  if (auto face = AdminClient::open(reach.addresses, limit, client.admin_token)) {
-    leader.face = std::move(*face);
-  } else {
-    leader.why_not += face.error().message;
+Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
+                                      std::chrono::milliseconds limit, std::string token) {
+  net::Options options;
+  options.addresses = std::move(addresses);
+  options.server = "a lictor daemon";
+  LICTOR_TRY(auto transport, net::Transport::open(std::move(options)));
+  return AdminClient{std::move(transport), limit, std::move(token)};
+}
+
+Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
+  http::Request request;
+  request.target = std::move(target);
+  request.timeout = limit_ + wait;
+  request.long_poll = wait > 0s;
+  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
+  http::Response response = transport_->perform(std::move(request));
+  if (response.delivery != http::Delivery::kReplied) {
+    const bool connected = response.delivery == http::Delivery::kLost;
+    return fail(connected ? ErrorCode::kTimeout : ErrorCode::kUnavailable, response.error);
   }
-  return leader;
+  if (response.status == 200) return std::move(response.body);
+  if (response.status == 401) {
+    return fail(ErrorCode::kPermissionDenied,
+                response.endpoint +
+                    (token_.empty() ? " asks for the admin token"
+                                    : " refuses the admin token that was sent") +
+                    "; --config must name a file whose admin.token_file holds that daemon's token");
+  }
+  return fail(response.status == 404   ? ErrorCode::kNotFound
+              : response.status == 403 ? ErrorCode::kPermissionDenied
+                                       : ErrorCode::kFailed,
+              fmt::format("{} answered {} ({})", response.endpoint, response.status,
+                          excerpt(response.body, 200)));
+}
+
+void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask) {
+  constexpr std::size_t kAtOnce = 16;  // a few threads each
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) ask(i);
+  };
+  std::vector<std::jthread> others;
+  while (others.size() + 1 < std::min(count, kAtOnce)) others.emplace_back(work);
+  work();
+}
+
+namespace {
+
+bool is_loopback_url(std::string_view url) {
+  return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
+         url.starts_with("http://localhost:");
 }
 
 }  // namespace
 
-void LeaderFaces::read() {
-  if (members_) return;
-  auto locks = client::read_locks(client_.store, client_.layout);
+Reach reach_of(const Member& member, std::string_view own_host) {
+  Reach reach;
+  for (const std::string& url : member.admin) {
+    if (member.host == own_host || (!is_loopback_url(url) && !url.starts_with("unix:"))) {
+      reach.addresses.push_back(url);
+    }
+  }
+  if (reach.addresses.empty()) {
+    reach.why_not = member.admin.empty()
+                        ? "its admin face is switched off; set admin.listen there"
+                        : "its admin face listens on its own host's loopback only; set "
+                          "admin.listen there to an address that this host can reach, or run this "
+                          "on that host";
+  }
+  return reach;
+}
+
+Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limit,
+                            const std::string& token) {
+  const Reach reach = reach_of(member, host_name());
+  if (reach.addresses.empty()) return fail(ErrorCode::kFailed, reach.why_not);
+  return AdminClient::open(reach.addresses, limit, token);
+}
+
+namespace {
+
+void ask(Member& member, std::chrono::milliseconds limit) {
+  auto face = face_of(member, limit);
+  if (!face) return;
+  const auto healthy = face->get("/healthz");
+  const ErrorCode code = healthy ? ErrorCode::kFailed : healthy.error().code;
+  const bool no_connection = code == ErrorCode::kUnavailable;
+  member.answers = !no_connection && code != ErrorCode::kTimeout;
+  if (*member.answers) return;
+  const std::string where =
+      fmt::format("{}", fmt::join(reach_of(member, host_name()).addresses, ", "));
+  member.silence = no_connection
+                       ? "its daemon does not answer: no connection to " + where
+                       : fmt::format(
+                             "its daemon does not answer: {} takes connections, but does not "
+                             "answer within {}",
+                             where, format_duration(limit));
+}
+
+}  // namespace
+
+Member read_member(Store& store, const wire::Layout& layout, const std::string& node,
+                   std::chrono::milliseconds limit) {
+  if (node.empty()) return {};
+  const auto entry = store.get(layout.members_prefix + node);
+  if (!entry || !*entry) return {node};
+  Member member = member_of(node, (*entry)->value);
+  ask(member, limit);
+  return member;
+}
+
+void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit,
+             const std::string& own) {
+  ask_each(members.size(), [&](std::size_t i) {
+    if (members[i].node == own) {
+      members[i].answers = true;
+    } else {
+      ask(members[i], limit);
+    }
+  });
+}
+
+LeaderFaces::LeaderFaces(const Client& client, std::chrono::milliseconds limit)
+    : client_(client), limit_(limit) {
+  auto locks = client::read_locks(client.store, client.layout);
   if (!locks && locks.error().code != ErrorCode::kPermissionDenied) {
     members_ = tl::unexpected(std::move(locks.error()));
     return;
   }
   locks_ = client::locks_if_known(std::move(locks));
-  members_ = read_members(client_.store, client_.layout, locks_);
-}
-
-LeaderFace& LeaderFaces::of(const TaskInfo& task) {
-  read();
-  return at(locks_.partition_of(task));
+  members_ = read_members(client.store, client.layout, locks_);
 }
 
 LeaderFace& LeaderFaces::any() {
-  read();
-  const std::vector<Member> none;
-  const std::vector<Member>& members = *members_ ? **members_ : none;
-  const auto leads = std::find_if(members.begin(), members.end(),
-                                  [](const Member& member) { return member.leads; });
-  return leads == members.end() ? first() : at(leads->partitions.front());
-}
-
-LeaderFace& LeaderFaces::first() {
-  LeaderFace& leader = at(0);
-  if (free_partitions(locks_).size() == locks_.count()) leader.why_not = "no member leads";
-  return leader;
-}
-
-std::vector<LeaderFace> LeaderFaces::take_all() {
-  read();
-  std::vector<LeaderFace> leaders;
-  for (const auto& [name, partitions] : partitions_by_leader(locks_)) {
-    leaders.push_back(std::move(at(partitions.front())));
+  for (const Member& member : members_.value_or(std::vector<Member>{})) {
+    if (member.leads) return at(member.partitions.front());
   }
-  if (leaders.empty()) leaders.push_back(std::move(first()));
+  return at(0);
+}
+
+std::vector<LeaderFace*> LeaderFaces::all() {
+  std::vector<LeaderFace*> leaders;
+  for (const auto& [name, partitions] : partitions_by_leader(locks_)) {
+    leaders.push_back(&at(partitions.front()));
+  }
+  if (leaders.empty()) leaders.push_back(&at(0));
   return leaders;
 }
 
 LeaderFace& LeaderFaces::at(std::uint32_t partition) {
-  const std::string name = lock_of(locks_, partition).name();
-  const auto [place, is_new] =
-      faces_.try_emplace(name.empty() ? '/' + std::to_string(partition) : name);
-  LeaderFace& leader = place->second;
-  if (!is_new) return leader;
-  if (!*members_) {
-    leader.why_not = members_->error().message;
-    leader.code = members_->error().code;
-    return leader;
+  const std::string name = locks_[partition].name();
+  const std::string key = name.empty() ? '/' + std::to_string(partition) : name;
+  const auto known = faces_.find(key);
+  if (known != faces_.end()) return known->second;
+  return faces_.emplace(key, LeaderFace{name, open(locks_[partition])}).first->second;
+}
+
+Result<AdminClient> LeaderFaces::open(const client::Lock& lock) const {
+  if (!members_) return tl::unexpected(members_.error());
+  if (!lock.known) {
+    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
   }
-  const auto member = std::find_if((*members_)->begin(), (*members_)->end(),
-                                   [&](const Member& each) { return each.node == name; });
-  if (!locks_.leader(partition).known) {
-    leader.why_not = "who leads is not known: the token may not read the lock";
-  } else if (name.empty()) {
-    leader.why_not = locks_.count() == 1 ? "no member leads"
-                                         : fmt::format("nobody leads partition {}", partition);
-    leader.code = ErrorCode::kNotFound;
-  } else if (member == (*members_)->end()) {
-    leader.why_not =
-        "the leader, " + name + ", is not among the members, so its address is unknown";
-  } else {
-    leader = face_of(*member, client_, limit_);
+  const std::string name = lock.name();
+  if (name.empty()) {
+    const bool none = free_partitions(locks_).size() == locks_.count();
+    return fail(
+        ErrorCode::kNotFound,
+        none ? "no member leads" : fmt::format("nobody leads partition {}", lock.partition.number));
   }
-  return leader;
+  const Member* member = find_member(*members_, name);
+  if (member == nullptr) {
+    return fail(ErrorCode::kFailed,
+                "the leader, " + name + ", is not among the members, so its address is unknown");
+  }
+  return face_of(*member, limit_, client_.admin_token).map_error([&](Error error) {
+    return Error{ErrorCode::kFailed,
+                 "the leader, " + name + ", could not be asked: " + error.message};
+  });
 }
 
 Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {
-  if (!leader.face) return fail(ErrorCode::kFailed, leader.why_not);
+  if (!leader.face) return fail(ErrorCode::kFailed, leader.face.error().message);
+  const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
   auto answer = leader.face->get("/v1/tasks/" + wire::query_value(id) +
                                  "/why?queue=" + wire::query_value(client.queue));
-  if (!answer) return fail(answer.error().code, leader.why_not + answer.error().message);
+  if (!answer) return fail(answer.error().code, why_not + answer.error().message);
   auto reasons = wire::parse_json(*answer);
   const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
                     std::all_of(reasons->begin(), reasons->end(),
                                 [](const json& reason) { return reason.is_object(); });
-  if (!fits) return fail(ErrorCode::kFailed, leader.why_not + "its answer is no list of reasons");
+  if (!fits) return fail(ErrorCode::kFailed, why_not + "its answer is no list of reasons");
   return *std::move(reasons);
 }
 
@@ -132,12 +231,11 @@ Result<json> DaemonFaces::get(const std::string& target) {
     if (auto answer = get_json(*face_, target)) return answer;
     face_.reset();
   }
-  auto listed = read_members(store_, layout_);
-  const std::optional<Error> unlisted = listed ? std::nullopt : std::optional{listed.error()};
-  if (unlisted && own_.empty()) return tl::unexpected(*unlisted);
+  const auto listed = read_members(store_, layout_);
+  if (!listed && own_.empty()) return tl::unexpected(listed.error());
   const std::string host = host_name();
-  std::vector<Member> members{{.node = "here", .host = host, .admin = own_}};
-  if (listed) members = *std::move(listed);
+  std::vector<Member> members =
+      listed.value_or(std::vector<Member>{{.node = "here", .host = host, .admin = own_}});
   const auto rank = [&](const Member& member) {
     return member.host == host ? 0 : member.leads ? 1 : 2;
   };
@@ -145,34 +243,30 @@ Result<json> DaemonFaces::get(const std::string& target) {
                    [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
   std::string why_not;
   for (const Member& member : members) {
-    const Reach reach = reach_of(member, host);
-    std::string why = reach.why_not;
-    if (!reach.addresses.empty()) {
-      auto face = AdminClient::open(reach.addresses, 2s, token_);
-      auto answer = face ? get_json(*face, target) : tl::unexpected(face.error());
-      if (answer) {
-        face_.emplace(std::move(*face));
-        return answer;
-      }
-      why = answer.error().message;
+    auto face = face_of(member, 2s, token_);
+    auto answer = face ? get_json(*face, target) : tl::unexpected(face.error());
+    if (answer) {
+      face_.emplace(*std::move(face));
+      return answer;
     }
-    why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + why;
+    why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + answer.error().message;
   }
-  if (unlisted) return tl::unexpected(*unlisted);
+  if (!listed) return tl::unexpected(listed.error());
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
   return fail(ErrorCode::kFailed, why_not);
 }
 
 void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
   constexpr std::size_t kMostAsked = 16;
-  LeaderFaces leaders{client, kGlance};
+  std::optional<LeaderFaces> leaders;
   std::size_t asked = 0;
   for (TaskInfo& task : tasks) {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
     if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
-    LeaderFace& leader = leaders.of(task);
+    if (!leaders) leaders.emplace(client, kGlance);
+    LeaderFace& leader = leaders->of(task);
     const auto reasons = ask_why(client, leader, task.id);
-    if (!reasons) leader.face.reset();  // ask it no more
+    if (!reasons) leader.face = tl::unexpected(reasons.error());  // ask it no more
     if (!reasons || text_of(reasons->front(), "reason") != "running") continue;
     task.state = TaskState::kRunning;
     task.node = leader.node;

@@ -3,9 +3,14 @@
 // The admin faces of a queue's daemons, and what only they know.
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,45 +19,89 @@
 #include "cli/members.h"
 #include "client/locks.h"
 #include "lictor/result.h"
+#include "net/transport.h"
 
 namespace lictor::cli {
 
-/// The admin face of a leader.
-struct LeaderFace {
-  std::optional<AdminClient> face;  ///< nothing: it cannot be asked
-  std::string node;                 ///< empty: no member leads
-  std::string why_not;              ///< why it cannot be asked
-  /// Then: kNotFound, nobody leads; of the error, if Consul could not be read.
-  ErrorCode code = ErrorCode::kFailed;
+/// Asks the admin face of a member. Never sends a Consul token.
+class AdminClient {
+ public:
+  /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin faces
+  /// (admin.token_file); empty: none is sent. Errors: kInvalid.
+  [[nodiscard]] static Result<AdminClient> open(
+      std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
+      std::string token = {});
+
+  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
+  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401,
+  /// 403), kFailed.
+  [[nodiscard]] Result<std::string> get(std::string target,
+                                        std::chrono::seconds wait = std::chrono::seconds{0});
+
+ private:
+  AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit,
+              std::string token)
+      : transport_(std::move(transport)), limit_(limit), token_(std::move(token)) {}
+
+  std::unique_ptr<net::Transport> transport_;
+  std::chrono::milliseconds limit_;
+  std::string token_;
 };
 
-/// The admin faces of the leaders of a queue's partitions. Reads Consul once, when first asked.
+/// Calls `ask` with each number below `count`, several at once, from threads, and waits for all.
+void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
+
+/// How a member's admin face can be asked from the host called `own_host`.
+struct Reach {
+  std::vector<std::string> addresses;  ///< none: it cannot
+  std::string why_not;                 ///< then, with the way out
+};
+[[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
+
+/// Opens the admin face of the member from this host. Errors: kFailed, why it cannot be asked.
+[[nodiscard]] Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limit,
+                                          const std::string& token = {});
+
+/// The member `node`, and whether it answers within `limit`. Without fields if there is no such
+/// member, or the token may not read it.
+[[nodiscard]] Member read_member(Store& store, const wire::Layout& layout, const std::string& node,
+                                 std::chrono::milliseconds limit = std::chrono::seconds{5});
+/// The limit where the answer is only an addition to the output.
+inline constexpr std::chrono::milliseconds kGlance{1'000};
+/// Finds out whether the members answer, within `limit`. Asks all but `own`, which answers.
+void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit = kGlance,
+             const std::string& own = {});
+
+/// The admin face of a leader.
+struct LeaderFace {
+  std::string node;  ///< empty: no member leads
+  /// Or why it cannot be asked: kNotFound, nobody leads; of Consul, if that could not be read.
+  Result<AdminClient> face;
+};
+
+/// The admin faces of the leaders of a queue's partitions, as they are now.
 class LeaderFaces {
  public:
-  /// `client` must outlive this.
+  /// Reads Consul. `client` must outlive this.
   explicit LeaderFaces(const Client& client,
-                       std::chrono::milliseconds limit = std::chrono::seconds{5})
-      : client_(client), limit_(limit) {}
+                       std::chrono::milliseconds limit = std::chrono::seconds{5});
 
   /// Of the task's partition.
-  [[nodiscard]] LeaderFace& of(const TaskInfo& task);
+  [[nodiscard]] LeaderFace& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
   /// Of the first partition that a member leads.
   [[nodiscard]] LeaderFace& any();
-  /// Of all partitions, each leader once; if nobody leads one that says so. Call it once, and no
-  /// other after it.
-  [[nodiscard]] std::vector<LeaderFace> take_all();
-  /// As they were read.
+  /// Of all partitions, each leader once; if nobody leads one that says so.
+  [[nodiscard]] std::vector<LeaderFace*> all();
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
-  void read();
   [[nodiscard]] LeaderFace& at(std::uint32_t partition);
-  [[nodiscard]] LeaderFace& first();  // of partition 0, where no member leads
+  [[nodiscard]] Result<AdminClient> open(const client::Lock& lock) const;
 
   const Client& client_;
   const std::chrono::milliseconds limit_;
-  std::optional<Result<std::vector<Member>>> members_;
   client::Locks locks_ = client::Locks::unknown();
+  Result<std::vector<Member>> members_;
   std::map<std::string, LeaderFace> faces_;  // by the leader's name; of free partitions by number
 };
 

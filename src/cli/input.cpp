@@ -1,5 +1,6 @@
 #include "cli/input.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -7,51 +8,36 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <iostream>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace lictor::cli {
 namespace {
 
-// Not by stream iterators, which throw on a directory.
-std::string read_all(std::istream& in) {
-  std::string text;
-  std::array<char, 4096> part{};
-  while (in.read(part.data(), part.size()), in.gcount() > 0) {
-    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  return text;
-}
-
-}  // namespace
-
-Result<std::string> read_argument(const std::string& flag, const std::string& argument) {
-  if (argument == "-") return read_all(std::cin);
-  if (!argument.starts_with('@')) return argument;
-  const std::string file = argument.substr(1);
-  errno = 0;
-  std::ifstream in{file};
-  std::string text;
-  if (in) text = read_all(in);
-  if (!in.is_open() || in.bad()) {
-    const std::string why = errno == 0 ? "no such file" : errno_text();
-    return fail(ErrorCode::kInvalid, flag + ": cannot read " + file + ": " + why);
-  }
-  return text;
-}
-
-namespace {
-
 using namespace std::chrono_literals;
 
+constexpr std::size_t kMostBytes = 16U << 20U;  // of an argument; a record is far smaller
 constexpr auto kPause = 200ms;
 constexpr std::size_t kReadBytes = 65'536;
 
 }  // namespace
+
+Result<std::string> read_argument(const std::string& flag, const std::string& argument) {
+  const bool is_stdin = argument == "-";
+  if (!is_stdin && !argument.starts_with('@')) return argument;
+  const std::string file = is_stdin ? "standard input" : argument.substr(1);
+  const UniqueFd opened{is_stdin ? -1 : ::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  const auto text = is_stdin || opened
+                        ? read_up_to(is_stdin ? STDIN_FILENO : opened.get(), kMostBytes)
+                        : std::nullopt;
+  if (text && text->size() <= kMostBytes) return *text;
+  return fail(ErrorCode::kInvalid,
+              flag + ": cannot read " + file + ": " + (text ? "it is too large" : errno_text()));
+}
 
 std::optional<std::string> LineReader::next() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";

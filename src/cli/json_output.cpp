@@ -1,9 +1,10 @@
 #include "cli/json_output.h"
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/printable.h"
-#include "base/time_text.h"
+#include "cli/commands.h"
+#include "wire/json_text.h"
 
 namespace lictor::cli {
 
@@ -11,6 +12,12 @@ using nlohmann::ordered_json;
 
 std::string json_document(const nlohmann::ordered_json& value) {
   return printable_json(value.dump(2, ' ', false, ordered_json::error_handler_t::replace)) + '\n';
+}
+
+void print_json(const Client& client, ordered_json members) {
+  ordered_json document{{"queue", client.queue}};
+  for (auto& member : members.items()) document[member.key()] = std::move(member.value());
+  client.console.print(json_document(document));
 }
 
 std::string indented_json(std::string_view text) {
@@ -42,10 +49,9 @@ std::string indented_json(std::string_view text) {
   return out;
 }
 
-std::string text_of(const nlohmann::json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || it->is_null()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
+std::string record_text(std::string_view record) {
+  if (wire::parse_json(record)) return indented_json(record);
+  return record.empty() ? "(no bytes)" : std::string{record};
 }
 
 }  // namespace lictor::cli

@@ -3,26 +3,40 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
-#include "client/task_json.h"
+#include "client/task_info.h"
 
 namespace lictor::cli {
+
+struct Client;
 
 /// `value`, indented and printable, with a line feed at its end. What is not UTF-8 in it becomes
 /// U+FFFD.
 [[nodiscard]] std::string json_document(const nlohmann::ordered_json& value);
 
+/// Prints a document: "queue", then `members`.
+void print_json(const Client& client, nlohmann::ordered_json members);
+
+/// An array of what `told` makes of each.
+template <class Range, class Told>
+[[nodiscard]] nlohmann::ordered_json json_list(const Range& range, const Told& told) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& each : range) list.emplace_back(told(each));
+  return list;
+}
+
 /// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits, repeated
 /// names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
 
-/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it is
-/// not there, or null.
-[[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
+/// A value for a person: indented if it is JSON, but for one that is nested too deeply, whose
+/// indentation would be gigabytes.
+[[nodiscard]] std::string record_text(std::string_view record);
 
 using client::pause_json;
 using client::task_json;
+using client::text_of;
 using client::text_or_null;
 using client::whole_task_json;
 

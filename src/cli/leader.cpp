@@ -1,57 +1,64 @@
-// Who leads, and the switches of the queue: step-down, pause, resume.
+// Who leads, moving the lead, and the pause of the queue.
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/leaders.h"
 #include "cli/listing.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "cli/takeover.h"
+#include "client/retry.h"
 
 namespace lictor::cli {
 namespace {
 
+using client::Locks;
 using nlohmann::ordered_json;
 
-constexpr auto kPause = std::chrono::milliseconds{500};
+// How often all locks are read again while the watched one does not change.
+constexpr Duration kLookEvery = std::chrono::seconds{2};
 
-void tell(const Client& client, const Lock& lock) {
-  Console& console = client.console;
-  const auto member = read_member(client.store, client.layout, lock.text("node"));
-  const Pulse pulse = member ? pulse_of(*member, kGlance) : Pulse{};
-  const std::string seen = member ? member->seen : "";
-  if (const std::string doubt = member ? doubt_of(*member, pulse) : ""; !doubt.empty()) {
-    const std::string text = fmt::format("{} leads, but {}; {}", lock.name(), doubt,
-                                         if_dead(client.store, client.layout, lock, *member));
-    client.json ? console.complain(text) : console.print_line(text);
+// "held", "free", "unknown": it may not be read.
+std::string state_of(const Lock& lock) {
+  if (!lock.known) return "unknown";
+  return lock.session.empty() ? "free" : "held";
+}
+
+// Without fields if the holder is not among the members.
+Member holder_of(const Lock& lock, const std::vector<Member>& members) {
+  const Member* member = find_member(members, lock.name());
+  return member == nullptr ? Member{} : *member;
+}
+
+// Adds what is told of a lock.
+ordered_json lock_json(ordered_json told, const Client& client, const Lock& lock,
+                       const Member& holder) {
+  const bool held = !lock.session.empty();
+  told["lock"] = state_of(lock);
+  // "started": the daemon; "since": it leads.
+  for (const char* name : {"node", "host", "pid", "admin", "version", "started", "since"}) {
+    told[name] = held ? lock.value.value(name, nlohmann::json{}) : nlohmann::json{};
   }
-  if (client.json) {
-    ordered_json told{{"queue", client.queue}, {"lock", "held"}};
-    // "started": the daemon; "since": it leads.
-    for (const char* name : {"node", "host", "pid", "admin", "version", "started", "since"}) {
-      told[name] = lock.value.value(name, nlohmann::json{});
-    }
-    told["seen"] = text_or_null(seen);
-    told["answers"] = pulse.answers ? ordered_json(*pulse.answers) : ordered_json{};
-    told["session"] = lock.session;
-    told["key"] = client.layout.leader_key;
-    told["modify_index"] = lock.index;
-    console.print(json_document(told));
-    return;
-  }
+  told["seen"] = text_or_null(holder.seen);
+  told["answers"] = holder.answers ? ordered_json(*holder.answers) : ordered_json{};
+  told["session"] = text_or_null(lock.session);
+  told["key"] = client.layout.lock_key(lock.partition);
+  told["modify_index"] = lock.index;
+  return told;
+}
+
+// For a queue of one partition.
+void print_leader(const Client& client, const Lock& lock, const Member& holder) {
   const auto line = [&](const char* name, const std::string& value) {
-    if (!value.empty()) console.print_line(fmt::format("{:<10}{}", name, value));
+    if (!value.empty()) client.console.print_line(fmt::format("{:<10}{}", name, value));
   };
   const auto since = [&](const char* name, const std::string& label) {
     std::string text = lock.text(name);
@@ -63,8 +70,8 @@ void tell(const Client& client, const Lock& lock) {
   for (const char* name : {"node", "host", "pid", "admin", "version"}) line(name, lock.text(name));
   line("daemon", since("started", "started "));
   line("leads", since("since", "since "));
-  if (const auto time = parse_rfc3339(seen)) line("seen", relative_time(*time, wall_now()));
-  if (pulse.answers) line("answers", *pulse.answers ? "yes" : "no");
+  if (const auto time = parse_rfc3339(holder.seen)) line("seen", relative_time(*time, wall_now()));
+  if (holder.answers) line("answers", *holder.answers ? "yes" : "no");
   line("lock", "held (" + client.layout.leader_key + ")");
   const auto session = client.store.session(lock.session);
   line("session",
@@ -76,82 +83,198 @@ void tell(const Client& client, const Lock& lock) {
                      R"("" { policy = "read" }))");
 }
 
-// A leader that steps down waits a while and leads again if nobody else does.
-void note_if_alone(const Client& client, const std::string& leader) {
-  const auto members = read_members(client.store, client.layout);
-  if (!members || members->empty()) return;  // not known
-  if (std::all_of(members->begin(), members->end(),
-                  [&](const Member& member) { return member.node == leader; })) {
-    client.console.complain("no other daemon is up to take the lead from " + leader);
+void print_leaders(const Client& client, const Locks& locks) {
+  Table table{{"PARTITION", "LEADER", "SINCE", "LOCK"}};
+  for (const Lock& lock : locks) {
+    const bool held = !lock.session.empty();
+    const auto since = parse_rfc3339(held ? lock.text("since") : "");
+    table.add_row({{std::to_string(lock.partition.number)},
+                   {lock.name()},
+                   {since ? relative_time(*since, wall_now()) : ""},
+                   {state_of(lock), held ? Style::kGreen : Style::kRed}});
   }
+  client.console.print(table.render(client.console.width()));
 }
 
-// For --json. Empty: nobody.
-void tell_handover(const Client& client, const std::string& stepped_down,
-                   const std::string& leader) {
-  if (!client.json) return;
-  client.console.print(json_document({{"queue", client.queue},
-                                      {"stepped_down", text_or_null(stepped_down)},
-                                      {"leader", text_or_null(leader)}}));
+// Errors: kNotFound, nobody leads some partition.
+Result<int> show_leaders(const Client& client, const Locks& locks) {
+  const bool undivided = locks.count() == 1;
+  const bool led = !partitions_by_leader(locks).empty();
+  std::vector<Member> members;
+  if (led) members = read_members(client.store, client.layout, locks).value_or(members);
+  ask_all(members);
+  for (const std::string& line : doubtful_leaders(client, locks, members)) {
+    client.json ? client.console.complain(line) : client.console.print_line(line);
+  }
+  if (client.json && undivided) {
+    print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], members)));
+  } else if (client.json) {
+    const auto told = [&](const Lock& lock) {
+      return lock_json({{"partition", lock.partition.number}}, client, lock,
+                       holder_of(lock, members));
+    };
+    print_json(client, {{"partitions", json_list(locks, told)}});
+  } else if (!undivided) {
+    print_leaders(client, locks);
+  } else if (led) {
+    print_leader(client, locks[0], holder_of(locks[0], members));
+  }
+  if (auto error = nobody_leads(client, locks)) return tl::unexpected(*std::move(error));
+  return kDone;
 }
 
-// Waits until another session holds the lock than `before`'s.
-Result<int> wait_for_change(const Client& client, const Lock& before, Duration timeout) {
+// What became of the partitions that were led when the leaders were asked to hand over.
+struct Handover {
+  Partitions waiting;   // still with the leader that was asked
+  Partitions released;  // with nobody
+  Partitions kept;      // with the same leader again
+  Partitions moved;
+};
+
+Handover handover_of(const Locks& before, const Locks& now) {
+  Handover handover;
+  for (std::uint32_t i = 0; i < before.count(); ++i) {
+    if (before[i].session.empty()) continue;
+    Partitions& place = now[i].session.empty()                            ? handover.released
+                        : now[i].session != before[i].session             ? handover.moved
+                        : now[i].text("since") != before[i].text("since") ? handover.kept
+                                                                          : handover.waiting;
+    place.push_back(i);
+  }
+  return handover;
+}
+
+void print_handover(const Client& client, const Locks& before, const Locks& now,
+                    const Handover& handover) {
+  ordered_json all = ordered_json::array();
+  for (const Lock& lock : before) {
+    if (lock.session.empty()) continue;
+    const std::uint32_t i = lock.partition.number;
+    const bool waits = std::binary_search(handover.waiting.begin(), handover.waiting.end(), i);
+    ordered_json told = before.count() == 1 ? ordered_json{} : ordered_json{{"partition", i}};
+    told["stepped_down"] = waits ? ordered_json{} : ordered_json(lock.name());
+    told["leader"] = text_or_null(now[i].name());
+    all.push_back(std::move(told));
+  }
+  print_json(client, before.count() == 1 ? all[0] : ordered_json{{"partitions", all}});
+}
+
+// Of a queue of one partition: why `who` leads still, or nobody does.
+std::string not_moved(const Client& client, const std::string& who, const Handover& handover,
+                      const std::string& within) {
+  if (!handover.kept.empty()) {
+    return who +
+           " stepped down and leads again, since nobody else took the lead; is another daemon up?";
+  }
+  if (!handover.released.empty()) {
+    return who + " stepped down, but nobody has taken the lead" + within +
+           "; is another daemon up?";
+  }
+  const std::string silent = read_member(client.store, client.layout, who).silence;
+  return fmt::format(
+      "{} has not stepped down{}: {}", who, within,
+      silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be cut off from Consul; "
+                       "the request stands"
+                     : silent +
+                           "; if it is dead, another daemon takes the lead after its session "
+                           "has ended and the lock-delay is over");
+}
+
+// The same of several partitions.
+std::string not_moved(const Handover& handover, const std::string& within) {
+  std::vector<std::string> parts;
+  if (!handover.waiting.empty()) {
+    parts.push_back(partitions_text(handover.waiting) + " still with the old leaders" + within +
+                    ", whose jobs may be ending (drain_timeout); the request stands");
+  }
+  if (!handover.released.empty()) {
+    parts.push_back(partitions_text(handover.released) + " led by nobody" + within);
+  }
+  if (!handover.kept.empty()) {
+    parts.push_back(partitions_text(handover.kept) + " with the same leader again");
+  }
+  const bool taken = handover.released.empty() && handover.kept.empty();
+  return fmt::format("not all partitions have changed hands: {}{}", fmt::join(parts, "; "),
+                     taken ? "" : "; is another daemon up?");
+}
+
+// Waits until each partition that was led has changed hands. Errors: kFailed, not all did.
+Result<int> wait_for_handover(const Client& client, const Locks& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
-  const std::string who = before.name();
-  std::uint64_t index = 0;
-  bool released = false;
-  while (boot_now() < until) {
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now());
-    const auto watched = client.store.watch(client.layout.leader_key, index, wait);
-    if (!watched && watched.error().code == ErrorCode::kPermissionDenied) {
-      return tl::unexpected(watched.error());
+  const bool undivided = before.count() == 1;
+  const std::string who = before[0].name();
+  Locks now = before;
+  for (;;) {
+    auto read = client::read_locks(client.store, client.layout);
+    if (!read && !client::is_temporary(read.error())) return tl::unexpected(read.error());
+    if (read && read->count() != before.count()) {
+      return fail(ErrorCode::kConflict,
+                  fmt::format("the number of partitions changed from {} to {} meanwhile",
+                              before.count(), read->count()));
     }
-    const Lock now = watched ? lock_of(watched->entry) : before;
-    index = watched ? watched->index : 0;
-    if (now.session.empty()) {
-      if (!std::exchange(released, true)) {
-        client.console.progress(who + " stepped down; nobody leads yet");
+    if (read) now = *std::move(read);
+    const Handover handover = handover_of(before, now);
+    const Partitions& open = handover.waiting.empty() ? handover.released : handover.waiting;
+    if (open.empty() || boot_now() >= until) {
+      if (client.json) print_handover(client, before, now, handover);
+      if (!open.empty() || !handover.kept.empty()) {
+        const std::string within = " within " + format_duration(timeout);
+        return fail(ErrorCode::kFailed, undivided ? not_moved(client, who, handover, within)
+                                                  : not_moved(handover, within));
       }
-    } else if (now.session != before.session) {
-      tell_handover(client, who, now.name());
-      if (!client.json) client.console.print_line(who + " stepped down; " + now.name() + " leads");
+      if (!client.json && undivided) {
+        client.console.print_line(who + " stepped down; " + now[0].name() + " leads");
+      } else if (!client.json) {
+        print_leaders(client, now);
+      }
       return kDone;
-    } else if (released) {
-      tell_handover(client, who, now.name());
-      return fail(ErrorCode::kFailed,
-                  who +
-                      " stepped down and leads again, since nobody else took the lead; is "
-                      "another daemon up?");
-    } else {
-      client.console.progress(who + " still leads; its jobs may be ending");
     }
-    // A wait for a missing key ends with unrelated writes (CONSUL-FACTS.md 4.2).
-    if (!watched || !watched->entry) std::this_thread::sleep_for(kPause);
+    client.console.progress(
+        !undivided ? fmt::format("{} of {} partitions have changed hands", handover.moved.size(),
+                                 handover.waiting.size() + handover.released.size() +
+                                     handover.kept.size() + handover.moved.size())
+        : handover.waiting.empty() ? who + " stepped down; nobody leads yet"
+                                   : who + " still leads; its jobs may be ending");
+    client::wait_for_change(client.store, client.layout, now[open.front()],
+                            std::min(until - boot_now(), kLookEvery));
   }
-  tell_handover(client, released ? who : "", released ? "" : who);
-  const std::string within = " within " + format_duration(timeout);
-  if (released) {
-    return fail(ErrorCode::kFailed, who + " stepped down, but nobody has taken the lead" + within +
-                                        "; is another daemon up?");
+}
+
+// Asks all leaders to hand over.
+Result<int> step_down(const Client& client, const Locks& locks, const LeaderOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& [name, partitions] : partitions_by_leader(locks)) names.push_back(name);
+  if (names.empty()) {
+    LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
+    return fail(ErrorCode::kPermissionDenied,
+                "who leads is not known: the token may not read the locks");
   }
-  const auto member = read_member(client.store, client.layout, who);
-  const std::string silent = member ? pulse_of(*member).silence : "";
-  return fail(ErrorCode::kFailed,
-              fmt::format("{} has not stepped down{}: {}", who, within,
-                          silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be "
-                                           "cut off from Consul; the request stands"
-                                         : silent + "; if it is dead, another daemon takes the "
-                                                    "lead after its session has ended and the "
-                                                    "lock-delay is over"));
+  // A leader that steps down waits a while and leads again if nobody else does.
+  const auto members = read_members(client.store, client.layout, locks);
+  if (names.size() == 1 && members && members->size() == 1 && members->front().leads) {
+    client.console.complain("no other daemon is up to take the lead from " + names.front());
+  }
+  if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
+  if (options.wait) {
+    auto code = wait_for_handover(client, locks, options.timeout);
+    client.console.end_progress();
+    return code;
+  }
+  if (client.json) {
+    print_json(client,
+               {{"asked", locks.count() == 1 ? ordered_json(names.front()) : ordered_json(names)}});
+  } else {
+    client.console.print_line(fmt::format("{} {} asked to step down", fmt::join(names, ", "),
+                                          names.size() == 1 ? "is" : "are"));
+  }
+  return kDone;
 }
 
 // What the switch is now, and whether we turned it.
 Result<int> tell_pause(const Client& client, bool changed) {
   LICTOR_TRY(const auto now, client.api.paused());
   if (client.json) {
-    client.console.print(json_document(
-        {{"queue", client.queue}, {"changed", changed}, {"paused", pause_json(now)}}));
+    print_json(client, {{"changed", changed}, {"paused", pause_json(now)}});
     return kDone;
   }
   const std::string queue = "queue \"" + client.queue + "\" is ";
@@ -169,44 +292,14 @@ Result<int> tell_pause(const Client& client, bool changed) {
 
 Result<int> leader(const Client& client, const LeaderOptions& options) {
   LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
-  if (locks.count() != 1) {
-    return options.step_down ? step_down_all(client, locks, options) : show_leaders(client, locks);
-  }
-  const Lock lock = lock_of(locks, 0);
-  if (lock.session.empty()) {
-    if (client.json) {
-      client.console.print(json_document({{"queue", client.queue},
-                                          {"lock", "free"},
-                                          {"node", nullptr},
-                                          {"key", client.layout.leader_key},
-                                          {"modify_index", lock.index}}));
-    }
-    return tl::unexpected(nobody_leads(client, lock));
-  }
-  if (!options.step_down) {
-    tell(client, lock);
-    return kDone;
-  }
-  note_if_alone(client, lock.name());
-  if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
-  if (options.wait) {
-    auto code = wait_for_change(client, lock, options.timeout);
-    client.console.end_progress();
-    return code;
-  }
-  if (client.json) {
-    client.console.print(json_document({{"queue", client.queue}, {"asked", lock.name()}}));
-  } else {
-    client.console.print_line(lock.name() + " is asked to step down");
-  }
-  return kDone;
+  return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
 }
 
 void note_if_never_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return;
-  for (std::uint32_t i = 0; i < locks->count(); ++i) {
-    if (locks->entry(i)) return;
+  if (std::any_of(locks->begin(), locks->end(), [](const Lock& lock) { return lock.index != 0; })) {
+    return;
   }
   client.console.note(
       fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "

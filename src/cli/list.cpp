@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -21,8 +20,6 @@
 
 namespace lictor::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 Style style_of(TaskState state) {
   if (state == TaskState::kRunning) return Style::kGreen;
@@ -151,13 +148,10 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   if (limit != 0 && found > limit) tasks.resize(limit);
 
   if (client.json) {
-    ordered_json told = ordered_json::array();
-    for (const TaskInfo& task : tasks) told.push_back(task_json(task));
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"paused", pause_json(paused)},
-                                        {"found", found},
-                                        {"hidden", listed.hidden},
-                                        {"tasks", std::move(told)}}));
+    print_json(client, {{"paused", pause_json(paused)},
+                        {"found", found},
+                        {"hidden", listed.hidden},
+                        {"tasks", json_list(tasks, task_json)}});
   } else {
     if (const std::string trouble = lead_trouble(client); !trouble.empty()) {
       client.console.print_line(trouble);
@@ -199,10 +193,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
 
 Result<int> list(const Client& client, const ListOptions& options) {
   LICTOR_TRY(const auto state, state_argument(options.state));
-  TaskFilter filter;
-  filter.state = state;
-  filter.type = options.type;
-  return print_list(client, filter, options.limit);
+  return print_list(client, {state, options.type}, options.limit);
 }
 
 }  // namespace lictor::cli

@@ -1,6 +1,9 @@
 #pragma once
 
+// What commands have in common.
+
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,5 +37,14 @@ void note_if_not_led(const Client& client);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
+
+/// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
+/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
+[[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
+                            const std::function<std::string(const TaskInfo&)>& line);
+
+/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer does.
+[[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
+                                 const std::function<Result<TaskInfo>(const std::string&)>& change);
 
 }  // namespace lictor::cli

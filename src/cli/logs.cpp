@@ -11,8 +11,8 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "exec/output_log.h"
 #include "wire/json_text.h"
@@ -21,6 +21,7 @@ namespace lictor::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using exec::StoredLog;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
@@ -28,16 +29,6 @@ constexpr auto kLookEvery = 200ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
 constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
-
-// One attempt's output.
-struct LogEntry {
-  std::uint32_t attempt = 0;
-  std::uint64_t token = 0;  // the fencing token: the newest attempt has the highest
-  std::uint64_t size = 0;   // bytes until now
-  bool running = false;
-  std::string modified;  // RFC 3339; empty: nothing was printed yet
-  std::string error{};   // why not all of the output could be kept
-};
 
 // The output logs of one task on one host: by a member's admin face, or on this host's disk, where
 // whether the attempt runs is unknown. Every call blocks.
@@ -51,46 +42,44 @@ class LogSource {
 
   [[nodiscard]] bool local() const { return !face_; }
 
-  // Oldest first. Errors: kUnavailable, kTimeout, kPermissionDenied, kFailed.
-  [[nodiscard]] Result<std::vector<LogEntry>> list() {
-    std::vector<LogEntry> entries;
-    if (local()) {
-      LICTOR_TRY(const auto logs, exec::stored_logs(directory_, queue_, id_, nullptr));
-      for (const exec::StoredLog& log : logs) {
-        entries.push_back({log.attempt, log.token, log.size, false, format_rfc3339(log.modified)});
-      }
-      return entries;
-    }
+  // Oldest first; the newest attempt has the highest fencing token. Errors: kUnavailable, kTimeout,
+  // kPermissionDenied, kFailed.
+  [[nodiscard]] Result<std::vector<StoredLog>> list() {
+    if (local()) return exec::stored_logs(directory_, queue_, id_, nullptr);
     LICTOR_TRY(const std::string body, face_->get(target_));
     const auto answer = wire::parse_json(body);
     const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
     if (!logs.is_array()) return fail(ErrorCode::kFailed, "expected a list of logs");
+    std::vector<StoredLog> entries;
     for (const json& log : logs) {
       if (!log.is_object()) continue;
       const auto number = [&](const char* name) {
         return to_number<std::uint64_t>(text_of(log, name)).value_or(0);
       };
-      entries.push_back({static_cast<std::uint32_t>(number("attempt")), number("token"),
-                         number("size"), text_of(log, "running") == "true",
-                         text_of(log, "modified"), text_of(log, "error")});
+      entries.push_back({{},
+                         static_cast<std::uint32_t>(number("attempt")),
+                         number("token"),
+                         number("size"),
+                         parse_rfc3339(text_of(log, "modified")).value_or(WallTime{}),
+                         text_of(log, "running") == "true",
+                         text_of(log, "error")});
     }
     return entries;
   }
 
   // What there is from `offset` on, at most about a megabyte; where there is nothing and the
   // attempt runs, waits up to `wait` for more.
-  [[nodiscard]] Result<std::string> read(const LogEntry& log, std::uint64_t offset,
+  [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset,
                                          std::chrono::seconds wait) {
     if (!local()) {
       return face_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
                                     log.attempt, log.token, offset, wait.count()),
                         wait);
     }
-    const std::string path = exec::output_log_path(directory_, queue_, id_, log.attempt, log.token);
-    auto bytes = exec::read_log(path, offset, kMaxBytes);
+    auto bytes = exec::read_log(log.path, offset, kMaxBytes);
     if (!bytes || !bytes->empty() || wait == 0s) return bytes;
     std::this_thread::sleep_for(kLookEvery);
-    return exec::read_log(path, offset, kMaxBytes);
+    return exec::read_log(log.path, offset, kMaxBytes);
   }
 
  private:
@@ -110,12 +99,10 @@ struct Whereabouts {
 
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
-  if (!found) {
-    const ErrorCode code = found.error().code;
-    if (code == ErrorCode::kNotFound) return Whereabouts{.known = false};
-    if (code == ErrorCode::kPermissionDenied) return Whereabouts{};  // ask all members
-    return tl::unexpected(found.error());
-  }
+  const ErrorCode code = found ? ErrorCode::kFailed : found.error().code;
+  if (code == ErrorCode::kNotFound) return Whereabouts{.known = false};
+  if (code == ErrorCode::kPermissionDenied) return Whereabouts{};  // ask all members
+  if (!found) return tl::unexpected(found.error());
   const TaskInfo& task = found->front();
   if (task.state < TaskState::kDead) {
     return Whereabouts{true, true, task.attempt, task.node, task.modify_index};
@@ -130,7 +117,7 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
 struct Place {
   std::string node;
   LogSource source;
-  std::vector<LogEntry> logs;
+  std::vector<StoredLog> logs;
 };
 
 class Search {
@@ -139,23 +126,17 @@ class Search {
 
   /// Asks the members, `known_node` first.
   Result<void> run(const std::string& known_node) {
-    places_.clear();
-    tried_.clear();
-    unheard_.clear();
-    likeliest_.clear();
     // Who leads does not matter.
     LICTOR_TRY(auto members, read_members(client_.store, client_.layout, client::Locks::unknown()));
-    const auto listed = [&](const std::string& node) {
-      return std::any_of(members.begin(), members.end(),
-                         [&](const Member& member) { return member.node == node; });
-    };
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
-    if (!wanted.empty() && !listed(wanted) && wanted != options_.own_node) {
+    if (!wanted.empty() && !find_member(members, wanted) && wanted != options_.own_node) {
       likeliest_ = wanted + ": no member now";
       tried_.push_back(likeliest_);
     }
     // This host's daemon is down, but its logs are on disk.
-    if (!listed(options_.own_node)) members.push_back({options_.own_node, host_name()});
+    if (!find_member(members, options_.own_node)) {
+      members.push_back({options_.own_node, host_name()});
+    }
     std::stable_partition(members.begin(), members.end(),
                           [&](const Member& member) { return member.node == wanted; });
     for (const Member& member : members) {
@@ -169,10 +150,10 @@ class Search {
   }
 
   /// The attempt that was asked for, else the newest; null: not found.
-  [[nodiscard]] std::pair<Place*, const LogEntry*> best() {
-    std::pair<Place*, const LogEntry*> best{};
+  [[nodiscard]] std::pair<Place*, const StoredLog*> best() {
+    std::pair<Place*, const StoredLog*> best{};
     for (Place& place : places_) {
-      const LogEntry* log = newest(place);
+      const StoredLog* log = newest(place);
       if (log != nullptr && (best.second == nullptr || log->token > best.second->token)) {
         best = {&place, log};
       }
@@ -190,8 +171,8 @@ class Search {
   [[nodiscard]] std::string tried() const { return fmt::format("{}", fmt::join(tried_, "; ")); }
 
  private:
-  [[nodiscard]] const LogEntry* newest(const Place& place) const {
-    const auto it = std::find_if(place.logs.rbegin(), place.logs.rend(), [&](const LogEntry& log) {
+  [[nodiscard]] const StoredLog* newest(const Place& place) const {
+    const auto it = std::find_if(place.logs.rbegin(), place.logs.rend(), [&](const StoredLog& log) {
       return !options_.attempt || log.attempt == *options_.attempt;
     });
     return it == place.logs.rend() ? nullptr : &*it;
@@ -199,38 +180,28 @@ class Search {
 
   // False: it could not be asked; tried_.back() says why.
   bool ask(const Member& member) {
-    const Reach reach = reach_of(member, host_name());
-    Error why{ErrorCode::kUnavailable, reach.why_not};
-    if (!reach.addresses.empty()) {
-      auto face = AdminClient::open(reach.addresses, std::chrono::seconds{5}, client_.admin_token);
-      const auto taken = face ? take(member, {std::move(*face), client_.queue, options_.id})
-                              : tl::unexpected(face.error());
-      if (taken) return true;
-      why = taken.error();
-    }
-    if (member.node == options_.own_node && member.host == host_name()) {
+    auto face = face_of(member, std::chrono::seconds{5}, client_.admin_token);
+    auto taken = face ? take(member, {*std::move(face), client_.queue, options_.id})
+                      : tl::unexpected(face.error());
+    if (!taken && member.node == options_.own_node && member.host == host_name()) {
       LogSource disk{options_.state_dir, client_.queue, options_.id};
       // A daemon that refuses may keep its logs in another folder, so an empty one proves nothing.
-      const bool proves = why.code != ErrorCode::kPermissionDenied ||
-                          !disk.list().value_or(std::vector<LogEntry>{}).empty();
-      if (proves) {
-        const auto taken = take(member, std::move(disk));
-        if (taken) return true;
-        why = taken.error();
-      }
+      const bool proves = taken.error().code != ErrorCode::kPermissionDenied ||
+                          !disk.list().value_or(std::vector<StoredLog>{}).empty();
+      if (proves) taken = take(member, std::move(disk));
     }
-    tried_.push_back(member.node + ": " + why.message);
+    if (taken) return true;
+    tried_.push_back(member.node + ": " + taken.error().message);
     unheard_.push_back(tried_.back());
     return false;
   }
 
   Result<void> take(const Member& member, LogSource source) {
-    auto logs = source.list();
-    if (!logs) return tl::unexpected(std::move(logs.error()));
+    LICTOR_TRY(auto logs, source.list());
     tried_.push_back(fmt::format("{}: {}{}", member.node,
-                                 logs->empty() ? "has none" : "has other attempts",
+                                 logs.empty() ? "has none" : "has other attempts",
                                  source.local() ? " in " + options_.state_dir : ""));
-    places_.push_back({member.node, std::move(source), std::move(*logs)});
+    places_.push_back({member.node, std::move(source), std::move(logs)});
     return {};
   }
 
@@ -273,7 +244,7 @@ class Printer {
 
 class Show {
  public:
-  Show(const Client& client, const LogsOptions& options, Place& place, LogEntry log)
+  Show(const Client& client, const LogsOptions& options, Place& place, StoredLog log)
       : client_(client), options_(options), place_(place), log_(std::move(log)) {}
 
   Result<int> run() {
@@ -348,11 +319,11 @@ class Show {
   }
 
   // As its host knows it now.
-  [[nodiscard]] std::optional<LogEntry> entry() const {
+  [[nodiscard]] std::optional<StoredLog> entry() const {
     if (place_.source.local()) return std::nullopt;
     const auto logs = place_.source.list();
     if (!logs) return std::nullopt;
-    const auto found = std::find_if(logs->begin(), logs->end(), [&](const LogEntry& log) {
+    const auto found = std::find_if(logs->begin(), logs->end(), [&](const StoredLog& log) {
       return log.token == log_.token && log.attempt == log_.attempt;
     });
     return found == logs->end() ? std::nullopt : std::optional{*found};
@@ -367,19 +338,21 @@ class Show {
   const Client& client_;
   const LogsOptions& options_;
   Place& place_;
-  const LogEntry log_;
+  const StoredLog log_;
 };
 
 ordered_json json_of(const Search& search) {
   ordered_json all = ordered_json::array();
   for (const Place& place : search.places()) {
-    for (const LogEntry& log : place.logs) {
-      all.push_back({{"node", place.node},
-                     {"attempt", log.attempt},
-                     {"token", log.token},
-                     {"size", log.size},
-                     {"running", place.source.local() ? ordered_json{} : ordered_json(log.running)},
-                     {"modified", text_or_null(log.modified)}});
+    for (const StoredLog& log : place.logs) {
+      all.push_back(
+          {{"node", place.node},
+           {"attempt", log.attempt},
+           {"token", log.token},
+           {"size", log.size},
+           {"running", place.source.local() ? ordered_json{} : ordered_json(log.running)},
+           {"modified", log.modified == WallTime{} ? ordered_json{}
+                                                   : ordered_json(format_rfc3339(log.modified))}});
     }
   }
   return all;
@@ -419,9 +392,9 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
 }  // namespace
 
 Result<int> logs(const Client& client, const LogsOptions& options) {
-  Search search{client, options};
   while (true) {
     LICTOR_TRY(const auto where, find_task(client, options.id));
+    Search search{client, options};
     if (auto asked = search.run(where.node); !asked) return tl::unexpected(asked.error());
     const auto [place, log] = search.best();
     if (log != nullptr && !search.unheard().empty()) {
@@ -436,8 +409,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
       continue;
     }
     if (client.json) {
-      client.console.print(
-          json_document({{"queue", client.queue}, {"id", options.id}, {"logs", json_of(search)}}));
+      print_json(client, {{"id", options.id}, {"logs", json_of(search)}});
     }
     if (log == nullptr) return nothing_found(client, options, where, search);
     if (client.json) return kDone;

@@ -1,34 +1,28 @@
 #include "cli/members.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/console.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/partitions.h"
 #include "cli/process.h"
-#include "client/drain.h"
+#include "client/control.h"
 #include "client/retry.h"
+#include "core/balancer.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
-namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-bool is_loopback_url(std::string_view url) {
-  return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
-         url.starts_with("http://localhost:");
-}
 
 Member member_of(std::string name, const std::string& value) {
   Member member{std::move(name)};
@@ -59,15 +53,20 @@ Member member_of(std::string name, const std::string& value) {
   return member;
 }
 
-// Those of a listing of the members' prefix. "<node>/drain" says that the node is to be emptied.
-std::vector<Member> members_in(const wire::Layout& layout,
-                               const std::vector<wire::KvEntry>& entries,
-                               const client::Locks& locks) {
+const Member* find_member(const std::vector<Member>& members, const std::string& node) {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const Member& member) { return member.node == node; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout,
+                                         const client::Locks& locks) {
+  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
   const auto held = partitions_by_leader(locks);
   std::set<std::string_view> keys;
-  for (const wire::KvEntry& entry : entries) keys.insert(entry.key);
+  for (const wire::KvEntry& entry : listed.entries) keys.insert(entry.key);
   std::vector<Member> members;
-  for (const wire::KvEntry& entry : entries) {
+  for (const wire::KvEntry& entry : listed.entries) {
     std::string name = entry.key.substr(layout.members_prefix.size());
     // A daemon's entry is held by a session; somebody wrote this one by hand.
     if (name.find('/') != std::string::npos || entry.session.empty()) continue;
@@ -80,109 +79,72 @@ std::vector<Member> members_in(const wire::Layout& layout,
   return members;
 }
 
-}  // namespace
-
 Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout) {
-  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
-  const client::Locks locks = client::locks_if_known(client::read_locks(store, layout));
-  return members_in(layout, listed.entries, locks);
+  return read_members(store, layout, client::locks_if_known(client::read_locks(store, layout)));
 }
 
-Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout,
-                                         const client::Locks& locks) {
-  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
-  return members_in(layout, listed.entries, locks);
-}
-
-std::optional<Member> read_member(Store& store, const wire::Layout& layout,
-                                  const std::string& node) {
-  if (node.empty()) return std::nullopt;
-  const auto entry = store.get(layout.members_prefix + node);
-  if (!entry || !*entry) return std::nullopt;
-  return member_of(node, (*entry)->value);
-}
-
-std::string Lock::text(const char* field) const { return text_of(value, field); }
-
-std::string Lock::name() const {
-  if (session.empty()) return {};
-  const std::string node = text("node");
-  return node.empty() ? "session " + session : node;
-}
-
-Lock lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partition) {
-  Lock lock{{}, json::object(), 0, partition};
-  if (!entry) return lock;
-  lock.session = entry->session;
-  lock.index = entry->modify_index;
-  auto value = wire::parse_json(entry->value);
-  if (value && value->is_object()) lock.value = std::move(*value);
-  return lock;
-}
-
-Lock lock_of(const client::Locks& locks, std::uint32_t partition) {
-  return lock_of(locks.entry(partition), {locks.count(), partition});
-}
-
-Result<Lock> read_lock(Store& store, const wire::Layout& layout) {
-  LICTOR_TRY(const auto entry, store.get(layout.leader_key));
-  return lock_of(entry);
-}
-
-Reach reach_of(const Member& member, std::string_view own_host) {
-  Reach reach;
-  for (const std::string& url : member.admin) {
-    if (member.host == own_host || (!is_loopback_url(url) && !url.starts_with("unix:"))) {
-      reach.addresses.push_back(url);
-    }
-  }
-  if (reach.addresses.empty()) {
-    reach.why_not = member.admin.empty()
-                        ? "its admin face is switched off; set admin.listen there"
-                        : "its admin face listens on its own host's loopback only; set "
-                          "admin.listen there to an address that this host can reach, or run this "
-                          "on that host";
-  }
-  return reach;
-}
-
-Pulse pulse_of(const Member& member, std::chrono::milliseconds limit) {
-  const Reach reach = reach_of(member, host_name());
-  if (reach.addresses.empty()) return {};
-  auto face = AdminClient::open(reach.addresses, limit);
-  if (!face) return {};
-  const auto healthy = face->get("/healthz");
-  const std::string where = fmt::format("{}", fmt::join(reach.addresses, ", "));
-  if (!healthy && healthy.error().code == ErrorCode::kUnavailable) {
-    return {false, "its daemon does not answer: no connection to " + where};
-  }
-  if (!healthy && healthy.error().code == ErrorCode::kTimeout) {
-    return {false, fmt::format("its daemon does not answer: {} takes connections, but does not "
-                               "answer within {}",
-                               where, format_duration(limit))};
-  }
-  return {true, {}};
-}
-
-std::vector<Pulse> pulses_of(const std::vector<Member>& members) {
-  std::vector<Pulse> pulses(members.size());
-  ask_each(members.size(), [&](std::size_t i) { pulses[i] = pulse_of(members[i], kGlance); });
-  return pulses;
-}
-
-std::string doubt_of(const Member& member, const Pulse& pulse) {
+std::string doubt_of(const Member& member) {
+  constexpr auto kSilent =
+      std::chrono::seconds{25};  // one entry may be late or lost, clocks differ
   const auto seen = parse_rfc3339(member.seen);
   const WallTime now = wall_now();
   const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
-  if (!pulse.silence.empty()) return pulse.silence + (seen ? "; " + last : last);
-  return seen && now - *seen > std::chrono::floor<std::chrono::milliseconds>(kSilent)
-             ? "was " + last
-             : std::string{};
+  if (!member.silence.empty()) return member.silence + (seen ? "; " + last : last);
+  return seen && now - *seen > kSilent ? "was " + last : std::string{};
+}
+
+std::string ranges(const Partitions& partitions) {
+  std::string text;
+  for (std::size_t i = 0; i < partitions.size();) {
+    std::size_t last = i;
+    while (last + 1 < partitions.size() && partitions[last + 1] == partitions[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(partitions[i]);
+    if (last > i) text += '-' + std::to_string(partitions[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string partitions_text(const Partitions& partitions) {
+  return (partitions.size() == 1 ? "partition " : "partitions ") + ranges(partitions);
+}
+
+Partitions free_partitions(const client::Locks& locks) {
+  Partitions free;
+  for (const client::Lock& lock : locks) {
+    if (lock.known && lock.session.empty()) free.push_back(lock.partition.number);
+  }
+  return free;
+}
+
+std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks) {
+  std::map<std::string, Partitions> held;
+  for (const client::Lock& lock : locks) {
+    if (!lock.session.empty()) held[lock.name()].push_back(lock.partition.number);
+  }
+  return held;
+}
+
+Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
+                     const std::string& queue) {
+  core::BalancerView view;
+  for (const Member& member : members) {
+    view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
+  }
+  for (const client::Lock& lock : locks) view.owners.push_back(lock.name());
+  const std::vector<std::string> targets = core::targets(view);
+  Partitions found;
+  for (std::uint32_t i = 0; i < locks.count(); ++i) {
+    const std::string& owner = view.owners[i];
+    if (!owner.empty() && !targets[i].empty() && owner != targets[i]) found.push_back(i);
+  }
+  return found;
 }
 
 namespace {
 
-ordered_json json_of(const Member& member, const Pulse& pulse) {
+ordered_json json_of(const Member& member) {
   const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
   return {{"node", member.node},
           {"host", text_or_null(member.host)},
@@ -191,7 +153,7 @@ ordered_json json_of(const Member& member, const Pulse& pulse) {
           {"admin", member.admin},
           {"since", text_or_null(member.since)},
           {"seen", text_or_null(member.seen)},
-          {"answers", pulse.answers ? ordered_json(*pulse.answers) : ordered_json{}},
+          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
           {"leads", member.leads},
           {"partitions", member.partitions},
           {"draining", member.draining}};
@@ -204,17 +166,15 @@ std::string held_text(const Member& member) {
 }
 
 // `undivided`: the queue has one partition.
-Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pulses,
-               bool undivided) {
+Table table_of(const std::vector<Member>& members, bool undivided) {
   const auto time_text = [now = wall_now()](const std::string& text) {
     const auto time = parse_rfc3339(text);
     return time ? relative_time(*time, now) : text;
   };
   Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "STATE",
                undivided ? "LEADS" : "PARTITIONS"}};
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const Member& member = members[i];
-    const bool silent = !pulses[i].silence.empty();
+  for (const Member& member : members) {
+    const bool silent = !member.silence.empty();
     const bool drains = member.draining && !undivided;
     table.add_row({{member.node},
                    {member.host},
@@ -223,9 +183,9 @@ Table table_of(const std::vector<Member>& members, const std::vector<Pulse>& pul
                    {member.admin.empty() ? "off" : fmt::format("{}", fmt::join(member.admin, " "))},
                    {time_text(member.since)},
                    {time_text(member.seen)},
-                   {silent              ? "no"
-                    : pulses[i].answers ? "yes"
-                                        : "",
+                   {silent           ? "no"
+                    : member.answers ? "yes"
+                                     : "",
                     silent ? Style::kRed : Style::kPlain},
                    {drains ? "draining" : "", Style::kYellow},
                    {!undivided     ? held_text(member)
@@ -272,24 +232,19 @@ Result<int> members(const Client& client) {
   }
   const bool known = read.has_value();
   const client::Locks locks = client::locks_if_known(std::move(read));
-  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
-  const std::vector<Pulse> pulses = pulses_of(members);
+  LICTOR_TRY(auto members, read_members(client.store, client.layout, locks));
+  ask_all(members);
   if (client.json) {
-    ordered_json all = ordered_json::array();
-    for (std::size_t i = 0; i < members.size(); ++i) all.push_back(json_of(members[i], pulses[i]));
-    client.console.print(
-        json_document({{"queue", client.queue},
-                       {"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
-                       {"free", free_partitions(locks)},
-                       {"members", std::move(all)}}));
+    print_json(client, {{"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
+                        {"free", free_partitions(locks)},
+                        {"members", json_list(members, json_of)}});
     return kDone;
   }
   if (members.empty()) {
     note_no_members(client, locks);
     return kDone;
   }
-  client.console.print(
-      table_of(members, pulses, locks.count() == 1).render(client.console.width()));
+  client.console.print(table_of(members, locks.count() == 1).render(client.console.width()));
   note_moves(client, locks, members);
   return kDone;
 }

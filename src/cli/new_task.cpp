@@ -93,8 +93,7 @@ Result<client::RecordFields> work(const TaskText& text, const char* type_flag) {
   }
   client::RecordFields fields;
   fields.type = text.type;
-  LICTOR_TRY(auto para, parameters(text));
-  fields.para = std::move(para);
+  LICTOR_TRY(fields.para, parameters(text));
   if (text.serial_key && !is_utf8(*text.serial_key)) {
     return refuse("--serial-key", "expected UTF-8, got \"" + excerpt(*text.serial_key) + '"');
   }
@@ -128,17 +127,11 @@ Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::T
   if (const std::string fault = client::task_id_fault(fields.id); !fault.empty()) {
     return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
   }
-  fields.task_time = now;
-  if (text.task_time) {
-    const auto time = time_argument(*text.task_time);
-    if (!time) return refuse("--task-time", time.error().message);
-    fields.task_time = *time;
-  }
-  LICTOR_TRY(const auto at, moment("--at", text.at, "--in", text.in, now));
-  fields.execute_at = at;
-  LICTOR_TRY(const auto expiry,
+  LICTOR_TRY(const auto task_time, moment("--task-time", text.task_time, "", {}, now));
+  fields.task_time = task_time.value_or(now);
+  LICTOR_TRY(fields.execute_at, moment("--at", text.at, "--in", text.in, now));
+  LICTOR_TRY(fields.expire_at,
              moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now));
-  fields.expire_at = expiry;
   return client::make_record(fields);
 }
 

@@ -15,7 +15,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/sheet.h"
 #include "cli/takeover.h"
 #include "client/schedules.h"
 #include "schedule/ticks.h"
@@ -24,6 +23,7 @@
 namespace lictor::cli {
 namespace {
 
+using client::ObjectText;
 using client::Schedules;
 using client::ScheduleState;
 using client::StoredSchedule;
@@ -80,43 +80,35 @@ void print_ticks(const Client& client, const StoredSchedule& stored,
   client.console.print(table.render(client.console.width()));
 }
 
-// A record's members, from flags. What they say is checked with the record.
-class RecordText {
- public:
-  void add(std::string_view name, const std::optional<std::string>& text) {
-    if (text) object_.add(name, json_quoted(*text));
-  }
-  void add_json(std::string_view name, std::string_view json) { object_.add(name, json); }
-  void add(const RuleText& rule) {
-    add("cron", rule.cron);
-    add("every", rule.every);
-    std::string times;
-    for (const std::string& time : rule.at) times += (times.empty() ? "" : ",") + json_quoted(time);
-    if (!times.empty()) add_json("at", '[' + times + ']');
-    add("timezone", rule.timezone);
-    add("start", rule.start);
-    add("end", rule.end);
-  }
-  [[nodiscard]] std::string take() { return object_.take(); }
-
- private:
-  client::ObjectText object_;
-};
+// Members from flags. What they say is checked with the record.
+void add_text(const char* name, const std::optional<std::string>& text, ObjectText& record) {
+  if (text) record.add(name, json_quoted(*text));
+}
+void add_rule(const RuleText& rule, ObjectText& record) {
+  add_text("cron", rule.cron, record);
+  add_text("every", rule.every, record);
+  std::string times;
+  for (const std::string& time : rule.at) times += (times.empty() ? "" : ",") + json_quoted(time);
+  if (!times.empty()) record.add("at", '[' + times + ']');
+  add_text("timezone", rule.timezone, record);
+  add_text("start", rule.start, record);
+  add_text("end", rule.end, record);
+}
 
 Result<std::string> record_of(const ScheduleAddOptions& options) {
   if (options.file) {
     return read_argument("--file", *options.file == "-" ? "-" : '@' + *options.file);
   }
   LICTOR_TRY(const auto task, task_template(options.task));
-  RecordText text;
-  text.add(options.rule);
-  text.add("missed", options.missed);
-  if (options.missed_limit) text.add_json("missedLimit", std::to_string(*options.missed_limit));
-  text.add("missedMaxAge", options.missed_max_age);
-  text.add("overlap", options.overlap);
-  text.add("jitter", options.jitter);
-  text.add_json("task", task);
-  return text.take();
+  ObjectText record;
+  add_rule(options.rule, record);
+  add_text("missed", options.missed, record);
+  if (options.missed_limit) record.add("missedLimit", std::to_string(*options.missed_limit));
+  add_text("missedMaxAge", options.missed_max_age, record);
+  add_text("overlap", options.overlap, record);
+  add_text("jitter", options.jitter, record);
+  record.add("task", task);
+  return record.take();
 }
 
 tl::unexpected<Error> refused(const std::string& name, Error error) {
@@ -129,8 +121,7 @@ tl::unexpected<Error> refused(const std::string& name, Error error) {
 Result<StoredSchedule> get(const Client& client, Schedules& schedules, const std::string& name) {
   auto stored = schedules.get(name);
   if (!stored && client.json && stored.error().code == ErrorCode::kNotFound) {
-    client.console.print(
-        json_document({{"queue", client.queue}, {"name", name}, {"schedule", nullptr}}));
+    print_json(client, {{"name", name}, {"schedule", nullptr}});
   }
   return stored;
 }
@@ -154,8 +145,7 @@ Result<int> set_paused(const Client& client, const std::string& name, const Loca
                         "then change the configuration instead");
   }
   if (client.json) {
-    client.console.print(json_document(
-        {{"queue", client.queue}, {"name", name}, {"changed", changed}, {"paused", paused}}));
+    print_json(client, {{"name", name}, {"changed", changed}, {"paused", paused}});
     return kDone;
   }
   std::string text = named(name) + " is ";
@@ -176,12 +166,9 @@ Result<int> schedule_list(const Client& client, const ScheduleListOptions&) {
   LICTOR_TRY(const auto listed, Schedules(client.store, client.layout).list());
   const WallTime now = wall_now();
   if (client.json) {
-    ordered_json told = ordered_json::array();
-    for (const StoredSchedule& stored : listed.schedules) {
-      told.push_back(schedule_json(stored, now));
-    }
-    client.console.print(json_document(
-        {{"queue", client.queue}, {"hidden", listed.hidden}, {"schedules", std::move(told)}}));
+    const auto told = [&](const StoredSchedule& stored) { return schedule_json(stored, now); };
+    print_json(client,
+               {{"hidden", listed.hidden}, {"schedules", json_list(listed.schedules, told)}});
   } else {
     Table table{{"NAME", "RULE", "NEXT", "LAST", "STATE"}};
     for (const StoredSchedule& stored : listed.schedules) {
@@ -213,8 +200,7 @@ Result<int> schedule_show(const Client& client, const ScheduleShowOptions& optio
   if (client.json) {
     ordered_json told = schedule_json(stored, now);
     client::add_value_json(stored.record, told);
-    client.console.print(json_document(
-        {{"queue", client.queue}, {"name", stored.name}, {"schedule", std::move(told)}}));
+    print_json(client, {{"name", stored.name}, {"schedule", std::move(told)}});
     return kDone;
   }
   Sheet sheet;
@@ -245,10 +231,9 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   if (!added) return refused(options.name, std::move(added.error()));
   const auto ticks = client::ticks_after(*added->definition, wall_now(), kShownAfterAdd);
   if (client.json) {
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"name", added->name},
-                                        {"key", added->key},
-                                        {"ticks", client::ticks_json(ticks, *added->definition)}}));
+    print_json(client, {{"name", added->name},
+                        {"key", added->key},
+                        {"ticks", client::ticks_json(ticks, *added->definition)}});
     return kDone;
   }
   client.console.print_line(named(added->name) + " is written; its next ticks:");
@@ -263,8 +248,7 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
 Result<int> schedule_remove(const Client& client, const ScheduleRemoveOptions& options) {
   LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(options.name));
   if (client.json) {
-    client.console.print(
-        json_document({{"queue", client.queue}, {"name", options.name}, {"removed", true}}));
+    print_json(client, {{"name", options.name}, {"removed", true}});
   } else {
     client.console.print_line(named(options.name) + " is removed; tasks that it made stay");
   }
@@ -279,10 +263,7 @@ Result<int> schedule_remove(const Client& client, const ScheduleRemoveOptions& o
 Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options) {
   LICTOR_TRY(const auto id, Schedules(client.store, client.layout).run(options.name, wall_now()));
   if (client.json) {
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"name", options.name},
-                                        {"id", id},
-                                        {"key", client.layout.task_key(id)}}));
+    print_json(client, {{"name", options.name}, {"id", id}, {"key", client.layout.task_key(id)}});
   } else {
     client.console.print_line(id);
   }
@@ -306,10 +287,10 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
     from = *time;
   }
   const auto unnamed = [&] {
-    RecordText text;
-    text.add(options.rule);
-    text.add_json("task", R"({"taskType":"any"})");
-    return schedules.view({client.layout.schedule_key("next"), text.take(), {}});
+    ObjectText record;
+    add_rule(options.rule, record);
+    record.add("task", R"({"taskType":"any"})");
+    return schedules.view({client.layout.schedule_key("next"), record.take(), {}});
   };
   LICTOR_TRY(auto asked, options.name.empty() ? Result<StoredSchedule>{unnamed()}
                                               : get(client, schedules, options.name));
@@ -319,12 +300,11 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
   if (options.from) read.last_tick.reset();  // what was made already is asked for, too
   const auto ticks = client::ticks_after(read, from, options.count);
   if (client.json) {
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"name", text_or_null(options.name)},
-                                        {"rule", asked.rule},
-                                        {"timezone", text_or_null(asked.timezone)},
-                                        {"paused", read.paused},
-                                        {"ticks", client::ticks_json(ticks, read)}}));
+    print_json(client, {{"name", text_or_null(options.name)},
+                        {"rule", asked.rule},
+                        {"timezone", text_or_null(asked.timezone)},
+                        {"paused", read.paused},
+                        {"ticks", client::ticks_json(ticks, read)}});
     return kDone;
   }
   print_ticks(client, asked, ticks);

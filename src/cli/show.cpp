@@ -1,7 +1,5 @@
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/printable.h"
@@ -12,22 +10,14 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/sheet.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 std::string time_line(const std::optional<WallTime>& time, WallTime now) {
   return time ? format_rfc3339(*time) + " (" + relative_time(*time, now) + ")" : std::string{};
-}
-
-// A too deeply nested value is shown unchanged: its indentation would be gigabytes.
-std::string value_text(std::string_view text) {
-  return wire::parse_json(text) ? indented_json(text) : std::string{text};
 }
 
 std::string claim_text(const TaskInfo& view) {
@@ -78,14 +68,14 @@ Page sheet_of(const TaskInfo& view) {
                           std::to_string(view.modify_index));
   sheet.line("size", byte_text(view.record.size()));
   if (!view.output_tail.empty()) sheet.block("The end of its output", view.output_tail);
-  if (!view.result.empty()) sheet.block("Result", value_text(view.result));
+  if (!view.result.empty()) sheet.block("Result", record_text(view.result));
 
   const bool ended = dead || done;
   const auto letter = ended ? wire::split_object(view.record) : wire::split_object("{}");
   bool shown = false;
   for (const wire::Member& member : letter.value_or(std::vector<wire::Member>{})) {
     if (member.name == "record") {
-      sheet.block("Record", value_text(member.value_text));
+      sheet.block("Record", record_text(member.value_text));
       shown = true;
     } else if (member.name == "raw" || member.name == "raw_base64") {
       const auto value = wire::parse_json(member.value_text);
@@ -103,12 +93,9 @@ Result<int> print_tasks(const Client& client, const std::string& id,
                         const std::vector<TaskInfo>& tasks) {
   const PauseState paused = client.api.paused().value_or(PauseState{});
   if (client.json) {
-    ordered_json all = ordered_json::array();
-    for (const TaskInfo& task : tasks) all.push_back(whole_task_json(task));
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"paused", pause_json(paused)},
-                                        {"id", id},
-                                        {"tasks", std::move(all)}}));
+    print_json(
+        client,
+        {{"paused", pause_json(paused)}, {"id", id}, {"tasks", json_list(tasks, whole_task_json)}});
     return kDone;
   }
   for (const TaskInfo& task : tasks) {

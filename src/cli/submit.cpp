@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
@@ -20,8 +18,11 @@ using nlohmann::ordered_json;
 // How long a task may wait before its reason is printed.
 constexpr Duration kPatience = std::chrono::seconds{3};
 
-ordered_json document(const Client& client, const client::NewRecord& task) {
-  return {{"queue", client.queue}, {"id", task.id}, {"key", client.layout.task_key(task.id)}};
+// Prints a document about the task, with `more` at its end.
+void print_task(const Client& client, const client::NewRecord& task, const ordered_json& more) {
+  ordered_json told{{"id", task.id}, {"key", client.layout.task_key(task.id)}};
+  told.update(more);
+  print_json(client, std::move(told));
 }
 
 ordered_json result_of(const TaskInfo& done) {
@@ -32,9 +33,8 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   const TaskInfo& info = ending.task;
   if (ending.how == Ending::How::kTimedOut) {
     if (client.json) {  // the task was written, so print its id
-      ordered_json told = document(client, task);
-      told["state"] = info.id.empty() ? ordered_json{} : client::state_name(info.state);
-      client.console.print(json_document(told));
+      print_task(client, task,
+                 {{"state", info.id.empty() ? ordered_json{} : client::state_name(info.state)}});
     }
     std::string text = "task " + task.id + " has not ended within --wait-timeout";
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
@@ -42,10 +42,7 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   }
   if (ending.how == Ending::How::kCancelled) {
     if (client.json) {
-      ordered_json told = document(client, task);
-      told["state"] = "cancelled";
-      told["cancelled_by"] = info.node;
-      client.console.print(json_document(told));
+      print_task(client, task, {{"state", "cancelled"}, {"cancelled_by", info.node}});
     }
     client.console.complain("task " + task.id + " was cancelled by " + info.node);
     return kCancelled;
@@ -53,16 +50,15 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   const bool dead = ending.how == Ending::How::kDead;
   const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
   if (client.json) {
-    ordered_json told = document(client, task);
-    told["state"] = dead ? "dead" : "done";
+    ordered_json told{{"state", dead ? "dead" : "done"}};
     if (has_result) told["result"] = result_of(info);
     if (dead) {
-      told["reason"] = info.reason;
-      told["error"] = info.error;
-      told["attempts"] = info.attempt;
-      told["output_tail"] = info.output_tail;
+      told.update({{"reason", info.reason},
+                   {"error", info.error},
+                   {"attempts", info.attempt},
+                   {"output_tail", info.output_tail}});
     }
-    client.console.print(json_document(told));
+    print_task(client, task, told);
   } else if (has_result) {
     client.console.print(json_document(result_of(info)));
   }
@@ -100,10 +96,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   if (!timeout || *timeout > kPatience) {
     options.timeout = kPatience;
     auto ending = client.api.wait(task.id, options);
-    if (!ending || ending->how != Ending::How::kTimedOut) {
-      client.console.end_progress();
-      return ending;
-    }
+    if (!ending || ending->how != Ending::How::kTimedOut) return ending;
     const TaskState state = ending->task.state;
     if (state == TaskState::kWaiting || state == TaskState::kScheduled) {
       client.console.remark("task " + task.id + ": " + reason_of(client, ending->task) +
@@ -111,9 +104,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
     }
     options.timeout = timeout ? std::optional{*timeout - kPatience} : std::nullopt;
   }
-  auto ending = client.api.wait(task.id, options);
-  client.console.end_progress();
-  return ending;
+  return client.api.wait(task.id, options);
 }
 
 }  // namespace
@@ -145,7 +136,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   if (!client.json) {
     client.console.print_line(task.id);
   } else if (!options.wait) {
-    client.console.print(json_document(document(client, task)));
+    print_task(client, task, ordered_json::object());
   }
   if (auto flushed = client.console.flush(); !flushed) {
     flushed.error().message += "; " + name + " was written";
@@ -154,8 +145,10 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   words.reset();
   if (!options.wait) return kDone;
   if (client.json) words.emplace(program_name() + ": interrupted: " + name + " is written\n");
-  LICTOR_TRY(const auto ending, follow(client, *submitted, options.wait_timeout));
-  return tell_ending(client, task, ending);
+  const auto ending = follow(client, *submitted, options.wait_timeout);
+  client.console.end_progress();
+  if (!ending) return tl::unexpected(ending.error());
+  return tell_ending(client, task, *ending);
 }
 
 }  // namespace lictor::cli

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
@@ -40,8 +39,8 @@ class Submission {
  public:
   Submission(const Client& client, const SubmitManyOptions& options)
       : client_(client),
+        type_(options.type),
         ids_(random_seed()),
-        completer_(options.type, ids_),
         writer_(
             {client.store, client.queue, client.layout},
             [this](const auto& settled) { settle(settled); },
@@ -59,7 +58,7 @@ class Submission {
                      },
                      interruption_fd()};
     while (auto line = lines.next()) {
-      auto task = completer_.complete(*line, wall_now());
+      auto task = client::complete_record(*line, type_, wall_now(), ids_);
       if (!task) {
         not_sent_.push_back({lines.number(), std::move(task.error().message)});
         if (sent_.empty()) refuse_before(lines.number() + 1);
@@ -133,7 +132,7 @@ class Submission {
           written(std::move(line.id));
         }
       }
-    } else if (settled.created.error().code == ErrorCode::kTooLarge) {
+    } else if (settled.created.error().code == ErrorCode::kTooLarge) {  // a single record
       refuse_before(line_of(settled.first).number);
       refuse(line_of(settled.first).number, settled.created.error().message);
     } else {
@@ -180,11 +179,9 @@ class Submission {
   }
 
   static ordered_json json_of(const Runs& runs) {
-    ordered_json list = ordered_json::array();
-    for (const auto& [first, last, ids] : runs) {
-      list.push_back({{"first", first}, {"last", last}, {"ids", ids}});
-    }
-    return list;
+    return json_list(runs, [](const Run& run) -> ordered_json {
+      return {{"first", run.first}, {"last", run.last}, {"ids", run.ids}};
+    });
   }
 
   // Reports bad lines in their place among the others.
@@ -229,16 +226,14 @@ class Submission {
   // `error`: why it ended before the last line.
   void tell(const std::optional<std::string>& error) {
     if (client_.json) {
-      client_.console.print(
-          json_document({{"queue", client_.queue},
-                         {"written", written_},
-                         {"refused", refused_},
-                         {"ids", written_ids_},
-                         {"errors", refusals_},
-                         {"in_doubt", json_of(in_doubt_)},
-                         {"not_written", json_of(not_written_)},
-                         {"not_sent_after", error ? ordered_json(last_settled_) : nullptr},
-                         {"error", error ? ordered_json(*error) : nullptr}}));
+      print_json(client_, {{"written", written_},
+                           {"refused", refused_},
+                           {"ids", written_ids_},
+                           {"errors", refusals_},
+                           {"in_doubt", json_of(in_doubt_)},
+                           {"not_written", json_of(not_written_)},
+                           {"not_sent_after", error ? ordered_json(last_settled_) : nullptr},
+                           {"error", error ? ordered_json(*error) : nullptr}});
     }
     client_.console.note(counts());
   }
@@ -260,8 +255,8 @@ class Submission {
   }
 
   const Client& client_;
+  const std::string& type_;
   client::TaskIds ids_;
-  client::RecordCompleter completer_;
 
   std::deque<Line> sent_;  // and not settled
   std::deque<Refusal> not_sent_;

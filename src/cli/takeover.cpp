@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/partitions.h"
+#include "cli/faces.h"
 
 namespace lictor::cli {
 namespace {
@@ -18,16 +18,13 @@ using namespace std::chrono_literals;
 // Not known where the token may not list the members. `undivided`: then a member that is to be
 // emptied leads all the same. Blocks for kGlance and a request.
 Candidates read_candidates(Store& store, const wire::Layout& layout, bool undivided = true) {
-  const auto members = read_members(store, layout, client::Locks::unknown());
+  auto members = read_members(store, layout, client::Locks::unknown());
   if (!members) return std::nullopt;
   // The session of a daemon that died with its lead may outlive the lock by its TTL.
-  const std::vector<Pulse> pulses = pulses_of(*members);
+  ask_all(*members);
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < members->size(); ++i) {
-    const Member& member = (*members)[i];
-    if (doubt_of(member, pulses[i]).empty() && (undivided || !member.draining)) {
-      names.push_back(member.node);
-    }
+  for (const Member& member : *members) {
+    if (doubt_of(member).empty() && (undivided || !member.draining)) names.push_back(member.node);
   }
   return names;
 }
@@ -135,10 +132,10 @@ Error nobody_leads(const Client& client, const Lock& lock) {
 std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks) {
   const Partitions free = free_partitions(locks);
   if (free.empty()) return std::nullopt;
-  if (free.size() == 1) return nobody_leads(client, lock_of(locks, free.front()));
+  if (free.size() == 1) return nobody_leads(client, locks[free.front()]);
   std::string delay;
   for (const std::uint32_t i : free) {
-    const std::string own = delay_of(lock_of(locks, i));
+    const std::string own = delay_of(locks[i]);
     const auto time = parse_duration(own);
     if (time && *time > parse_duration(delay).value_or(Duration::zero())) delay = own;
   }
@@ -151,8 +148,10 @@ std::optional<Error> nobody_leads(const Client& client, const client::Locks& loc
 
 namespace {
 
-std::string doubt_text(const Client& client, const Lock& lock, const Member& member,
-                       const std::string& doubt) {
+// Why the holder of the lock may be dead. Empty: no reason.
+std::string doubt_text(const Client& client, const Lock& lock, const Member& member) {
+  const std::string doubt = doubt_of(member);
+  if (doubt.empty()) return {};
   const std::string what =
       lock.partition.count == 1 ? std::string{} : ' ' + partitions_text(member.partitions);
   return fmt::format("{} leads{}, but {}; {}", lock.name(), what, doubt,
@@ -162,25 +161,20 @@ std::string doubt_text(const Client& client, const Lock& lock, const Member& mem
 // Of one lock. Empty: its holder answers.
 std::string trouble_of(const Client& client, const Lock& lock) {
   if (lock.session.empty()) return nobody_leads(client, lock).message;
-  auto member = read_member(client.store, client.layout, lock.text("node"));
-  const std::string doubt = member ? doubt_of(*member, pulse_of(*member, kGlance)) : "";
-  if (doubt.empty()) return {};
-  member->partitions = {lock.partition.number};
-  return doubt_text(client, lock, *member, doubt);
+  Member member = read_member(client.store, client.layout, lock.text("node"), kGlance);
+  member.partitions = {lock.partition.number};
+  return doubt_text(client, lock, member);
 }
 
 }  // namespace
 
 std::vector<std::string> doubtful_leaders(const Client& client, const client::Locks& locks,
-                                          const std::vector<Member>& members,
-                                          const std::vector<Pulse>& pulses) {
+                                          const std::vector<Member>& members) {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const Member& member = members[i];
+  for (const Member& member : members) {
     if (!member.leads) continue;
-    const std::string doubt = doubt_of(member, pulses[i]);
-    if (doubt.empty()) continue;
-    lines.push_back(doubt_text(client, lock_of(locks, member.partitions.front()), member, doubt));
+    std::string doubt = doubt_text(client, locks[member.partitions.front()], member);
+    if (!doubt.empty()) lines.push_back(std::move(doubt));
   }
   return lines;
 }
@@ -188,13 +182,14 @@ std::vector<std::string> doubtful_leaders(const Client& client, const client::Lo
 std::string lead_trouble(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  if (locks->count() == 1) return trouble_of(client, lock_of(*locks, 0));
+  if (locks->count() == 1) return trouble_of(client, (*locks)[0]);
   std::vector<std::string> troubles;
-  if (const auto free = nobody_leads(client, *locks)) troubles.push_back(free->message);
-  if (const auto members = read_members(client.store, client.layout, *locks)) {
-    for (std::string& line : doubtful_leaders(client, *locks, *members, pulses_of(*members))) {
-      troubles.push_back(std::move(line));
-    }
+  if (auto members = read_members(client.store, client.layout, *locks)) {
+    ask_all(*members);
+    troubles = doubtful_leaders(client, *locks, *members);
+  }
+  if (const auto free = nobody_leads(client, *locks)) {
+    troubles.insert(troubles.begin(), free->message);
   }
   return fmt::format("{}", fmt::join(troubles, "; "));
 }
@@ -202,8 +197,8 @@ std::string lead_trouble(const Client& client) {
 std::string lead_trouble(const Client& client, const TaskInfo& task) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  if (!locks->leader_of(task).known) return {};
-  return trouble_of(client, lock_of(*locks, locks->partition_of(task)));
+  const Lock& lock = locks->of(task);
+  return lock.known ? trouble_of(client, lock) : "";
 }
 
 }  // namespace lictor::cli

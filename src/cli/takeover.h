@@ -9,10 +9,11 @@
 #include "cli/commands.h"
 #include "cli/members.h"
 #include "client/locks.h"
-#include "client/task_info.h"
 #include "lictor/result.h"
 
 namespace lictor::cli {
+
+using client::Lock;
 
 /// The names of the members that campaign: those that give no reason to doubt. Nothing: not known.
 using Candidates = std::optional<std::vector<std::string>>;
@@ -33,10 +34,9 @@ using Candidates = std::optional<std::vector<std::string>>;
 [[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
 /// The same of all partitions that are free. Nothing: all are led, or may not be read.
 [[nodiscard]] std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks);
-/// A line for each leader that may be dead, with what happens then.
+/// A line for each of `members` that leads and may be dead, with what happens then.
 [[nodiscard]] std::vector<std::string> doubtful_leaders(const Client& client,
                                                         const client::Locks& locks,
-                                                        const std::vector<Member>& members,
-                                                        const std::vector<Pulse>& pulses);
+                                                        const std::vector<Member>& members);
 
 }  // namespace lictor::cli

@@ -21,7 +21,6 @@
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/partitions.h"
 #include "cli/process.h"
 #include "cli/screen.h"
 #include "wire/layout.h"

@@ -13,7 +13,6 @@
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
-#include "cli/partitions.h"
 #include "cli/process.h"
 #include "wire/json_text.h"
 
@@ -30,8 +29,8 @@ constexpr auto kShowEvery = 2s;
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
 Result<json> ask(LeaderFace& leader, const std::string& target) {
   if (!leader.face) {
-    const bool nobody = leader.code == ErrorCode::kNotFound;
-    return fail(leader.code, leader.why_not + (nobody ? "; see: lictor leader" : ""));
+    const auto& [code, why] = leader.face.error();
+    return fail(code, why + (code == ErrorCode::kNotFound ? "; see: lictor leader" : ""));
   }
   auto body = leader.face->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
@@ -115,9 +114,9 @@ void add_status(json& into, const json& from) {
 
 Result<int> stats(const Client& client) {
   LeaderFaces faces{client};
-  std::vector<LeaderFace> leaders = faces.take_all();
+  const std::vector<LeaderFace*> leaders = faces.all();
   std::vector<Result<json>> answers(leaders.size());
-  ask_each(leaders.size(), [&](std::size_t i) { answers[i] = status_of(client, leaders[i]); });
+  ask_each(leaders.size(), [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
   json queue;
   std::vector<std::string> nodes, silent;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
@@ -125,7 +124,7 @@ Result<int> stats(const Client& client) {
       silent.push_back(answers[i].error().message);
       continue;
     }
-    nodes.push_back(leaders[i].node);
+    nodes.push_back(leaders[i]->node);
     if (queue.is_null()) {
       queue = *std::move(answers[i]);
     } else {
@@ -188,9 +187,8 @@ Result<int> events(const Client& client, const EventsOptions& options) {
   std::string newest;    // its time
   for (;;) {             // with --follow until a signal ends the process
     LeaderFaces faces{client};
-    LeaderFace leader = std::move(faces.any());
+    LeaderFace& leader = faces.any();
     const bool divided = faces.locks().count() > 1;
-    const std::string node = leader.node;
     auto answer = ask(leader, target + wire::query_value(last));
     if (!answer && !options.follow) return tl::unexpected(answer.error());
     // While nobody leads there is nothing to follow; say so once.
@@ -200,7 +198,7 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     if (answer) {
       trouble.clear();
       // A new leader also has events from before it led; skip those that are older.
-      const std::string since = std::exchange(followed, node) == node ? "" : newest;
+      const std::string since = std::exchange(followed, leader.node) == leader.node ? "" : newest;
       for (json& event : (*answer)["events"]) {
         const std::string at = text_of(event, "at");
         if (at < since) continue;

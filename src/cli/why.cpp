@@ -8,10 +8,9 @@
 #include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/members.h"
 #include "cli/process.h"
 #include "cli/takeover.h"
-#include "client/task_info.h"
+#include "client/retry.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
@@ -34,8 +33,7 @@ bool expired(const TaskInfo& task, WallTime now) {
 std::string orphan_text(const TaskInfo& task) {
   return fmt::format(
       "its owner{} died or lost the lead; the next leader runs it again and counts a lost owner "
-      "({} "
-      "so far); after max_losses it becomes a dead letter",
+      "({} so far); after max_losses it becomes a dead letter",
       task.node.empty() ? "" : ", " + task.node + ",", task.lost);
 }
 
@@ -77,109 +75,78 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
     reasons.push_back("the queue is " + pause_text(*paused));
   }
   const auto locks = client::read_locks(client.store, client.layout);
-  if (locks && locks->leader_of(task).known) {
-    const Lock lock = lock_of(*locks, locks->partition_of(task));
-    if (lock.session.empty()) reasons.insert(reasons.begin(), nobody_leads(client, lock).message);
-  } else if (!locks && locks.error().code == ErrorCode::kInvalid) {
+  if (locks) {
+    const Lock& lock = locks->of(task);
+    if (lock.known && lock.session.empty()) {
+      reasons.insert(reasons.begin(), nobody_leads(client, lock).message);
+    }
+  } else if (locks.error().code == ErrorCode::kInvalid) {
     reasons.insert(reasons.begin(), locks.error().message);
   }
   if (reasons.empty()) reasons.emplace_back("as far as Consul knows, it starts at its turn");
   return reasons;
 }
 
-// The leader knows more than Consul holds. Nothing: `why_not` says why, and `is_silent` that its
-// daemon did not answer.
-std::optional<json> ask_leader(const Client& client, const TaskInfo& task, std::string& why_not,
-                               bool& is_silent) {
+json text_json(const std::string& text) { return {{"text", text}}; }
+
+// The leader knows more than Consul holds. An error without a message: it knows less, since it does
+// not know the task yet, or leads no longer.
+Result<json> ask_leader(const Client& client, const TaskInfo& task) {
   LeaderFaces leaders{client};
   auto reasons = ask_why(client, leaders.of(task), task.id);
-  if (!reasons) {
-    why_not = reasons.error().message;
-    is_silent = reasons.error().code == ErrorCode::kUnavailable ||
-                reasons.error().code == ErrorCode::kTimeout;
-    return std::nullopt;
+  if (reasons && reasons->front().value("reason", json{}) == "unknown_task") {
+    return fail(ErrorCode::kNotFound, "");
   }
-  // A leader that doesn't know the task yet, or no longer leads, knows less than Consul.
-  if (reasons->front().value("reason", json{}) == "unknown_task") return std::nullopt;
-  return *std::move(reasons);
+  return reasons;
 }
 
 }  // namespace
 
 std::string reason_of(const Client& client, const TaskInfo& task) {
-  std::string why_not;
-  bool is_silent = false;
-  const auto told = ask_leader(client, task, why_not, is_silent);
+  const auto told = ask_leader(client, task);
   return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
 }
 
-namespace {
-
-// There is no such task, but a schedule that its id names.
-Result<int> tell_tick(const Client& client, const std::string& id,
-                      const std::vector<std::string>& reasons) {
-  if (client.json) {
-    auto told = nlohmann::ordered_json::array();
-    for (const std::string& text : reasons) told.push_back({{"text", text}});
-    client.console.print(json_document(
-        {{"queue", client.queue}, {"id", id}, {"state", nullptr}, {"reasons", std::move(told)}}));
-    return kDone;
-  }
-  for (const std::string& text : reasons) {
-    client.console.print_line("no task " + id + ": " + text);
-  }
-  return kDone;
-}
-
-}  // namespace
-
 Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
-  const bool is_gone = !found && found.error().code == ErrorCode::kNotFound;
-  if (const auto told = is_gone ? tick_reasons(client, id) : std::vector<std::string>{};
-      !told.empty()) {
-    return tell_tick(client, id, told);
-  }
-  if (!found) {
-    if (client.json && found.error().code == ErrorCode::kNotFound) {
-      client.console.print(json_document({{"queue", client.queue},
-                                          {"id", id},
-                                          {"state", nullptr},
-                                          {"reasons", nlohmann::ordered_json::array()}}));
+  if (!found && found.error().code != ErrorCode::kNotFound) return tl::unexpected(found.error());
+  if (!found) {  // a schedule may know of it
+    const auto reasons = tick_reasons(client, id);
+    if (client.json) {
+      print_json(client,
+                 {{"id", id}, {"state", nullptr}, {"reasons", json_list(reasons, text_json)}});
     }
-    return tl::unexpected(found.error());
+    if (reasons.empty()) return tl::unexpected(found.error());
+    if (client.json) return kDone;
+    for (const std::string& text : reasons) {
+      client.console.print_line("no task " + id + ": " + text);
+    }
+    return kDone;
   }
   const TaskInfo& task = found->front();
-  std::string why_not;
-  std::optional<json> told;
-  bool is_silent = false;
-  if (task.state < TaskState::kDead) told = ask_leader(client, task, why_not, is_silent);
-  if (!told) {
-    told = json::array();
-    for (const std::string& text : reasons_of(client, task)) told->push_back({{"text", text}});
-  }
-  if (is_silent) {
-    const std::string trouble = lead_trouble(client, task);
-    told->insert(told->begin(),
-                 json{{"reason", "leader_silent"}, {"text", trouble.empty() ? why_not : trouble}});
-    why_not.clear();
+  Result<json> told = fail(ErrorCode::kNotFound, "");
+  if (task.state < TaskState::kDead) told = ask_leader(client, task);
+  Error why_not = told ? Error{} : told.error();
+  if (!told) told = json_list(reasons_of(client, task), text_json);
+  if (client::is_temporary(why_not)) {
+    std::string trouble = lead_trouble(client, task);
+    if (trouble.empty()) trouble = std::move(why_not.message);
+    told->insert(told->begin(), json{{"reason", "leader_silent"}, {"text", trouble}});
+    why_not.message.clear();
   }
   if (task.state == TaskState::kOrphan) {
     told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
   }
   if (client.json) {
-    client.console.print(json_document({{"queue", client.queue},
-                                        {"id", id},
-                                        {"state", client::state_name(task.state)},
-                                        {"reasons", *told}}));
+    print_json(client, {{"id", id}, {"state", client::state_name(task.state)}, {"reasons", *told}});
     return kDone;
   }
   for (const json& reason : *told) {
-    const json text = reason.value("text", json{});
-    client.console.print_line("task " + task.id + ": " +
-                              (text.is_string() ? text.get<std::string>() : "?"));
+    client.console.print_line("task " + task.id + ": " + text_of(reason, "text"));
   }
-  if (!why_not.empty()) client.console.remark("as far as Consul knows; " + why_not);
+  if (!why_not.message.empty()) {
+    client.console.remark("as far as Consul knows; " + why_not.message);
+  }
   return kDone;
 }
 

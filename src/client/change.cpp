@@ -12,7 +12,6 @@
 namespace lictor::client {
 namespace {
 
-constexpr int kTries = 20;  // a task changes only a few times in its life
 constexpr int kLostReplies = 3;
 
 Error in_doubt(const std::string& key, const Error& why) {
@@ -23,17 +22,11 @@ Error in_doubt(const std::string& key, const Error& why) {
                   printable(key), why.message)};
 }
 
-// Nothing: applied; else the operation that was refused.
-Result<std::optional<std::size_t>> apply(const Queue& queue, const PlannedChange& planned) {
-  LICTOR_TRY(const auto refused, queue.store.apply({planned.change}));
-  return refused.front();
-}
-
 // `sent`: the task whose change may have been applied, since the reply was lost.
 Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
                              std::optional<TaskInfo> sent) {
   int lost = 0;
-  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<TaskInfo>> {
+  return retry_conflicts(key, [&]() -> std::optional<Result<TaskInfo>> {
     auto entry = queue.store.get(key);
     if (!entry) {
       return tl::unexpected(sent ? in_doubt(key, entry.error()) : unchanged(entry.error()));
@@ -44,17 +37,19 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
     }
     TaskInfo task = plan.view(**std::move(entry));
     LICTOR_TRY(const auto planned, plan.change(task));
-    const auto refused = apply(queue, planned);
-    if (refused && !*refused) return task;
-    if (refused && **refused != 0 && !planned.conflict.empty() && !sent) {
-      return fail(ErrorCode::kConflict, planned.conflict);
+    const auto applied = queue.store.apply({planned.change});
+    if (applied) {
+      const auto refused = applied->front();  // an operation
+      if (!refused) return task;
+      if (*refused != 0 && !planned.conflict.empty() && !sent) {
+        return fail(ErrorCode::kConflict, planned.conflict);
+      }
+      return std::nullopt;  // it changed meanwhile
     }
-    if (refused) return std::nullopt;  // it changed meanwhile
-    if (refused.error().code != ErrorCode::kTimeout) {
-      return tl::unexpected(sent ? in_doubt(key, refused.error()) : refused.error());
+    if (applied.error().code != ErrorCode::kTimeout) {
+      return tl::unexpected(sent ? in_doubt(key, applied.error()) : applied.error());
     }
-    if (++lost == kLostReplies)
-      return tl::unexpected(refused.error());  // its message says that the result is unknown
+    if (++lost == kLostReplies) return tl::unexpected(applied.error());
     sent = std::move(task);
     pause_before_retry();
     return std::nullopt;

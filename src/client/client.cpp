@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/try.h"
+#include "client/change.h"
 #include "client/record_writer.h"
 #include "net/environment.h"
 
@@ -109,58 +110,38 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
   return layout;
 }
 
-// Writes many tasks and fills in the result of each.
-class Submission {
- public:
-  Submission(client::Queue& queue, std::vector<Result<Submitted>>& results,
-             const Progress& progress, SubmitOrder order)
-      : queue_(queue),
-        results_(results),
-        progress_(progress),
-        writer_(
-            queue, [this](const auto& settled) { settle(settled); }, {}, order) {}
-
-  void add(std::size_t place, NewRecord task) {
-    results_[place] = Submitted{task.id, 0};
-    places_.push_back(place);
-    writer_.add(std::move(task));
-  }
-
-  void finish() {
-    writer_.finish();
-    for (const std::size_t place : places_) {
-      if (!is_settled_[place]) results_[place] = tl::unexpected(*writer_.stopped());
-    }
-  }
-
- private:
-  void settle(const client::RecordWriter::Settled& settled) {
-    for (std::size_t i = 0; i < settled.count; ++i) {
-      const std::size_t place = places_[settled.first + i];
-      is_settled_[place] = true;
-      if (settled.created) {
-        results_[place]->index = settled.created->index;
-      } else {
-        results_[place] = tl::unexpected(settled.created.error());
-      }
-    }
-    if (!settled.created) return;
-    for (const std::size_t i : settled.created->existing) {
-      const std::size_t place = places_[settled.first + i];
-      results_[place] = tl::unexpected(exists(queue_, results_[place]->id));
-    }
-    if (progress_) progress_(places_[settled.first + settled.count - 1] + 1, results_.size());
-  }
-
-  client::Queue& queue_;
-  std::vector<Result<Submitted>>& results_;
-  const Progress& progress_;
-  std::vector<std::size_t> places_;  // of the records, in their order
-  std::vector<bool> is_settled_ = std::vector<bool>(results_.size());
-  client::RecordWriter writer_;
-};
-
 }  // namespace
+
+namespace client {
+
+void CancelMarks::delete_later(std::string key) {
+  const auto entry = store_.get(key);
+  if (!entry || !*entry) return;
+  Mark mark{boot_now() + stay, std::move(key), (*entry)->modify_index};
+  if (stay == Duration::zero()) return remove(mark);
+  const std::lock_guard lock{mutex_};
+  marks_.push_back(std::move(mark));
+  if (marks_.size() == 1) thread_ = std::jthread{[this] { delete_all(); }};
+}
+
+void CancelMarks::delete_all() {
+  std::unique_lock lock{mutex_};
+  while (!marks_.empty()) {
+    const Mark mark = marks_.front();
+    lock.unlock();
+    std::this_thread::sleep_for(mark.due - boot_now());
+    remove(mark);
+    lock.lock();
+    marks_.pop_front();
+  }
+}
+
+// One that cannot be deleted stays; a later one of the same task takes its place.
+void CancelMarks::remove(const Mark& mark) {
+  static_cast<void>(store_.apply({removal(mark.key, mark.index)}));
+}
+
+}  // namespace client
 
 Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout layout)
     : store(transport),
@@ -169,11 +150,9 @@ Client::Impl::Impl(net::Transport& transport, std::string name, wire::Layout lay
       ids(random_seed()) {}
 
 Client::Impl::Impl(std::unique_ptr<net::Transport> transport, std::string name, wire::Layout layout)
-    : owned(std::move(transport)),
-      store(*owned),
-      queue{store, std::move(name), std::move(layout)},
-      cancel_marks(store),
-      ids(random_seed()) {}
+    : Impl(*transport, std::move(name), std::move(layout)) {
+  owned = std::move(transport);
+}
 
 Result<NewRecord> Client::Impl::make_record(const NewTask& task) {
   const std::lock_guard lock{mutex};
@@ -198,28 +177,49 @@ Result<Submitted> Client::submit(const NewTask& task) {
 }
 
 Result<Submitted> Client::submit_record(std::string_view record) {
-  Result<NewRecord> completed;
-  {
-    const std::lock_guard lock{impl_->mutex};
-    completed = client::RecordCompleter{{}, impl_->ids}.complete(record, wall_now());
-  }
-  if (!completed) return tl::unexpected(std::move(completed.error()));
-  return create(impl_->queue, *completed);
+  std::unique_lock lock{impl_->mutex};
+  LICTOR_TRY(const auto completed, client::complete_record(record, {}, wall_now(), impl_->ids));
+  lock.unlock();
+  return create(impl_->queue, completed);
 }
 
 std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> tasks,
                                                    const Progress& progress, SubmitOrder order) {
   std::vector<Result<Submitted>> results(tasks.size());
-  Submission submission{impl_->queue, results, progress, order};
+  std::vector<std::size_t> places;  // of the records, in their order
+  std::vector<bool> is_settled(tasks.size());
+  const auto settle = [&](const client::RecordWriter::Settled& settled) {
+    for (std::size_t i = 0; i < settled.count; ++i) {
+      const std::size_t place = places[settled.first + i];
+      is_settled[place] = true;
+      if (settled.created) {
+        results[place]->index = settled.created->index;
+      } else {
+        results[place] = tl::unexpected(settled.created.error());
+      }
+    }
+    if (!settled.created) return;
+    for (const std::size_t i : settled.created->existing) {
+      const std::size_t place = places[settled.first + i];
+      results[place] = tl::unexpected(exists(impl_->queue, results[place]->id));
+    }
+    if (progress) progress(places[settled.first + settled.count - 1] + 1, results.size());
+  };
+  client::RecordWriter writer{impl_->queue, settle, {}, order};
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     auto record = impl_->make_record(tasks[i]);
-    if (record) {
-      submission.add(i, std::move(*record));
-    } else {
+    if (!record) {
       results[i] = tl::unexpected(std::move(record.error()));
+      continue;
     }
+    results[i] = Submitted{record->id, 0};
+    places.push_back(i);
+    writer.add(*std::move(record));
   }
-  submission.finish();
+  writer.finish();
+  for (const std::size_t place : places) {
+    if (!is_settled[place]) results[place] = tl::unexpected(*writer.stopped());
+  }
   return results;
 }
 

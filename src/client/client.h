@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
-#include "client/cancel_marks.h"
 #include "client/new_record.h"
 #include "client/queue.h"
 #include "client/store.h"
@@ -13,6 +16,39 @@
 #include "net/transport.h"
 
 namespace lictor {
+
+namespace client {
+
+/// Entries of cancelled tasks in a queue that keeps no history. They are there for those who wait
+/// for the tasks, and are deleted a moment later. Thread safe. The destructor waits until all are
+/// deleted.
+class CancelMarks {
+ public:
+  /// `store` must outlive this.
+  explicit CancelMarks(Store& store) : store_(store) {}
+
+  /// Deletes the entry at `key` unless it changes.
+  void delete_later(std::string key);
+
+  /// How long they stay; zero: delete_later() deletes at once. To be set before that is called.
+  Duration stay = std::chrono::seconds{2};
+
+ private:
+  struct Mark {
+    Instant due;
+    std::string key;
+    std::uint64_t index;
+  };
+  void delete_all();
+  void remove(const Mark& mark);
+
+  Store& store_;
+  std::mutex mutex_;
+  std::deque<Mark> marks_;
+  std::jthread thread_;  // while there are marks
+};
+
+}  // namespace client
 
 class Client::Impl {
  public:

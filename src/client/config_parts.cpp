@@ -68,22 +68,21 @@ std::string difference(const ConfigParts& ours, const ConfigParts& theirs) {
   if (ours.empty() || theirs.empty()) return {};
   std::string text;
   std::size_t found = 0;
-  const auto tell = [&](const std::string& part, std::string_view what) {
+  const auto tell = [&](const std::string& part, const char* one, const char* many) {
     if (++found > kMostTold) return;
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", described(part), what);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", described(part),
+                        part.find('/') == std::string::npos ? many : one);
   };
   for (const auto& [part, digest] : ours) {
     const auto theirs_of = theirs.find(part);
     if (theirs_of == theirs.end()) {
-      tell(part, part.find('/') == std::string::npos ? "are missing" : "is missing");
+      tell(part, "is missing", "are missing");
     } else if (theirs_of->second != digest) {
-      tell(part, part.find('/') == std::string::npos ? "differ" : "differs");
+      tell(part, "differs", "differ");
     }
   }
   for (const auto& [part, digest] : theirs) {
-    if (!ours.contains(part)) {
-      tell(part, part.find('/') == std::string::npos ? "are added" : "is added");
-    }
+    if (!ours.contains(part)) tell(part, "is added", "are added");
   }
   if (found > kMostTold) text += fmt::format("; and {} more", found - kMostTold);
   return text;

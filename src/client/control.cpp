@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/host_name.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/try.h"
+#include "client/change.h"
 #include "client/new_record.h"
-#include "client/store.h"
+#include "client/retry.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 
@@ -102,6 +106,31 @@ std::string who_asks() {
   const passwd* user = ::getpwuid(uid);
   const std::string name = user != nullptr ? user->pw_name : "uid " + std::to_string(uid);
   return to_utf8(name + '@' + host_name());
+}
+
+std::string drain_key(const wire::Layout& layout, std::string_view node) {
+  return layout.members_prefix + std::string{node} + "/drain";
+}
+
+Result<bool> is_draining(Store& store, const wire::Layout& layout, const std::string& node) {
+  LICTOR_TRY(const auto entry, store.get(drain_key(layout, node)));
+  return entry.has_value();
+}
+
+Result<bool> begin_drain(Store& store, const wire::Layout& layout, const std::string& node) {
+  return store.replace(drain_key(layout, node), 0,
+                       '{' + who_and_when(who_asks(), wall_now()) + '}');
+}
+
+Result<bool> end_drain(Store& store, const wire::Layout& layout, const std::string& node) {
+  const std::string key = drain_key(layout, node);
+  return retry_conflicts(key, [&]() -> std::optional<Result<bool>> {
+    LICTOR_TRY(const auto entry, store.get(key));
+    if (!entry) return false;
+    LICTOR_TRY(const auto refused, store.apply({removal(key, entry->modify_index)}));
+    if (!refused.front()) return true;
+    return std::nullopt;
+  });
 }
 
 }  // namespace lictor::client

@@ -1,11 +1,18 @@
 #pragma once
 
+// The operators' switches: the control key of a queue, and the wish that a member leads no partition
+// of it. That is a key beside the member's entry, which also outlives a restart of its daemon.
+//
+//   control   members/<node>/drain
+
 #include <string>
 #include <string_view>
 
+#include "client/store.h"
 #include "lictor/client.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
+#include "wire/layout.h"
 
 namespace lictor::client {
 
@@ -29,5 +36,18 @@ namespace lictor::client {
 
 /// "user@host", noted in requests.
 [[nodiscard]] std::string who_asks();
+
+[[nodiscard]] std::string drain_key(const wire::Layout& layout, std::string_view node);
+
+/// Errors: those of Store::get().
+[[nodiscard]] Result<bool> is_draining(Store& store, const wire::Layout& layout,
+                                       const std::string& node);
+
+/// False: that was asked for already. Errors: those of Store::get() and Store::replace().
+[[nodiscard]] Result<bool> begin_drain(Store& store, const wire::Layout& layout,
+                                       const std::string& node);
+/// False: that was not asked for. Errors: likewise.
+[[nodiscard]] Result<bool> end_drain(Store& store, const wire::Layout& layout,
+                                     const std::string& node);
 
 }  // namespace lictor::client

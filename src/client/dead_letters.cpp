@@ -1,5 +1,3 @@
-#include "client/dead_letters.h"
-
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +5,7 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/new_record.h"
+#include "client/queue.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 #include "wire/record.h"

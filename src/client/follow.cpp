@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/try.h"
-#include "client/dead_letters.h"
 #include "client/locks.h"
 #include "client/queue.h"
 #include "client/retry.h"
@@ -58,15 +57,12 @@ class Follower {
 
   void see(wire::KvEntry entry) {
     born_ = entry.create_index;
-    // The locks are only needed to describe the task.
-    if (!options_.changed && !options_.timeout) {
-      last_ = view_task(queue_.layout, std::move(entry), Leader{}, wall_now());
-      return;
-    }
-    const Locks locks = locks_if_known(read_locks(queue_.store, queue_.layout));
+    const bool is_told = options_.changed || options_.timeout;
+    const Locks locks =
+        is_told ? locks_if_known(read_locks(queue_.store, queue_.layout)) : Locks::unknown();
     last_ = view_task(queue_.layout, std::move(entry), locks, wall_now());
-    const Leader& leader = locks.leader_of(last_);
-    if (options_.changed) options_.changed(last_, !leader.session.empty() || !leader.known);
+    const Lock& lock = locks.of(last_);
+    if (options_.changed) options_.changed(last_, !lock.session.empty() || !lock.known);
   }
 
   // Waits out a temporary error. False: it is permanent, or has lasted for kSitOut.

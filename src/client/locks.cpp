@@ -5,13 +5,10 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "core/partition.h"
+#include "client/task_info.h"
 #include "wire/fleet.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -33,12 +30,29 @@ Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& lay
                                        "; write the number that the queue had");
 }
 
-Locks::Locks(std::vector<std::optional<wire::KvEntry>> entries, bool hidden)
-    : entries_(std::move(entries)) {
-  leaders_.reserve(entries_.size());
-  for (const auto& entry : entries_) {
-    leaders_.push_back(client::leader_of(entry));
-    if (!entry && hidden) leaders_.back().known = false;
+std::string Lock::text(const char* field) const { return text_of(value, field); }
+
+std::string Lock::name() const {
+  if (session.empty()) return {};
+  const std::string node = text("node");
+  return node.empty() ? "session " + session : node;
+}
+
+Lock lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partition) {
+  Lock lock{partition};
+  if (!entry) return lock;
+  lock.session = entry->session;
+  lock.index = entry->modify_index;
+  auto value = wire::parse_json(entry->value);
+  if (value && value->is_object()) lock.value = *std::move(value);
+  return lock;
+}
+
+Locks::Locks(const std::vector<std::optional<wire::KvEntry>>& entries, bool hidden) {
+  const auto count = static_cast<std::uint32_t>(entries.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    locks_.push_back(lock_of(entries[i], {count, i}));
+    locks_.back().known = entries[i] || !hidden;
   }
 }
 
@@ -55,33 +69,29 @@ std::uint32_t Locks::partition_of(const TaskInfo& task) const {
 
 Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
   LICTOR_TRY(const std::uint32_t count, read_partition_count(store, layout));
+  std::vector<std::optional<wire::KvEntry>> entries(count);
   if (count == 1) {
-    std::vector<std::optional<wire::KvEntry>> entries(1);
     LICTOR_TRY(entries.front(), store.get(layout.leader_key));
-    return Locks{std::move(entries)};
+    return Locks{entries};
   }
   const std::string first = layout.lock_key({count, 0});
   const std::string prefix = first.substr(0, first.rfind('/') + 1);
   LICTOR_TRY(auto listed, store.list(prefix));
-  std::vector<std::optional<wire::KvEntry>> entries(count);
   for (wire::KvEntry& entry : listed.entries) {
     const auto number = to_number<std::uint32_t>(std::string_view{entry.key}.substr(prefix.size()));
     // Not "007" either.
     if (!number || *number >= count || entry.key != layout.lock_key({count, *number})) continue;
     entries[*number] = std::move(entry);
   }
-  return Locks{std::move(entries), listed.hidden};
+  return Locks{entries, listed.hidden};
 }
 
-void wait_for_change(Store& store, const wire::Layout& layout, const Locks& locks,
-                     std::uint32_t partition, Duration wait) {
-  const auto& entry = locks.entry(partition);
+void wait_for_change(Store& store, const wire::Layout& layout, const Lock& lock, Duration wait) {
   const Instant before = boot_now();
-  if (entry) {
-    const auto watched =
-        store.watch(layout.lock_key({locks.count(), partition}), entry->modify_index,
-                    std::chrono::ceil<std::chrono::milliseconds>(wait));
-    if (watched && watched->entry && watched->entry->modify_index != entry->modify_index) return;
+  if (lock.index != 0) {
+    const auto watched = store.watch(layout.lock_key(lock.partition), lock.index,
+                                     std::chrono::ceil<std::chrono::milliseconds>(wait));
+    if (watched && watched->entry && watched->entry->modify_index != lock.index) return;
   }
   // Consul may answer at once all the same: without the key, after a restore, after an error.
   const Duration left = wait - (boot_now() - before);
@@ -89,12 +99,5 @@ void wait_for_change(Store& store, const wire::Layout& layout, const Locks& lock
 }
 
 Locks locks_if_known(Result<Locks> read) { return read ? *std::move(read) : Locks::unknown(); }
-
-TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks& locks,
-                   WallTime now) {
-  return view_led_task(
-      layout, std::move(entry),
-      [&](const TaskInfo& task) -> const Leader& { return locks.leader_of(task); }, now);
-}
 
 }  // namespace lictor::client

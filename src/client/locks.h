@@ -5,14 +5,15 @@
 //   partitions   absent, 1 --> leader
 //                P         --> leader/<P>/0 ... leader/<P>/<P - 1>
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "client/store.h"
-#include "client/task_info.h"
+#include "core/partition.h"
 #include "lictor/client.h"
 #include "lictor/result.h"
 #include "wire/layout.h"
@@ -23,42 +24,51 @@ namespace lictor::client {
 /// Store::get().
 [[nodiscard]] Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout);
 
+/// The leader key, or the lock of a partition. Another version or program may have written its
+/// value.
+struct Lock {
+  core::Partition partition{};
+  std::string session{};                            ///< empty: nobody holds it
+  nlohmann::json value = nlohmann::json::object();  ///< an object
+  std::uint64_t index = 0;                          ///< ModifyIndex; 0: there is no such key
+  bool known = true;  ///< false: it may not be read, so claimed tasks count as running
+
+  /// A field of the value; empty: there is none.
+  [[nodiscard]] std::string text(const char* field) const;
+  /// Of the leader; empty: nobody leads.
+  [[nodiscard]] std::string name() const;
+};
+[[nodiscard]] Lock lock_of(const std::optional<wire::KvEntry>& entry,
+                           core::Partition partition = {});
+
 /// The locks of all partitions, as they were read.
 class Locks {
  public:
   /// One for each partition; nothing: there is no such key. `hidden`: such keys may be there, but may
   /// not be read.
-  explicit Locks(std::vector<std::optional<wire::KvEntry>> entries, bool hidden = false);
+  explicit Locks(const std::vector<std::optional<wire::KvEntry>>& entries, bool hidden = false);
   /// Those that cannot be read, so that claimed tasks count as running.
   [[nodiscard]] static Locks unknown();
 
-  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(leaders_.size()); }
+  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(locks_.size()); }
+  [[nodiscard]] const Lock& operator[](std::uint32_t partition) const { return locks_[partition]; }
+  /// In the order of the partitions.
+  [[nodiscard]] auto begin() const { return locks_.begin(); }
+  [[nodiscard]] auto end() const { return locks_.end(); }
+  [[nodiscard]] const Lock& of(const TaskInfo& task) const { return locks_[partition_of(task)]; }
   /// As the daemons have it: by the serialKey, else by the record's taskId, else by the key's part
   /// after the prefix; of a record that cannot be read by the whole key.
   [[nodiscard]] std::uint32_t partition_of(const TaskInfo& task) const;
-  [[nodiscard]] const Leader& leader(std::uint32_t partition) const { return leaders_[partition]; }
-  [[nodiscard]] const Leader& leader_of(const TaskInfo& task) const {
-    return leaders_[partition_of(task)];
-  }
-  [[nodiscard]] const std::optional<wire::KvEntry>& entry(std::uint32_t partition) const {
-    return entries_[partition];
-  }
 
  private:
-  std::vector<std::optional<wire::KvEntry>> entries_;
-  std::vector<Leader> leaders_;
+  std::vector<Lock> locks_;
 };
 
 /// Errors: those of read_partition_count() and Store::list().
 [[nodiscard]] Result<Locks> read_locks(Store& store, const wire::Layout& layout);
-/// Waits until the partition's lock is no longer as in `locks`, for `wait` at most; may end early.
-void wait_for_change(Store& store, const wire::Layout& layout, const Locks& locks,
-                     std::uint32_t partition, Duration wait);
+/// Waits until the lock has changed, for `wait` at most; may end early.
+void wait_for_change(Store& store, const wire::Layout& layout, const Lock& lock, Duration wait);
 /// Locks::unknown() after an error.
 [[nodiscard]] Locks locks_if_known(Result<Locks> read);
-
-/// By the leader of the task's partition.
-[[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
-                                 const Locks& locks, WallTime now);
 
 }  // namespace lictor::client

@@ -114,10 +114,9 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   add_work(fields, record);
   NewRecord made{fields.id, record.take()};
   // Refuse what the daemon would refuse.
-  auto place =
-      check_size(made.id, made.record).and_then([&] { return wire::check_record(made.record); });
-  if (!place) return tl::unexpected(std::move(place.error()));
-  made.place = *place;
+  LICTOR_TRY(made.place, check_size(made.id, made.record).and_then([&] {
+    return wire::check_record(made.record);
+  }));
   if (fields.made_time) made.made_time = {fields.task_time, time_at, !fields.execute_at};
   return made;
 }
@@ -135,8 +134,7 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.type = task.type;
   fields.task_time = task.time.value_or(now);
   fields.made_time = !task.time;
-  LICTOR_TRY(auto para, text_of(task.parameters));
-  fields.para = std::move(para);
+  LICTOR_TRY(fields.para, text_of(task.parameters));
   fields.execute_at = task.execute_at;
   fields.expire_at = task.expire_at;
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;
@@ -149,16 +147,13 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   return make_record(fields);
 }
 
-RecordCompleter::RecordCompleter(const std::string& type, TaskIds& ids)
-    : type_text_(type.empty() ? "" : json_quoted(type)), ids_(ids) {}
-
-Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now) {
+Result<NewRecord> complete_record(std::string_view text, const std::string& type, WallTime now,
+                                  TaskIds& ids) {
   auto split = wire::split_object(text);
   if (!split && !is_utf8(text)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
-  if (!split) return tl::unexpected(std::move(split.error()));
-  std::vector<wire::Member> members = std::move(*split);
+  LICTOR_TRY(std::vector<wire::Member> members, std::move(split));
   bool as_written = !wire::unstamp(members);
 
   const auto has = [&](std::string_view name) {
@@ -166,13 +161,13 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
       return member.name == name && member.value_text != "null";
     });
   };
-  LICTOR_TRY(auto id, id_among(members));
-  NewRecord task{std::move(id), {}};
+  NewRecord task;
+  LICTOR_TRY(task.id, id_among(members));
   const bool without_id = task.id.empty(), without_time = !has("taskTime");
-  const bool without_type = !type_text_.empty() && !has("taskType");
+  const bool without_type = !type.empty() && !has("taskType");
   const std::size_t nulls = std::erase_if(members, [&](const wire::Member& member) {
     return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
-                                           (member.name == "taskType" && !type_text_.empty()));
+                                           (member.name == "taskType" && !type.empty()));
   });
   as_written = as_written && nulls == 0 && text.starts_with('{') && text.ends_with('}');
 
@@ -183,10 +178,10 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
     record.add_raw(quoted, json);
     members.push_back({std::string{name}, quoted, json});
   };
-  std::string id_text, time_text;
+  std::string id_text, time_text, type_text;
   std::size_t time_at = 0;
   if (without_id) {
-    task.id = ids_.next(now);
+    task.id = ids.next(now);
     id_text = json_quoted(task.id);
     put_in("taskId", R"("taskId")", id_text);
   }
@@ -195,7 +190,10 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
     put_in("taskTime", R"("taskTime")", time_text);
     time_at = record.size() - time_text.size();
   }
-  if (without_type) put_in("taskType", R"("taskType")", type_text_);
+  if (without_type) {
+    type_text = json_quoted(type);
+    put_in("taskType", R"("taskType")", type_text);
+  }
   if (as_written && kept != 0) {
     record.add_members(text.substr(1, text.size() - 2));
   } else {
@@ -205,10 +203,9 @@ Result<NewRecord> RecordCompleter::complete(std::string_view text, WallTime now)
   }
   task.record = record.take();
   // Refuse what the daemon would refuse.
-  auto place =
-      check_size(task.id, task.record).and_then([&] { return wire::check_record(members); });
-  if (!place) return tl::unexpected(std::move(place.error()));
-  task.place = *place;
+  LICTOR_TRY(task.place, check_size(task.id, task.record).and_then([&] {
+    return wire::check_record(members);
+  }));
   if (without_time) task.made_time = {now, time_at, !has("executeAt")};
   return task;
 }

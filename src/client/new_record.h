@@ -72,19 +72,10 @@ struct RecordFields {
 /// `ids` makes a missing id. Errors: kInvalid, naming the field; kTooLarge.
 [[nodiscard]] Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids);
 
-/// Completes records: adds missing id, taskTime and taskType, and removes the members that only
-/// lictor may set (a claim, attempts).
-class RecordCompleter {
- public:
-  /// `type`: for records without one; may be empty.
-  RecordCompleter(const std::string& type, TaskIds& ids);
-
-  /// Errors: kInvalid, naming field, expectation and finding.
-  [[nodiscard]] Result<NewRecord> complete(std::string_view record, WallTime now);
-
- private:
-  std::string type_text_;  // JSON; "": none
-  TaskIds& ids_;
-};
+/// The record with a missing id, taskTime and taskType added, and without the members that only
+/// lictor may set (a claim, attempts). `type`: for records without one; may be empty. Errors:
+/// kInvalid, naming field, expectation and finding; kTooLarge.
+[[nodiscard]] Result<NewRecord> complete_record(std::string_view record, const std::string& type,
+                                                WallTime now, TaskIds& ids);
 
 }  // namespace lictor::client

@@ -19,7 +19,6 @@
 #include "client/change.h"
 #include "client/client.h"
 #include "client/control.h"
-#include "client/dead_letters.h"
 #include "client/locks.h"
 #include "client/new_record.h"
 #include "client/retry.h"
@@ -58,12 +57,12 @@ std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
 
 using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
 
-// Adds the dead letters or the history. `required`: a missing right is an error.
+// Adds the dead letters or the history. A missing right is an error if they alone are asked for.
 Result<void> gather_ended(const Queue& queue, const std::string& prefix, View view,
-                          const TaskFilter& filter, bool required, TaskList& gathered) {
+                          const TaskFilter& filter, TaskList& gathered) {
   auto listed = queue.store.list(prefix);
   const bool denied = !listed && listed.error().code == ErrorCode::kPermissionDenied;
-  if (!listed && (!denied || required)) return tl::unexpected(std::move(listed.error()));
+  if (!listed && (!denied || filter.state)) return tl::unexpected(std::move(listed.error()));
   if (denied || listed->hidden) gathered.hidden.push_back(prefix);
   if (denied) return {};
   for (wire::KvEntry& entry : listed->entries) {
@@ -102,14 +101,13 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
 Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
   TaskList gathered;
   Result<void> read;
-  const bool ended = filter.state == TaskState::kDead || filter.state == TaskState::kDone;
-  if (!ended) read = gather_tasks(queue, filter, gathered);
-  if (read && (!filter.state || filter.state == TaskState::kDead)) {
-    read = gather_ended(queue, queue.layout.dead_prefix, view_dead_letter, filter,
-                        filter.state.has_value(), gathered);
-  }
-  if (read && filter.state == TaskState::kDone) {
-    read = gather_ended(queue, queue.layout.done_prefix, view_done, filter, true, gathered);
+  if (filter.state == TaskState::kDone) {
+    read = gather_ended(queue, queue.layout.done_prefix, view_done, filter, gathered);
+  } else {
+    if (filter.state != TaskState::kDead) read = gather_tasks(queue, filter, gathered);
+    if (read && (!filter.state || filter.state == TaskState::kDead)) {
+      read = gather_ended(queue, queue.layout.dead_prefix, view_dead_letter, filter, gathered);
+    }
   }
   if (!read) return tl::unexpected(std::move(read.error()));
   gathered.tasks = in_listed_order(std::move(gathered.tasks));
@@ -179,11 +177,8 @@ struct Cancelling {
 
   // The node of a leader, now or last: all are configured alike. Empty: it is not known.
   [[nodiscard]] std::string leader() const {
-    for (std::uint32_t i = 0; i < locks.count(); ++i) {
-      const auto& entry = locks.entry(i);
-      const auto value = entry ? wire::parse_json(entry->value) : std::nullopt;
-      std::string node = text_member(value.value_or(json{}), "node");
-      if (!node.empty()) return node;
+    for (const Lock& lock : locks) {
+      if (std::string node = lock.text("node"); !node.empty()) return node;
     }
     return {};
   }
@@ -265,14 +260,12 @@ Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   return list_tasks(queue, filter);
 }
 
-constexpr int kTries = 10;  // more than that many operators at once?
-
 // False: `change` returned nothing, since there is nothing to do.
 Result<bool> change_control(
     const Queue& queue,
     const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
   const std::string& key = queue.layout.control_key;
-  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<bool>> {
+  return retry_conflicts(key, [&]() -> std::optional<Result<bool>> {
     LICTOR_TRY(const auto control, queue.store.get(key));
     const auto value = change(control ? std::string_view{control->value} : "");
     if (!value) return fail(value.error().code, key + ": " + value.error().message);

@@ -1,7 +1,8 @@
 #pragma once
 
 // What can be asked of a queue and done to it by way of Consul, without a leader's help: queue.cpp
-// has the rest as methods of Client. Each call blocks; the errors are those of lictor/client.h.
+// has the rest as methods of Client, follow.cpp and dead_letters.cpp what their names say. Each call
+// blocks; the errors are those of lictor/client.h.
 //
 //   cancel   tasks/<id>  -- check-index, delete-cas, set done/<id> ------------> done/<id>, which goes
 //                                                     after 2 s if the queue keeps no history
@@ -10,6 +11,8 @@
 //   pause    control     -- read, change, cas, again if it changed meanwhile
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "client/store.h"
 #include "lictor/client.h"
@@ -35,5 +38,17 @@ struct Queue {
                                     const WaitOptions& options);
 
 [[nodiscard]] Result<PauseState> pause_state(const Queue& queue);
+
+/// The dead letters of the task `id`, the oldest first: dead/<id>, dead/<id>~2, ...
+[[nodiscard]] Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue,
+                                                            const std::string& id);
+
+/// The producer's record in a dead letter, to be tried again.
+/// Errors: kInvalid, the letter holds no task, or one whose expireAt has passed.
+[[nodiscard]] Result<std::string> retried_record(std::string_view letter, WallTime now,
+                                                 bool drop_expiry);
+
+/// The id of its task: "x" for "x~2", unless the record says that its id is "x~2".
+[[nodiscard]] std::string task_of_letter(const TaskInfo& letter);
 
 }  // namespace lictor::client

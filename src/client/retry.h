@@ -38,16 +38,17 @@ class Patience {
   Instant until_;
 };
 
-/// Repeats a read-change-write of `key`, at most `tries` times. `change` returns its result, or
-/// nothing if the key changed meanwhile. Errors: those of `change`; kConflict.
+/// Repeats a read-change-write of `key`. `change` returns its result, or nothing if the key changed
+/// meanwhile. Errors: those of `change`; kConflict.
 template <class Change>
-auto retry_conflicts(const std::string& key, int tries, const Change& change) ->
+auto retry_conflicts(const std::string& key, const Change& change) ->
     typename std::invoke_result_t<const Change&>::value_type {
-  for (int i = 0; i < tries; ++i) {
+  constexpr int kTries = 20;  // a try takes milliseconds; no key changes that often for long
+  for (int i = 0; i < kTries; ++i) {
     if (auto result = change()) return *std::move(result);
   }
   return fail(ErrorCode::kConflict,
-              printable(key) + " changed " + std::to_string(tries) + " times in a row; try again");
+              printable(key) + " changed " + std::to_string(kTries) + " times in a row; try again");
 }
 
 }  // namespace lictor::client

@@ -1,6 +1,7 @@
 #include "client/schedules.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@
 #include "base/try.h"
 #include "client/retry.h"
 #include "client/task_id.h"
-#include "client/task_json.h"
+#include "client/task_info.h"
 #include "schedule/ticks.h"
 #include "wire/json_text.h"
 #include "wire/schedule_record.h"
@@ -25,9 +26,6 @@ using schedule::Definition;
 using schedule::Tick;
 using std::chrono::floor;
 using std::chrono::seconds;
-
-// The leader writes a schedule at each tick, once a second at most, and a try takes milliseconds.
-constexpr int kTries = 10;
 
 // Why nobody should add a schedule of this name. What read_schedule() refuses is not among it.
 Result<void> check_name(const std::string& name) {
@@ -126,14 +124,14 @@ std::string with_due(std::string_view task, Tick due) {
 Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
                                                      const std::string& name,
                                                      const std::string& record) {
-  if (auto named = check_name(name); !named) return tl::unexpected(std::move(named.error()));
   for (const char* field : {"lastTick", "lastTask", "fromConfig"}) {
     if (!wire::has_member(record, field)) continue;
     return fail(ErrorCode::kInvalid, fmt::format("{}: the leader writes it; remove it", field));
   }
   const std::string text = wire::as_configured(record);
   schedule::Zones zones;
-  LICTOR_TRY(auto read, checked(layout, zones, name, text));
+  LICTOR_TRY(auto read,
+             check_name(name).and_then([&] { return checked(layout, zones, name, text); }));
   if (std::string odd = odd_field(json::parse(text)); !odd.empty()) {
     return fail(ErrorCode::kInvalid, std::move(odd));
   }
@@ -143,17 +141,8 @@ Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
 }
 
 std::string_view state_name(ScheduleState state) {
-  switch (state) {
-    case ScheduleState::kActive:
-      return "active";
-    case ScheduleState::kPaused:
-      return "paused";
-    case ScheduleState::kEnded:
-      return "ended";
-    case ScheduleState::kBad:
-      break;
-  }
-  return "bad";
+  static constexpr std::array<std::string_view, 4> kNames{"active", "paused", "ended", "bad"};
+  return kNames.at(static_cast<std::size_t>(state));
 }
 
 ScheduleState state_of(const StoredSchedule& schedule, WallTime now) {
@@ -209,18 +198,13 @@ nlohmann::ordered_json ticks_json(const std::vector<Tick>& ticks, const Definiti
 }
 
 StoredSchedule Schedules::view(wire::KvEntry entry) {
-  StoredSchedule stored{entry.key.substr(layout_.schedules_prefix.size()),
-                        std::move(entry.key),
-                        std::move(entry.value),
-                        entry.flags,
-                        entry.create_index,
-                        entry.modify_index,
-                        fail(ErrorCode::kInvalid, ""),
-                        {},
-                        {},
-                        {},
-                        {},
-                        false};
+  StoredSchedule stored;
+  stored.name = entry.key.substr(layout_.schedules_prefix.size());
+  stored.key = std::move(entry.key);
+  stored.record = std::move(entry.value);
+  stored.flags = entry.flags;
+  stored.create_index = entry.create_index;
+  stored.modify_index = entry.modify_index;
   stored.definition = check(stored.name, stored.record);
   const json record = wire::parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
@@ -281,8 +265,8 @@ Result<Definition> Schedules::check(const std::string& name, std::string_view re
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {
-  const auto read = check_name(name).and_then([&] { return check(name, record); });
-  if (!read) return tl::unexpected(read.error());
+  LICTOR_TRY([[maybe_unused]] const auto read,
+             check_name(name).and_then([&] { return check(name, record); }));
   const std::string key = layout_.schedule_key(name);
   LICTOR_TRY(const bool added, store_.replace(key, 0, record));
   if (!added) {
@@ -297,44 +281,36 @@ Result<StoredSchedule> Schedules::add(const std::string& name, const std::string
 Result<StoredSchedule> Schedules::replace(const std::string& name, const std::string& record) {
   LICTOR_TRY(const Definition read, check_name(name).and_then([&] { return check(name, record); }));
   const std::string key = layout_.schedule_key(name);
-  return retry_conflicts(key, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
-    const auto old = store_.get(key);
-    if (!old) return tl::unexpected(old.error());
-    std::string text = record;
-    wire::KvEntry past{};
-    if (*old) {
-      past = **old;
-      const StoredSchedule stored = view(past);
-      if (stored.definition) text = with_past(record, read, *stored.definition);
-    }
-    const auto written = store_.replace(key, past.modify_index, text, past.flags);
-    if (!written) return tl::unexpected(written.error());
-    if (!*written) return std::nullopt;
-    return view({key, std::move(text), {}});
+  return retry_conflicts(key, [&]() -> std::optional<Result<StoredSchedule>> {
+    LICTOR_TRY(const auto old, store_.get(key));
+    const wire::KvEntry past = old.value_or(wire::KvEntry{key, {}, {}});
+    const StoredSchedule stored = view(past);
+    const std::string text =
+        stored.definition ? with_past(record, read, *stored.definition) : record;
+    LICTOR_TRY(const bool written, store_.replace(key, past.modify_index, text, past.flags));
+    if (!written) return std::nullopt;
+    return view({key, text, {}});
   });
 }
 
 Result<StoredSchedule> Schedules::remove(const std::string& name) {
-  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<StoredSchedule>> {
-    auto stored = get(name);
-    if (!stored) return stored;
-    const auto refused =
-        store_.apply({{{Store::Op::Verb::kDeleteCas, stored->key, stored->modify_index}}});
-    if (!refused) return tl::unexpected(refused.error());
-    if (refused->front()) return std::nullopt;
+  return retry_conflicts(name, [&]() -> std::optional<Result<StoredSchedule>> {
+    LICTOR_TRY(auto stored, get(name));
+    LICTOR_TRY(const auto refused,
+               store_.apply({{{Store::Op::Verb::kDeleteCas, stored.key, stored.modify_index}}}));
+    if (refused.front()) return std::nullopt;
     return stored;
   });
 }
 
 Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
-  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<bool>> {
-    const auto stored = readable(name);
-    if (!stored) return tl::unexpected(stored.error());
-    if (stored->definition->paused == paused) return false;
-    const auto written = store_.replace(stored->key, stored->modify_index,
-                                        wire::with_paused(stored->record, paused), stored->flags);
-    if (!written) return tl::unexpected(written.error());
-    if (!*written) return std::nullopt;
+  return retry_conflicts(name, [&]() -> std::optional<Result<bool>> {
+    LICTOR_TRY(const auto stored, readable(name));
+    if (stored.definition->paused == paused) return false;
+    LICTOR_TRY(const bool written,
+               store_.replace(stored.key, stored.modify_index,
+                              wire::with_paused(stored.record, paused), stored.flags));
+    if (!written) return std::nullopt;
     return true;
   });
 }
@@ -342,10 +318,9 @@ Result<bool> Schedules::set_paused(const std::string& name, bool paused) {
 Result<std::string> Schedules::run(const std::string& name, WallTime now) {
   const Tick due = floor<seconds>(now);
   Tick from = due;
-  return retry_conflicts(name, kTries, [&]() -> std::optional<Result<std::string>> {
-    auto stored = readable(name);
-    if (!stored) return tl::unexpected(stored.error());
-    Definition& read = *stored->definition;
+  return retry_conflicts(name, [&]() -> std::optional<Result<std::string>> {
+    LICTOR_TRY(auto stored, readable(name));
+    Definition& read = *stored.definition;
     const auto tick = free_second(read, from);
     if (!tick) {
       return fail(ErrorCode::kConflict,
@@ -357,11 +332,10 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
     const std::string id = schedule::tick_id(name, *tick);
     read.jitter = {};  // "now" is not to be spread
     // lastTick stays: this is no tick, and overlap needs only the task.
-    const auto refused =
-        store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
-                        with_due(wire::tick_task(name, read, *tick), due)},
-                       {Store::Op::Verb::kCas, stored->key, stored->modify_index,
-                        wire::with_last_task(stored->record, id), stored->flags}}});
+    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
+                                         with_due(wire::tick_task(name, read, *tick), due)},
+                                        {Store::Op::Verb::kCas, stored.key, stored.modify_index,
+                                         wire::with_last_task(stored.record, id), stored.flags}}});
     if (!refused) {
       Error error = refused.error();
       if (error.code == ErrorCode::kTimeout) {

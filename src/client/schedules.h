@@ -34,7 +34,8 @@ struct StoredSchedule {
   std::string record;
   std::uint64_t flags = 0;  ///< of the key; each rewrite keeps them
   std::uint64_t create_index = 0, modify_index = 0;
-  Result<schedule::Definition> definition;  ///< or why it makes no ticks
+  /// Or why it makes no ticks.
+  Result<schedule::Definition> definition = fail(ErrorCode::kInvalid, "");
   // What a record says, also one that cannot be read as a schedule; empty: nothing.
   std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
   std::string timezone;      ///< "Europe/Rome"
@@ -86,11 +87,8 @@ class Schedules {
   /// Errors: kNotFound, with the nearest name if one is near.
   [[nodiscard]] Result<StoredSchedule> get(const std::string& name);
 
-  /// Reads a record as a leader does. Errors: kInvalid, kTooLarge.
-  [[nodiscard]] Result<schedule::Definition> check(const std::string& name,
-                                                   std::string_view record);
-
-  /// Writes the record as it is if there is no such schedule. Errors: those of check(); kConflict.
+  /// Writes the record as it is if there is no such schedule. Errors: kInvalid, kTooLarge, a leader
+  /// cannot use it; kConflict.
   [[nodiscard]] Result<StoredSchedule> add(const std::string& name, const std::string& record);
   /// Writes the record, in the place of the old one if there is one. If both have the same rule, the
   /// old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
@@ -112,6 +110,9 @@ class Schedules {
   [[nodiscard]] StoredSchedule view(wire::KvEntry entry);
 
  private:
+  // Reads a record as a leader does.
+  [[nodiscard]] Result<schedule::Definition> check(const std::string& name,
+                                                   std::string_view record);
   [[nodiscard]] Result<StoredSchedule> readable(const std::string& name);
   [[nodiscard]] Error not_found(const std::string& name);
 

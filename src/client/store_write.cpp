@@ -39,15 +39,32 @@ bool is_absent(const wire::TxnReply::OpError& error) {
   return error.what.find("doesn't exist") != std::string::npos;
 }
 
+// What Consul answered to a transaction that is not in doubt.
+struct Answer {
+  std::uint64_t index = 0;                         // of what was written; 0: not told
+  std::vector<wire::TxnReply::OpError> refused{};  // empty: the transaction was applied
+};
+
+// Errors: the transaction was refused as a whole.
+Result<Answer> read_answer(std::string_view doing, const http::Response& response) {
+  if (replied(response, 200)) {
+    if (const auto index = wire::read_txn_index(response.body)) return Answer{*index};
+  }
+  auto reply = txn_reply(response);
+  if (reply && response.status == 200) return Answer{};
+  if (!reply || reply->errors.empty()) return tl::unexpected(store_error(doing, response));
+  return Answer{0, std::move(reply->errors)};
+}
+
 // The error for an operation that Consul refused for `why`.
 Error refusal(std::string_view doing, http::Response response, std::string_view why) {
   response.status = why.find("Permission denied") == std::string_view::npos ? 409 : 403;
   return store_error(doing, response);
 }
 
-Error lost(const std::string& key, const http::Response& response) {
+Error lost(const std::string& key, const http::Response& response, const char* advice = "") {
   return {ErrorCode::kTimeout, "cannot tell whether " + shown(key) + " was written: " +
-                                   store_error("write " + shown(key), response).message};
+                                   store_error("write " + shown(key), response).message + advice};
 }
 
 http::Request put(std::string target, std::string body) {
@@ -107,9 +124,8 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
     const http::Response again = transport_.perform(create_request(others, condition));
     read = read_outcomes(again, boot_now(), records, conditional, left, created);
   }
-  if (!read) return tl::unexpected(std::move(read.error()));
   std::sort(created.existing.begin(), created.existing.end());
-  return created;
+  return read.map([&] { return std::move(created); });
 }
 
 // While the condition holds nobody removes records, so writing them again is safe: Consul refuses the
@@ -134,9 +150,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
     if (!unmet) return create_from(response, boot_now(), records, condition);
     return Created{0, {}, true};
   }
-  Error error = lost(records.front().key, unanswered);
-  error.message += kLookAgain;
-  return tl::unexpected(std::move(error));
+  return tl::unexpected(lost(records.front().key, unanswered, kLookAgain));
 }
 
 // Reads the answer to one transaction. Removes from `left` what is written or exists already.
@@ -152,22 +166,14 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
     }
     return {};
   }
-  if (const auto index =
-          replied(response, 200) ? wire::read_txn_index(response.body) : std::nullopt) {
-    created.index = *index;  // of all its records
+  LICTOR_TRY(const auto answer, read_answer(doing, response));
+  if (answer.refused.empty()) {
+    created.index = answer.index;
     left.clear();
     return {};
   }
-  const auto reply = txn_reply(response);
-  if (!reply) return tl::unexpected(store_error(doing, response));
-  if (response.status == 200) {
-    if (!reply->results.empty()) created.index = reply->results.front().create_index;
-    left.clear();
-    return {};
-  }
-
   std::vector<bool> exists(left.size());
-  for (const auto& error : reply->errors) {
+  for (const auto& error : answer.refused) {
     if (conditional && error.index == left.size()) {
       created.unmet = true;
       return {};
@@ -181,7 +187,6 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   for (std::size_t i = 0; i < left.size(); ++i) {
     (exists[i] ? created.existing : others).push_back(left[i]);
   }
-  if (others.size() == left.size()) return tl::unexpected(store_error(doing, response));
   left = std::move(others);
   return {};
 }
@@ -195,11 +200,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
   std::vector<std::string> keys;
   keys.reserve(left.size());
   for (const std::size_t i : left) keys.push_back(records[i].key);
-  const auto not_found = [&](const char* why) {
-    Error error = lost(keys.front(), response);
-    error.message += why;
-    return tl::unexpected(std::move(error));
-  };
+  const char* why_not_found = kLookAgain;
   const Patience patience{kLookNoMore, lost_at};
   for (bool more = !patience.is_over(); more; more = patience.pause()) {
     const auto entries = get_all(keys);
@@ -220,11 +221,13 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
       if (other) return std::nullopt;
     }
     if (boot_now() > lost_at + kLookFor) {
-      return not_found(entries ? "; it is not there now: it was not written, or is done already"
-                               : kLookAgain);
+      if (entries) {
+        why_not_found = "; it is not there now: it was not written, or is done already";
+      }
+      break;
     }
   }
-  return not_found(kLookAgain);
+  return tl::unexpected(lost(keys.front(), response, why_not_found));
 }
 
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value,
@@ -283,22 +286,15 @@ Result<bool> read_refusals(const http::Response& response,
   const std::string& key = changes[places.front().first].front().key;
   const std::string doing = "change " + shown(key);
   if (is_unknown(response)) return tl::unexpected(lost(key, response));
-  if (replied(response, 200) && wire::read_txn_index(response.body)) return true;  // as a rule
-  const auto reply = txn_reply(response);
-  if (!reply) return tl::unexpected(store_error(doing, response));
-  if (response.status == 200) return true;
-
-  bool any = false;
-  for (const auto& error : reply->errors) {
+  LICTOR_TRY(const auto answer, read_answer(doing, response));
+  for (const auto& error : answer.refused) {
     if (error.index >= places.size() || error.what.starts_with("Permission denied")) {
       return tl::unexpected(refusal(doing, response, error.what));
     }
     const auto [change, op] = places[error.index];
     if (!refused[change]) refused[change] = op;
-    any = true;
   }
-  if (!any) return tl::unexpected(store_error(doing, response));
-  return false;
+  return answer.refused.empty();
 }
 
 }  // namespace
@@ -323,8 +319,7 @@ Result<Store::Refused> Store::apply_from(const http::Response& response,
     done =
         read_refusals(transport_.perform(request_for(changes, places)), changes, places, refused);
   }
-  if (!done) return tl::unexpected(std::move(done.error()));
-  return refused;
+  return done.map([&](bool) { return std::move(refused); });
 }
 
 }  // namespace lictor::client

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "base/printable.h"
 #include "base/text.h"
 #include "wire/consul.h"
@@ -92,12 +94,11 @@ std::string unnameable_hint(const wire::Layout& layout, const std::string& id) {
   for (std::size_t at = 0; !as_bytes && (at = path.find(encoded, at)) != std::string::npos;) {
     path.replace(at, encoded.size(), "%FF");
   }
-  return std::string{as_bytes ? "the id is not UTF-8" : "if it is listed, its key is not UTF-8"} +
-         ": lictor cannot run such a task, because Consul does not report the key; delete it by "
-         "its "
-         "bytes, with curl -X DELETE $CONSUL_HTTP_ADDR" +
-         path + (as_bytes ? "" : " (the byte for each %FF)") +
-         ", and write the task under another key";
+  return fmt::format(
+      "{}: lictor cannot run such a task, because Consul does not report the key; delete it by its "
+      "bytes, with curl -X DELETE $CONSUL_HTTP_ADDR{}{}, and write the task under another key",
+      as_bytes ? "the id is not UTF-8" : "if it is listed, its key is not UTF-8", path,
+      as_bytes ? "" : " (the byte for each %FF)");
 }
 
 }  // namespace lictor::client

@@ -6,12 +6,14 @@
 #include <utility>
 #include <variant>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/time_text.h"
-#include "client/store.h"
+#include "client/locks.h"
 #include "core/task.h"
 #include "wire/json_text.h"
 #include "wire/transaction_plan.h"
@@ -20,20 +22,20 @@ namespace lictor::client {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
-// A restarted daemon takes up its old session, but its earlier claims are lost: compare the instance.
-bool is_held(const core::Claim& claim, const Leader& leader) {
-  return !leader.session.empty() && claim.session == leader.session &&
-         (leader.instance.empty() || claim.nonce.starts_with(leader.instance + '-'));
+// A restarted daemon takes up its old session, but its earlier claims are lost: compare the instance,
+// if the lock tells it.
+bool is_held(const core::Claim& claim, const Lock& lock) {
+  if (lock.session.empty() || claim.session != lock.session) return false;
+  const std::string instance = text_member(lock.value, "instance");
+  return instance.empty() || claim.nonce.starts_with(instance + '-');
 }
 
-TaskState state_of(const core::Task& task, const Leader& leader, WallTime now) {
-  if (task.stamp.taken) {
-    const bool held = task.stamp.claim && is_held(*task.stamp.claim, leader);
-    return held || !leader.known ? TaskState::kRunning : TaskState::kOrphan;
-  }
-  const auto due = core::due_of(task);
-  return due && *due > now ? TaskState::kScheduled : TaskState::kWaiting;
+// Of a claimed task.
+TaskState claimed_state(const core::Stamp& stamp, const Lock& lock) {
+  const bool held = stamp.claim && is_held(*stamp.claim, lock);
+  return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
 }
 
 std::uint32_t count_field(const json& object, const char* name) {
@@ -75,22 +77,14 @@ void read_producer_fields(const json& ended, TaskInfo& view) {
   if (const auto raw = wire::parse_json(text_member(ended, "raw"))) read(*raw);
 }
 
+ordered_json time_or_null(const std::optional<WallTime>& time) {
+  return time ? ordered_json(format_rfc3339(*time)) : ordered_json{};
+}
+
 }  // namespace
 
-Leader leader_of(const std::optional<wire::KvEntry>& lock) {
-  if (!lock || lock->session.empty()) return {};
-  const auto value = wire::parse_json(lock->value);  // anybody may have written it
-  return {lock->session, value ? text_member(*value, "instance") : ""};
-}
-
-TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Leader& leader,
+TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks& locks,
                    WallTime now) {
-  return view_led_task(
-      layout, std::move(entry), [&](const TaskInfo&) -> const Leader& { return leader; }, now);
-}
-
-TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry, const LeaderOf& leader_of,
-                       WallTime now) {
   TaskInfo view;
   view.key = entry.key;
   view.id = layout.task_id(entry.key).value_or(entry.key);
@@ -100,11 +94,11 @@ TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry, const Le
   const std::size_t size = wire::record_size(stored);
   const std::size_t most = wire::record_limit(layout, view.key);
   const std::string too_large =
-      size <= most
-          ? std::string{}
-          : std::to_string(size) +
-                " bytes are too large to be claimed: a transaction holds records of up to " +
-                std::to_string(most);
+      size <= most ? ""
+                   : fmt::format(
+                         "{} bytes are too large to be claimed: a transaction holds records "
+                         "of up to {}",
+                         size, most);
   if (const auto* bad = std::get_if<core::BadRecord>(&stored)) {
     view.state = too_large.empty() ? TaskState::kUnreadable : TaskState::kTooLarge;
     view.error = too_large.empty() ? bad->error : too_large;
@@ -127,8 +121,10 @@ TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry, const Le
   }
   if (!too_large.empty()) {
     view.state = TaskState::kTooLarge;
+  } else if (task.stamp.taken) {
+    view.state = claimed_state(task.stamp, locks.of(view));
   } else {
-    view.state = state_of(task, task.stamp.taken ? leader_of(view) : Leader{}, now);
+    view.state = view.due && *view.due > now ? TaskState::kScheduled : TaskState::kWaiting;
   }
   return view;
 }
@@ -246,6 +242,67 @@ bool listed_before(const TaskInfo& a, const TaskInfo& b) {
   const auto right = rank(b);
   if (left != right) return newest_first ? right < left : left < right;
   return a.key < b.key;
+}
+
+std::string text_of(const json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end() || it->is_null()) return {};
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json{} : ordered_json(text);
+}
+
+ordered_json pause_json(const PauseState& state) {
+  if (!state.paused) return nullptr;
+  return {{"by", text_or_null(state.by)},
+          {"at", time_or_null(state.at)},
+          {"reason", text_or_null(state.reason)}};
+}
+
+ordered_json task_json(const TaskInfo& task) {
+  return {{"id", task.id},
+          {"key", task.key},
+          {"type", text_or_null(task.type)},
+          {"state", state_name(task.state)},
+          {"orphan", task.state == TaskState::kOrphan},
+          {"time", time_or_null(task.time)},
+          {"due", time_or_null(task.due)},
+          {"since", time_or_null(task.since)},
+          {"started", time_or_null(task.started)},
+          {"took_ms", task.took ? ordered_json(task.took->count() / 1'000'000) : ordered_json{}},
+          {"attempt", task.attempt},
+          {"lost", task.lost},
+          {"node", text_or_null(task.node)},
+          {"serial_key", text_or_null(task.serial_key)},
+          {"reason", text_or_null(task.reason)},
+          {"error", text_or_null(task.error)},
+          {"bytes", task.record.size()},
+          {"create_index", task.create_index},
+          {"modify_index", task.modify_index}};
+}
+
+ordered_json whole_task_json(const TaskInfo& task) {
+  ordered_json told = task_json(task);
+  told["session"] = text_or_null(task.session);
+  if (task.state == TaskState::kDone) {
+    told["result"] =
+        wire::parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
+  }
+  told["output_tail"] = text_or_null(task.output_tail);
+  add_value_json(task.record, told);
+  return told;
+}
+
+void add_value_json(const std::string& value, ordered_json& told) {
+  if (wire::parse_json(value)) {
+    told["value"] = ordered_json::parse(value);
+  } else if (is_utf8(value)) {
+    told["raw"] = value;
+  } else {
+    told["raw_base64"] = base64_encode(value);
+  }
 }
 
 }  // namespace lictor::client

@@ -1,37 +1,25 @@
 #pragma once
 
-// What a stored record says of a task, for people. Pure.
+// What a stored record says of a task, for people and as JSON, with the same members in commands and
+// in the admin face. Pure.
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "lictor/client.h"
-#include "lictor/result.h"
 #include "lictor/time.h"
 #include "wire/layout.h"
 #include "wire/record.h"
 
 namespace lictor::client {
 
-/// The holder of the lock.
-struct Leader {
-  std::string session;   ///< empty: none
-  std::string instance;  ///< which start of the daemon it is; empty: it does not say
-  bool known = true;     ///< false: the key cannot be read, so claimed tasks count as running
-};
+class Locks;
 
-/// `lock`: the leader key, if it exists.
-[[nodiscard]] Leader leader_of(const std::optional<wire::KvEntry>& lock);
-
+/// Its state goes by the leader of its partition.
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
-                                 const Leader& leader, WallTime now);
-/// The same where the leader depends on the task, of which all but the state is known then. Asked for
-/// claimed tasks alone.
-using LeaderOf = std::function<const Leader&(const TaskInfo&)>;
-[[nodiscard]] TaskInfo view_led_task(const wire::Layout& layout, wire::KvEntry entry,
-                                     const LeaderOf& leader_of, WallTime now);
+                                 const Locks& locks, WallTime now);
 
 /// An entry below the layout's dead prefix.
 [[nodiscard]] TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry);
@@ -56,5 +44,25 @@ using LeaderOf = std::function<const Leader&(const TaskInfo&)>;
 
 /// The order of `list`: what runs, what will start next; what is dead or done, the newest first.
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
+
+/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it is
+/// not there, or null.
+[[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
+
+/// Empty text is null.
+[[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
+
+/// {"by", "at", "reason"}; null: not paused.
+[[nodiscard]] nlohmann::ordered_json pause_json(const PauseState& state);
+
+/// What a list shows of a task. "bytes" is the size of its record.
+[[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& task);
+
+/// The same with session, output tail, result and record. The record is "value" if it is JSON, "raw"
+/// if it is other UTF-8 text, else "raw_base64".
+[[nodiscard]] nlohmann::ordered_json whole_task_json(const TaskInfo& task);
+
+/// Adds a key's value in one of these three forms.
+void add_value_json(const std::string& value, nlohmann::ordered_json& told);
 
 }  // namespace lictor::client

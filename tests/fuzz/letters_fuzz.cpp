@@ -3,7 +3,8 @@
 #include <string>
 
 #include "client/control.h"
-#include "client/dead_letters.h"
+#include "client/locks.h"
+#include "client/queue.h"
 #include "client/task_info.h"
 #include "fuzz.h"
 #include "wire/consul.h"
@@ -39,7 +40,8 @@ void check_letter(const std::string& text) {
 }
 
 void check_task(const std::string& text) {
-  const auto task = client::view_task(layout(), entry(layout().task_key("a"), text), {"s", {}}, {});
+  static const client::Locks locks{{wire::KvEntry{"leader", {}, "s", 0, 1, 2}}};
+  const auto task = client::view_task(layout(), entry(layout().task_key("a"), text), locks, {});
   FUZZ_REQUIRE(task.record == text);
   FUZZ_REQUIRE(task.state != TaskState::kUnreadable || !task.error.empty());
   FUZZ_REQUIRE(!client::state_text(task.state).empty());

@@ -114,7 +114,7 @@ bool is_put_in(const std::string& name_text) {
 void check_completed(std::string_view text) {
   client::TaskIds ids{1};
   constexpr WallTime kNow{std::chrono::seconds{1'795'253'400}};
-  auto completed = client::RecordCompleter{"Usual", ids}.complete(text, kNow);
+  auto completed = client::complete_record(text, "Usual", kNow, ids);
   if (!completed) return FUZZ_REQUIRE(!completed.error().message.empty());
   const core::Task task = read_again(completed->record);
   FUZZ_REQUIRE(task.id == completed->id);

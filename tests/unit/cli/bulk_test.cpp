@@ -1,5 +1,3 @@
-#include "cli/bulk.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -124,9 +124,10 @@ TEST_CASE("a silent leader is reported before its session ends") {
   const std::string text = text_of(
       queue(), false,
       {{"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
-       {"/v1/kv/lictor/q/members/a",
-        test::entry("lictor/q/members/a", R"({"node":"a","host":")" + host_name() +
-                                              R"(","admin":["http://127.0.0.1:1"]})")}});
+       {"/v1/kv/lictor/q/members/", test::entry("lictor/q/members/a",
+                                                R"({"node":"a","host":")" + host_name() +
+                                                    R"(","admin":["http://127.0.0.1:1"]})",
+                                                7, "s1")}});
   CHECK(contains(text, "a leads, but its daemon does not answer: "));
 }
 

@@ -1,11 +1,10 @@
-#include "client/drain.h"
-
 #include <string>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "client/control.h"
 #include "harness.h"
 #include "model_consul.h"
 

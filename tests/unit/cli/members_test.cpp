@@ -1,9 +1,8 @@
-#include "cli/members.h"
-
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
+#include "cli/faces.h"
 #include "harness.h"
 
 namespace lictor::cli::test {
@@ -75,10 +74,11 @@ TEST_CASE("leader reports a leader whose admin face refuses") {
   const std::string value =
       R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
-    Scene scene{{undivided(), reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
-                 reply(200, listed("a", value), 9), reply(200, listed("a", value), 9),
-                 reply(404, "", 9), reply(200, "[]", 9), reply(200, "[]", 9)},
-                as_json};
+    Scene scene{
+        {undivided(), reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9),
+         reply(200, listed("a", value), 9), reply(404, "", 9), reply(200, listed("a", value), 9),
+         reply(404, "", 9), reply(200, "[]", 9), reply(200, "[]", 9)},
+        as_json};
     CHECK(leader(scene.client, {}) == 0);
     const std::string told = as_json ? scene.err().substr(8) : scene.out();
     CHECK(told.starts_with("a leads, but its daemon does not answer: "));
@@ -97,7 +97,7 @@ TEST_CASE("leader shows the start of the lead and the start of the daemon") {
   const std::string value = R"({"node":"a","started":"2026-11-20T00:00:00Z")";
   const auto told = [](const std::string& stored, bool as_json) {
     Scene scene{{undivided(), reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9),
-                 reply(404, "", 9), reply(200, "[]", 9)},
+                 reply(404, "", 9), reply(404, "", 9), reply(200, "[]", 9)},
                 as_json};
     CHECK(leader(scene.client, {}) == 0);
     return scene.out();

@@ -1,7 +1,5 @@
 // A queue of several partitions, as the commands show it.
 
-#include "cli/partitions.h"
-
 #include <atomic>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 
 #include "base/host_name.h"
 #include "cli/check_report.h"
+#include "cli/members.h"
 #include "cli/process.h"
 #include "core/balancer.h"
 #include "core/partition.h"

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "client/locks.h"
 #include "client/task_info.h"
 #include "fake_consul.h"
 
@@ -32,7 +33,9 @@ struct Scene {
   test::FakeConsul consul;
   Store store{consul};
   Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
-  Plan plan{[this](wire::KvEntry from) { return view_task(queue.layout, std::move(from), {}, {}); },
+  Plan plan{[this](wire::KvEntry from) {
+              return view_task(queue.layout, std::move(from), Locks::unknown(), {});
+            },
             plan_removal};
 };
 

@@ -1,6 +1,6 @@
-#include "client/dead_letters.h"
-
 #include <doctest/doctest.h>
+
+#include "client/queue.h"
 
 namespace lictor::client {
 namespace {

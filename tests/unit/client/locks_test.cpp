@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "client/client.h"
+#include "client/task_info.h"
 #include "core/partition.h"
 #include "fake_consul.h"
 
@@ -70,9 +71,9 @@ TEST_CASE("without a number of partitions, or with 1, the leader key is the only
     const auto locks = locks_by({count, reply(200, held("", "a", "s-a"), 9)});
     REQUIRE(locks);
     CHECK(locks->count() == 1);
-    CHECK(locks->leader(0).session == "s-a");
-    CHECK(locks->leader(0).instance == "i-a");
-    CHECK(locks->entry(0)->key == "lictor/q/leader");
+    CHECK((*locks)[0].session == "s-a");
+    CHECK((*locks)[0].text("instance") == "i-a");
+    CHECK((*locks)[0].name() == "a");
     CHECK(state_in(*locks, 3) == TaskState::kRunning);
   }
 }
@@ -82,10 +83,11 @@ TEST_CASE("each of several partitions has its own leader, by which its tasks run
   const auto locks = locks_by({count_of("4"), reply(200, locked, 9), reply(404, "", 9)});
   REQUIRE(locks);
   REQUIRE(locks->count() == 4);
-  CHECK(locks->leader(0).session == "s-a");
-  CHECK(locks->leader(1).session.empty());
-  CHECK(locks->leader(2).session == "s-b");
-  CHECK_FALSE(locks->entry(1));
+  CHECK((*locks)[0].session == "s-a");
+  CHECK((*locks)[1].session.empty());
+  CHECK((*locks)[2].session == "s-b");
+  CHECK((*locks)[1].index == 0);
+  CHECK((*locks)[2].partition == core::Partition{4, 2});
   CHECK(state_in(*locks, 0) == TaskState::kRunning);
   CHECK(state_in(*locks, 1) == TaskState::kOrphan);
   CHECK(state_in(*locks, 2) == TaskState::kOrphan);
@@ -115,7 +117,7 @@ TEST_CASE("keys that are no locks of this number of partitions do not count") {
   const std::string odd = listing(held("/4/7", "a", "s-a"), held("/4/01", "b", "s-b"));
   const auto locks = locks_by({count_of("4"), reply(200, odd, 9), reply(404, "", 9)});
   REQUIRE(locks);
-  for (std::uint32_t i = 0; i < 4; ++i) CHECK(locks->leader(i).session.empty());
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK((*locks)[i].session.empty());
 }
 
 TEST_CASE("an unreadable number of partitions is an error with the key and what was expected") {

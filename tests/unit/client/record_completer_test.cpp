@@ -13,18 +13,16 @@ using namespace std::chrono_literals;
 constexpr WallTime kNow{1'795'228'350'949ms};
 
 struct Lines {
+  std::string type = "Notify";
   TaskIds ids{1};
-  RecordCompleter completer;
-
-  explicit Lines(std::string type = "Notify") : completer(std::move(type), ids) {}
 
   NewRecord take(const std::string& line) {
-    auto task = completer.complete(line, kNow);
+    auto task = complete_record(line, type, kNow, ids);
     REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
     return *task;
   }
   std::string refuse(const std::string& line) {
-    const auto task = completer.complete(line, kNow);
+    const auto task = complete_record(line, type, kNow, ids);
     REQUIRE_FALSE(task);
     return task.error().message;
   }

@@ -374,7 +374,6 @@ TEST_CASE(
   scene.consul.keys.clear();  // nobody leads
   scene.consul.hold_back_first(5);
   TaskIds ids{1};
-  RecordCompleter completer{"T", ids};
   std::vector<std::string> given;
   constexpr WallTime kNow{1'795'228'350'949ms};
   std::function<std::string(std::size_t)> line = [](std::size_t) { return "{}"; };
@@ -387,7 +386,7 @@ TEST_CASE(
   }
   for (std::size_t i = 0; i < 2'000; ++i) {
     // Many within a millisecond, as always.
-    auto task = completer.complete(line(i), kNow + std::chrono::milliseconds{i / 500});
+    auto task = complete_record(line(i), "T", kNow + std::chrono::milliseconds{i / 500}, ids);
     REQUIRE(task);
     given.push_back(task->id);
     scene.writer.add(std::move(*task));

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "client/locks.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::client {
@@ -18,7 +19,8 @@ constexpr WallTime kNow{1'795'228'350'949ms};
 
 TaskInfo view_of(const std::string& record, const std::string& leader = "s1",
                  const std::string& id = "42") {
-  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, {leader, {}}, kNow);
+  const Locks locks{{wire::KvEntry{kLayout.leader_key, {}, leader, 0, 5, 6}}};
+  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, locks, kNow);
 }
 
 TaskInfo letter_of(const std::string& value, const std::string& id = "42") {
@@ -61,8 +63,8 @@ TEST_CASE(
     const std::string record = R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"a",)"
                                R"("session":"s1","nonce":")" +
                                nonce + R"("}})";
-    const Leader leader = leader_of(wire::KvEntry{kLayout.leader_key, leader_value, "s1", 0, 5, 6});
-    return view_task(kLayout, {kLayout.task_key("1"), record, {}, 0, 5, 6}, leader, kNow).state;
+    const Locks locks{{wire::KvEntry{kLayout.leader_key, leader_value, "s1", 0, 5, 6}}};
+    return view_task(kLayout, {kLayout.task_key("1"), record, {}, 0, 5, 6}, locks, kNow).state;
   };
   const std::string value = R"({"node":"a","instance":"beef"})";
   CHECK(state("beef-12", value) == TaskState::kRunning);
@@ -73,8 +75,8 @@ TEST_CASE(
   CHECK(state("cafe-12", "somebody") == TaskState::kRunning);
   CHECK(state("cafe-12", R"({"instance":7})") == TaskState::kRunning);
   // A key that nobody holds may still tell of its last leader.
-  CHECK(leader_of(wire::KvEntry{kLayout.leader_key, value, {}, 0, 5, 6}).session.empty());
-  CHECK(leader_of(std::nullopt).session.empty());
+  CHECK(lock_of(wire::KvEntry{kLayout.leader_key, value, {}, 0, 5, 6}).name().empty());
+  CHECK(lock_of(std::nullopt).name().empty());
 }
 
 TEST_CASE("a record that cannot be read says why") {
