@@ -30,6 +30,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/read_file.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -160,6 +161,11 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
     return run_daemon(config, registry, {command.once, load_all});
   }
 
+  // Files that the daemon does not start without.
+  LICTOR_TRY(const auto transport, net::Transport::open(config.consul.options));
+  if (!config.admin.token_file.empty()) {
+    LICTOR_TRY(const auto token, read_token_file(config.admin.token_file));
+  }
   for (const std::string& warning : config.warnings) console.complain(warning);
   console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,
                             config.consul.options.addresses.front(), config.state_dir));

@@ -83,12 +83,12 @@ Result<void> check_capacity(const Place& place, const core::QueueOptions& option
   const auto value = [](std::uint32_t number) { return std::to_string(number); };
   return place.refuse_at(
       {"max_unacked", "concurrency", "prefetch"},
-      fmt::format("{} is less than {} and {} together, all of which may end at once; set it to {} "
-                  "or more",
-                  shown(place, "max_unacked", value(options.max_unacked)),
-                  shown(place, "concurrency", value(options.concurrency)),
-                  shown(place, "prefetch", value(options.prefetch)),
-                  options.concurrency + options.prefetch));
+      fmt::format(
+          "{} is less than {}{}, all of which may end at once; set it to {} or more",
+          shown(place, "max_unacked", value(options.max_unacked)),
+          shown(place, "concurrency", value(options.concurrency)),
+          options.prefetch == 0 ? "" : fmt::format(" and prefetch {} together", options.prefetch),
+          options.concurrency + options.prefetch));
 }
 
 // One KV path of one queue.

@@ -271,7 +271,7 @@ class Daemon {
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
     log(Level::kInfo, "configuration reloaded",
         {{"file", next.file},
-         {"changes", changed.empty() ? "nothing but this host's own settings" : changed}});
+         {"changes", changed.empty() ? "nothing that all hosts share" : changed}});
   }
 
   void count_types(const QueueConfig& queue) {

@@ -70,12 +70,8 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
 }
 
 std::string task_of_letter(const TaskInfo& letter) {
-  const std::size_t tilde = letter.id.rfind('~');
-  if (tilde == std::string::npos || tilde == 0 || tilde + 1 == letter.id.size()) return letter.id;
-  const std::string_view copy = std::string_view{letter.id}.substr(tilde + 1);
-  const bool digits =
-      std::all_of(copy.begin(), copy.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || copy.front() == '0' || copy == "1") return letter.id;
+  const std::string_view task = id_before_copy(letter.id);
+  if (task.empty()) return letter.id;
   const auto value = wire::parse_json(letter.record);
   if (value && value->is_object() && value->contains("record")) {
     const auto& record = (*value)["record"];
@@ -83,7 +79,7 @@ std::string task_of_letter(const TaskInfo& letter) {
       return letter.id;
     }
   }
-  return letter.id.substr(0, tilde);
+  return std::string{task};
 }
 
 }  // namespace lictor::client

@@ -211,7 +211,10 @@ Error not_there(const Queue& queue, const std::string& id) {
                         printable(letters->back().reason))};
   }
   const auto done = queue.store.get(queue.done_key(id));
-  if (done && *done) return {ErrorCode::kNotFound, what + ": it is done"};
+  if (done && *done) {
+    const bool cancelled = view_done(queue.layout, **done).state == TaskState::kCancelled;
+    return {ErrorCode::kNotFound, what + (cancelled ? ": it was cancelled" : ": it is done")};
+  }
   const std::string hint = unnameable_hint(queue.layout, id);
   return {ErrorCode::kNotFound, what + "; " + (hint.empty() ? "it may be done" : hint)};
 }

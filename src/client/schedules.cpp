@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,6 +75,23 @@ std::string with_past(std::string_view record, const Definition& now, const Defi
   return text;
 }
 
+// What the transaction of a tick takes, at most.
+std::size_t tick_bytes(const wire::Layout& layout, const std::string& name, std::string_view record,
+                       const Definition& definition) {
+  core::ScheduleOp op;
+  op.key = layout.schedule_key(name);
+  op.index = std::numeric_limits<std::uint64_t>::max();
+  op.name = name;
+  op.record = std::make_shared<const std::string>(record);
+  op.definition = std::make_shared<const Definition>(definition);
+  op.last_task = schedule::tick_id(name, Tick{});
+  op.makes_task = true;
+  const wire::TransactionPlan plan{layout, {}};
+  core::Cost cost = plan.fence(core::kMostPartitions, 1);
+  cost += plan.cost(op);
+  return cost.bytes;
+}
+
 Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
                            const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read, wire::read_schedule(name, record, zones));
@@ -83,6 +102,14 @@ Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
                 fmt::format("task: expected a record of at most {} bytes (what one transaction "
                             "holds), got {}; store large data elsewhere and refer to it",
                             most, size));
+  }
+  const std::size_t whole = tick_bytes(layout, name, record, read);
+  if (whole > wire::kMaxTransactionBytes) {
+    return fail(ErrorCode::kTooLarge,
+                fmt::format("a tick writes the schedule and its task in one transaction, which "
+                            "holds {} bytes, and these need {}; store large data elsewhere and "
+                            "refer to it",
+                            wire::kMaxTransactionBytes, whole));
   }
   return read;
 }

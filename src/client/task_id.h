@@ -33,6 +33,9 @@ class TaskIds {
 /// and ".." segments and a leading "/", and 400 to unprintable characters (CONSUL-FACTS.md 9.2).
 [[nodiscard]] std::string key_fault(std::string_view key);
 
+/// "a" of "a~2", the name of the second dead letter of the task a. Empty: `id` is no such name.
+[[nodiscard]] std::string_view id_before_copy(std::string_view id);
+
 /// Why `id` cannot be the id of a new task; empty: it can.
 [[nodiscard]] std::string task_id_fault(std::string_view id);
 

@@ -43,7 +43,8 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
   };
   switch (reason.kind) {
     case Kind::kUnknownTask:
-      return {"unknown_task", "the leader knows of no such task"};
+      return {"unknown_task",
+              "no such task waits or runs; \"lictor show\" tells whether it is done or dead"};
     case Kind::kReading:
       return {"reading", "the leader has just taken over and is still reading the tasks"};
     case Kind::kNotLeading:

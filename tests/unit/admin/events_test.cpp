@@ -122,7 +122,7 @@ TEST_CASE("a key and a type of any length take bounded memory and do not end a s
   const auto client = follow(events);
   auto task = std::make_shared<core::Task>();
   task->type = std::string(300'000, 't');
-  Fact fact{Fact::Kind::kStarted, std::string(300'000, 'k'), 1, 7, {}, {}};
+  Fact fact{Fact::Kind::kStarted, std::string(300'000, 'k')};
   fact.task = std::move(task);
   events.on_fact("q", fact);
   tell(events, "tasks/next");
@@ -134,7 +134,7 @@ TEST_CASE("a key and a type of any length take bounded memory and do not end a s
 TEST_CASE("an event about a lock has its partition, one about a task has none") {
   Events events;
   const auto client = follow(events);
-  Fact leading{Fact::Kind::kLeading, {}, 0, 0, {}, {}};
+  Fact leading{Fact::Kind::kLeading};
   leading.partition = 3;
   events.on_fact("q", leading);
   tell(events, "tasks/next");

@@ -20,9 +20,7 @@ using core::Fact;
 Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
   auto task = std::make_shared<core::Task>();
   task->type = type;
-  Fact told{kind, "lictor/q/tasks/a", attempt, 7, {}, 30ms};
-  told.task = std::move(task);
-  return told;
+  return {kind, "lictor/q/tasks/a", {}, 30ms, std::move(task), attempt, 7};
 }
 
 Status leading() {

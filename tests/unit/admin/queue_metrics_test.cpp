@@ -32,11 +32,11 @@ TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for each takeover") {
   Metrics metrics;
-  core::Fact leading{core::Fact::Kind::kLeading, {}, 0, 0, {}, 40ms};
+  core::Fact leading{core::Fact::Kind::kLeading, {}, {}, 40ms};
   metrics.on_fact("q", leading);
   leading.took = 20s;
   metrics.on_fact("q", leading);
-  const core::Fact lock_delay{core::Fact::Kind::kLockDelay, {}, 0, 0, {}, 7s};
+  const core::Fact lock_delay{core::Fact::Kind::kLockDelay, {}, {}, 7s};
   metrics.on_fact("q", lock_delay);
   const std::string text = metrics.text(status_of(QueueStatus::Role::kLeading, {}, 0));
   CHECK(value(text, R"(lictor_takeover_seconds_count{queue="q"})") == "2");
@@ -54,7 +54,7 @@ TEST_CASE("partitions are told with those that this daemon leads, and how they c
   using Kind = core::Fact::Kind;
   for (const auto kind : {Kind::kLeading, Kind::kLeading, Kind::kSteppedDown, Kind::kLeaseLost,
                           Kind::kLeading, Kind::kSteppedDown, Kind::kSteppedDown}) {
-    metrics.on_fact("q", {kind, {}, 0, 0, {}, {}});
+    metrics.on_fact("q", core::Fact{kind});
   }
   std::string text = metrics.text(status);
   CHECK(value(text, R"(lictor_leading{queue="q"})") == "1");
@@ -82,12 +82,12 @@ TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task i
 
 TEST_CASE("ticks are counted by what became of them, schedules by state") {
   Metrics metrics;
-  core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x", 0, 0, {}, {}};
+  core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x"};
   fact.late = 20ms;
   metrics.on_fact("q", fact);
   fact.late = 6s;
   metrics.on_fact("q", fact);
-  core::Fact missed{core::Fact::Kind::kTicksMissed, "l/q/schedules/s", 0, 0, {}, {}};
+  core::Fact missed{core::Fact::Kind::kTicksMissed, "l/q/schedules/s"};
   missed.count = 7;
   metrics.on_fact("q", missed);
   missed.kind = core::Fact::Kind::kTicksOverlap;

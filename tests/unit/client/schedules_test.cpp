@@ -97,6 +97,11 @@ TEST_CASE("a record that no leader could use is not written") {
   CHECK(error_of("nightly", R"({"every":"1h","task":{"taskType":"T","taskPara":")" +
                                 std::string(400'000, 'x') + "\"}}")
             .code == ErrorCode::kTooLarge);
+  // The task fits into a transaction, and the schedule beside it does not.
+  const Error whole = error_of("nightly", R"({"every":"1h","task":{"taskType":"T","taskPara":")" +
+                                              std::string(250'000, 'x') + "\"}}");
+  CHECK(whole.code == ErrorCode::kTooLarge);
+  CHECK(contains(whole.message, "the schedule and its task in one transaction"));
 }
 
 TEST_CASE("a new record under the same rule keeps what was done") {

@@ -36,12 +36,13 @@ TEST_CASE("an id is milliseconds in hexadecimal digits and random bits") {
 }
 
 TEST_CASE("an id that no HTTP client could reach is refused") {
-  for (const char* good : {"42", "a/b", "db7:8 x", "\u00fcber", "a.b", "..a", "~"}) {
+  for (const char* good : {"42", "a/b", "db7:8 x", "\u00fcber", "a.b", "..a", "~", "a~", "~2",
+                           "a~1", "a~02", "a~2b"}) {
     CAPTURE(good);
     CHECK(task_id_fault(good).empty());
   }
-  for (const std::string bad : {"", "/a", "a/", "a//b", "./a", "a/../b", "..", "a\nb", "\x1b[31m",
-                                "\xff", "a\u00a0b", "a\u2028", "a\u202eb"}) {
+  for (const std::string bad : {"", "a~2", "a/b~301", "/a", "a/", "a//b", "./a", "a/../b", "..",
+                                "a\nb", "\x1b[31m", "\xff", "a\u00a0b", "a\u2028", "a\u202eb"}) {
     CAPTURE(bad);
     CHECK_FALSE(task_id_fault(bad).empty());
   }
