@@ -213,6 +213,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
     if (StoredLog* log = log_at(path)) log->error = text;  // perhaps without a file
   }
   std::vector<StoredLog> sorted;
+  sorted.reserve(logs.size());
   for (auto& [order, log] : logs) sorted.push_back(std::move(log));
   return sorted;
 }
@@ -308,9 +309,9 @@ Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTim
   return pruned;
 }
 
-std::jthread start_log_pruner(std::string directory, LogLimits limits,
-                              std::shared_ptr<const ActiveLogs> active,
-                              std::function<void(const Pruned&)> on_pruned) {
+std::jthread start_log_pruner(const std::string& directory, LogLimits limits,
+                              const std::shared_ptr<const ActiveLogs>& active,
+                              const std::function<void(const Pruned&)>& on_pruned) {
   return std::jthread{[=](const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock{mutex};

@@ -158,8 +158,8 @@ struct Pruned {
 
 /// A thread that prunes at the start and every ten minutes, until it is asked to stop. `on_pruned`
 /// runs on it after each pass.
-[[nodiscard]] std::jthread start_log_pruner(std::string directory, LogLimits limits,
-                                            std::shared_ptr<const ActiveLogs> active,
-                                            std::function<void(const Pruned&)> on_pruned);
+[[nodiscard]] std::jthread start_log_pruner(const std::string& directory, LogLimits limits,
+                                            const std::shared_ptr<const ActiveLogs>& active,
+                                            const std::function<void(const Pruned&)>& on_pruned);
 
 }  // namespace lictor::exec
