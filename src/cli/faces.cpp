@@ -190,6 +190,17 @@ Result<AdminClient> LeaderFaces::open(const client::Lock& lock) const {
         ErrorCode::kNotFound,
         none ? "no member leads" : fmt::format("nobody leads partition {}", lock.partition.number));
   }
+  return open(name);
+}
+
+LeaderFace& LeaderFaces::former(const std::string& node) {
+  const auto known = faces_.find(node);
+  if (known != faces_.end()) return known->second;
+  return faces_.emplace(node, LeaderFace{node, open(node)}).first->second;
+}
+
+Result<AdminClient> LeaderFaces::open(const std::string& name) const {
+  if (!members_) return tl::unexpected(members_.error());
   const Member* member = find_member(*members_, name);
   if (member == nullptr) {
     return fail(ErrorCode::kFailed,

@@ -92,11 +92,14 @@ class LeaderFaces {
   [[nodiscard]] LeaderFace& any();
   /// Of all partitions, each leader once; if nobody leads one that says so.
   [[nodiscard]] std::vector<LeaderFace*> all();
+  /// Of a member that led before.
+  [[nodiscard]] LeaderFace& former(const std::string& node);
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
   [[nodiscard]] LeaderFace& at(std::uint32_t partition);
   [[nodiscard]] Result<AdminClient> open(const client::Lock& lock) const;
+  [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
 
   const Client& client_;
   const std::chrono::milliseconds limit_;

@@ -1,6 +1,8 @@
 // What the leaders' admin faces report of the queue: stats and events.
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -178,41 +181,89 @@ Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
   }
 }
 
+namespace {
+
+// The events of all leaders, in the order of time.
+class EventReader {
+ public:
+  explicit EventReader(const Client& client)
+      : client_(client),
+        target_("/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=") {}
+
+  // Shows what is new. Errors: no leader could be asked.
+  Result<void> read() {
+    LeaderFaces faces{client_};
+    const std::string since = newest_;
+    std::vector<json> events;
+    std::optional<Error> trouble;
+    const Instant now = boot_now();
+    for (LeaderFace* leader : faces.all()) {
+      if (auto added = add(*leader, since, events); !added) trouble = std::move(added.error());
+      if (!leader->node.empty()) leaders_[leader->node].led_at = now;
+    }
+    std::erase_if(leaders_,
+                  [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
+    for (const auto& [node, leader] : leaders_) {
+      if (leader.led_at != now) static_cast<void>(add(faces.former(node), since, events));
+    }
+    std::stable_sort(events.begin(), events.end(), [](const json& a, const json& b) {
+      return text_of(a, "at") < text_of(b, "at");
+    });
+    for (json& event : events) {
+      if (faces.locks().count() == 1 && event.is_object()) event.erase("partition");
+      show(event);
+    }
+    if (trouble) return tl::unexpected(*std::move(trouble));
+    return {};
+  }
+
+ private:
+  // The end of a drain comes after the last look at a leader.
+  static constexpr auto kFollowFormer = 10s;
+
+  struct Leader {
+    std::string last;  // the cursor
+    Instant led_at{};  // when we looked last and it led
+  };
+
+  // A new leader also has events from before it led; skips those that are older than `since`.
+  Result<void> add(LeaderFace& face, const std::string& since, std::vector<json>& events) {
+    const auto known = leaders_.find(face.node);
+    const bool is_new = known == leaders_.end();
+    LICTOR_TRY(auto answer,
+               ask(face, target_ + wire::query_value(is_new ? "" : known->second.last)));
+    for (json& event : answer["events"]) {
+      const std::string at = text_of(event, "at");
+      newest_ = std::max(newest_, at);
+      if (!is_new || at >= since) events.push_back(std::move(event));
+    }
+    leaders_[face.node].last = text_of(answer, "next");
+    return {};
+  }
+
+  void show(const json& event) {
+    client_.console.print_line(
+        client_.json ? event.dump(-1, ' ', true, json::error_handler_t::replace) : line_of(event));
+  }
+
+  const Client& client_;
+  const std::string target_;
+  std::map<std::string, Leader> leaders_;  // that lead, or led a little while ago
+  std::string newest_;                     // the time of the newest event
+};
+
+}  // namespace
+
 Result<int> events(const Client& client, const EventsOptions& options) {
-  const std::string target =
-      "/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=";
-  std::string last;
+  EventReader reader{client};
   std::string trouble;
-  std::string followed;  // the leader that the last event is from
-  std::string newest;    // its time
-  for (;;) {             // with --follow until a signal ends the process
-    LeaderFaces faces{client};
-    LeaderFace& leader = faces.any();
-    const bool divided = faces.locks().count() > 1;
-    auto answer = ask(leader, target + wire::query_value(last));
-    if (!answer && !options.follow) return tl::unexpected(answer.error());
+  for (;;) {  // with --follow until a signal ends the process
+    const auto read = reader.read();
+    if (!read && !options.follow) return tl::unexpected(read.error());
     // While nobody leads there is nothing to follow; say so once.
-    if (!answer && answer.error().message != std::exchange(trouble, answer.error().message)) {
-      client.console.complain(trouble + "; still trying");
-    }
-    if (answer) {
-      trouble.clear();
-      // A new leader also has events from before it led; skip those that are older.
-      const std::string since = std::exchange(followed, leader.node) == leader.node ? "" : newest;
-      for (json& event : (*answer)["events"]) {
-        const std::string at = text_of(event, "at");
-        if (at < since) continue;
-        if (!divided && event.is_object()) event.erase("partition");  // there is but one
-        newest = std::max(newest, at);
-        if (client.json) {
-          client.console.print_line(event.dump(-1, ' ', true, json::error_handler_t::replace));
-        } else {
-          client.console.print_line(line_of(event));
-        }
-      }
-      last = text_of(*answer, "next");
-      if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
-    }
+    const std::string before = std::exchange(trouble, read ? "" : read.error().message);
+    if (!trouble.empty() && trouble != before) client.console.complain(trouble + "; still trying");
+    if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
     if (!options.follow || client.console.reader_gone()) return kDone;
     std::this_thread::sleep_for(kAskEvery);
   }

@@ -201,11 +201,16 @@ TEST_CASE("events --follow does not go back in time when another daemon takes th
                    followed};
   world.submit("first", 1000);
   REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
-  a.kill();
+  // What the old leader tells while it steps down is not lost.
+  world.submit("last", 1000, {{"sleep", 1000}});
+  REQUIRE(eventually([&] { return world.journal.run("last").has_value(); }));
+  CHECK(run({LICTOR_COMMAND, "leader", "--step-down", "--config", a.config_file()}).exit_code == 0);
   REQUIRE(eventually([&] { return world.leads(b); }));
   world.submit("second", 1000);
   REQUIRE(eventually(
       [&] { return read_text(followed).find(world.task_key("second")) != std::string::npos; }));
+  CHECK(eventually(
+      [&] { return read_text(followed).find("\"stepped_down\"") != std::string::npos; }));
   follower.signal(SIGTERM);
   CHECK(follower.wait() == 128 + SIGTERM);
   std::vector<std::string> times;
