@@ -39,7 +39,6 @@ std::string safe_name(std::string_view text) {
   return name.substr(0, kMaxNameBytes - suffix.size()) + suffix;
 }
 
-// Makes the missing directories of `path`.
 void make_directories(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
