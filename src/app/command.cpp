@@ -91,22 +91,21 @@ LoadRequest load_request(const Invocation& invocation, Mode mode) {
 }
 
 Result<Config> load(const LoadRequest& request) {
-  auto config = load_config(request);
-  if (!config) return config;
+  LICTOR_TRY(auto config, load_config(request));
   const auto environment = consul_environment(request);
-  LICTOR_TRY(auto consul, net::options_from_environment(config->consul.options, environment));
+  LICTOR_TRY(auto consul, net::options_from_environment(config.consul.options, environment));
   // The file may name one cluster and its token, and the shell another cluster.
-  const auto& named = config->consul.options.addresses;
-  const auto without = net::options_from_environment(config->consul.options, [&](const char* name) {
+  const auto& named = config.consul.options.addresses;
+  const auto without = net::options_from_environment(config.consul.options, [&](const char* name) {
     return std::string_view{name} == "CONSUL_HTTP_ADDR" ? nullptr : environment(name);
   });
   const bool differs = without && without->addresses != consul.addresses;
   if (differs && named != net::Options{}.addresses) {
-    config->warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
-                               printable(consul.addresses.front()) + ") overrides " +
-                               printable(named.front()) + " of " + config->file);
+    config.warnings.push_back("consul.addresses: CONSUL_HTTP_ADDR (" +
+                              printable(consul.addresses.front()) + ") overrides " +
+                              printable(named.front()) + " of " + config.file);
   }
-  config->consul.options = std::move(consul);
+  config.consul.options = std::move(consul);
   return config;
 }
 

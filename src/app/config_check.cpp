@@ -13,9 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The pause of core/lock.cpp between a failed proof and the next try.
-constexpr Duration kProofRetryPause = core::kRetryPause;
-
 // A turn of the loop takes milliseconds; with a long list and a slow disk, tenths of a second.
 constexpr Duration kLeastHangTimeout = 1s;
 
@@ -59,12 +56,13 @@ Result<void> check_renewal(const Place& place, const core::QueueOptions& options
 // the time-out of the lost proof, the pause, and the answer to the next.
 Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
   const Duration span = options.lease_span();
-  const Duration needed = options.proof_interval() + 2 * options.request_timeout + kProofRetryPause;
+  const Duration needed =
+      options.proof_interval() + 2 * options.request_timeout + core::kRetryPause;
   if (span > Duration::zero() && needed <= span) return {};
 
   // interval = span / 4, so 2 * request_timeout + pause <= span * 3 / 4.
   const Duration least = std::chrono::ceil<std::chrono::milliseconds>(
-      (2 * options.request_timeout + kProofRetryPause) * 4 / 3);
+      (2 * options.request_timeout + core::kRetryPause) * 4 / 3);
   return place.refuse_at(
       {"request_timeout", "lock_delay", "kill_grace"},
       fmt::format(

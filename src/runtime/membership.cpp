@@ -71,7 +71,8 @@ void Membership::step(Instant now) {
   if (waiting_ != 0 || now < next_at_) return;
   next_at_ = Instant::max();  // until the replies are there
   if (session_.empty()) return create();
-  renew();
+  send(put("/v1/session/renew/" + wire::query_value(session_)),
+       [this](Instant at, const http::Response& response) { on_renewed(at, response); });
 }
 
 void Membership::create() {
@@ -97,11 +98,6 @@ void Membership::on_created(Instant now, const http::Response& response) {
   session_ = id;
   file_.save(session_);
   acquire(now);
-}
-
-void Membership::renew() {
-  send(put("/v1/session/renew/" + wire::query_value(session_)),
-       [this](Instant now, const http::Response& response) { on_renewed(now, response); });
 }
 
 void Membership::on_renewed(Instant now, const http::Response& response) {

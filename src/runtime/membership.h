@@ -58,7 +58,6 @@ class Membership : public Task {
   };
   void send(http::Request request, std::function<void(Instant, const http::Response&)> on_reply);
   void create();
-  void renew();
   void acquire(Instant now);
   void on_created(Instant now, const http::Response& response);
   void on_renewed(Instant now, const http::Response& response);

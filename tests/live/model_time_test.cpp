@@ -240,7 +240,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
   const auto agent = connect_to(consul);
   Pair pair{*agent, consul.node(), 1};
   Random random{number_from("LICTOR_SEED", 1)};
-  constexpr int kQueries = 200;
+  constexpr int kQueries = 350;  // less than 200 of them, as many as one client may have, are begun
   std::vector<Watched> all;
   for (int i = 0; i < kQueries; ++i) all.push_back(draw_watched(random, i));
 
@@ -325,7 +325,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     // is something else.
     if (!watched.far_index) pair.compare("not woken: " + query.target, real, *said, true);
   }
-  CHECK(woken > 20);
+  CHECK(woken > 15);
   CHECK(woken + 20 < begun.size());
 }
 
