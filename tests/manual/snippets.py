@@ -74,7 +74,7 @@ def check_json(where, text, folder):
         if "queues" not in value:
             value["queues"] = [{"executors": {"*": {"exec": ["/bin/true"]}}}]
         file = folder / "lictor.json"
-        file.write_text(re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', json.dumps(value)))
+        file.write_text(with_files(json.dumps(value), folder))
         done = run(LICTOR, "run", "--dry-run", "--config", str(file))
         if done.returncode != 0:
             tell(where, done.stderr.strip())
@@ -87,6 +87,20 @@ def check_json(where, text, folder):
                    input=json.dumps(value))
         if done.returncode != 0:
             tell(where, done.stderr.strip())
+
+
+def with_files(text, folder):
+    """The configuration with files that are there in place of /opt/jobs/... and /etc/lictor/..."""
+    token, pem = folder / "file.token", folder / "file.pem"
+    if not pem.exists():
+        token.write_text("5ec3e700-0000-0000-0000-000000000000")
+        token.chmod(0o600)
+        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lictor",
+            "-keyout", str(folder / "file.key"), "-out", str(pem))
+        pem.write_text(pem.read_text() + (folder / "file.key").read_text())
+    text = re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', text)
+    text = re.sub(r'"/etc/lictor/[^"]*[.]token"', json.dumps(str(token)), text)
+    return re.sub(r'"/etc/lictor/[^"]*[.](pem|key)"', json.dumps(str(pem)), text)
 
 
 def check_example(where, section, text, folder):
@@ -105,10 +119,7 @@ def check_example(where, section, text, folder):
     if members.keys() & {"plugin", "user", "cpp"}:
         return None  # takes a plug-in, a user or a program of its own
     file = folder / "example.json"
-    text = re.sub(r'"/opt/jobs/[^"]*"', '"/bin/true"', json.dumps(value))
-    if section == "Executors":
-        text = re.sub(r'"/etc/lictor/[^"]*"', json.dumps(str(file)), text)  # a file that is there
-    file.write_text(text)
+    file.write_text(with_files(json.dumps(value), folder))
     done = run(LICTOR, "run", "--dry-run", "--config", str(file))
     if done.returncode != 0:
         tell(where, done.stderr.strip())
