@@ -35,8 +35,8 @@ class Events : public runtime::Observer {
 
   void on_fact(const std::string& queue, const core::Fact& fact) override;
 
-  /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next": ID},
-  /// at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.
+  /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next":
+  /// ID}, at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.
   [[nodiscard]] std::optional<Response> answer(const Call& call);
 
  private:

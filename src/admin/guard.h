@@ -25,8 +25,8 @@ enum class Access {
 };
 
 /// Decides who may ask what. A web page can make a browser on this host send requests here, so
-/// listening on the loopback alone protects nothing. Refuses a Host that is not a name of this daemon
-/// (DNS rebinding) and requests of pages of another origin.
+/// listening on the loopback alone protects nothing. Refuses a Host that is not a name of this
+/// daemon (DNS rebinding) and requests of pages of another origin.
 class Guard {
  public:
   struct Options {

@@ -8,9 +8,9 @@ namespace {
 constexpr const char* kAboutSubmit =
     R"(The id is printed. A task that exists already is left as it is (exit code 1).
 
-With --wait the exit code is 0 if the task is done, 1 if it is dead and 6 if it was cancelled. Without
-a history a cancelled task leaves no trace and counts as done. With one, the task's result is printed
-as JSON after the id.
+With --wait the exit code is 0 if the task is done, 1 if it is dead and 6 if it was cancelled.
+Without a history a cancelled task leaves no trace and counts as done. With one, the task's result is
+printed as JSON after the id.
 
 With --ndjson each line is a record: {"taskId": "42", "taskType": "Notify", "taskPara": {}}.
 A missing taskId or taskTime is generated; a missing taskType is TYPE. Tasks without a taskTime
@@ -179,8 +179,8 @@ Examples:
 
   const auto [events, events_options] = to.add<cli::EventsOptions>(
       "events", "Show what happened in a queue: claims, starts, ends, failures, leaders",
-      R"(Asks the queue's leader, which keeps the last 1,000 events of its daemon. --follow also prints new
-events until Ctrl-C, and goes on with a new leader.
+      R"(Asks the queue's leaders, which keep the last 1,000 events of their daemons. --follow also
+prints new events until Ctrl-C, and goes on with a new leader.
 
 Examples:
   lictor events

@@ -139,12 +139,12 @@ struct LoadRequest {
   bool refuse_untrusted = true;
 };
 
-/// Reads the file that flags, environment or default name; variables and flags override it.
-/// Where the default file does not exist, the daemon gets an error, a client one queue "default"
-/// below "lictor/", without executors, and the local agent.
-/// Blocks on the file system and on the user database. Not thread safe where getpwnam() is not.
-/// Errors: kInvalid, also when the daemon runs as root and others could change the file or a program
-/// in it (base/traced_file.h); kPermissionDenied, when the file may not be read.
+/// Reads the file that flags, environment or default name; variables and flags override it. Where
+/// the default file does not exist, the daemon gets an error, a client one queue "default" below
+/// "lictor/", without executors, and the local agent. Blocks on the file system and on the user
+/// database. Not thread safe where getpwnam() is not. Errors: kInvalid, also when the daemon runs
+/// as root and others could change the file or a program in it (base/traced_file.h);
+/// kPermissionDenied, when the file may not be read.
 [[nodiscard]] Result<Config> load_config(const LoadRequest& request);
 
 /// As load_config() for a file that holds `text`; `file` is what errors call it.

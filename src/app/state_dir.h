@@ -11,8 +11,8 @@
 namespace lictor::app {
 
 /// Makes `path` if it is missing and takes its lock; waits for it up to `patience`. The warden
-/// inherits the lock and keeps it until its last job is dead. If the last daemon and its warden were
-/// killed together, kills what their jobs left. So no job of an earlier daemon runs once this
+/// inherits the lock and keeps it until its last job is dead. If the last daemon and its warden
+/// were killed together, kills what their jobs left. So no job of an earlier daemon runs once this
 /// returns. Errors: kConflict, another daemon uses the folder, or a job cannot be killed;
 /// kPermissionDenied, kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);

@@ -5,10 +5,10 @@
 namespace lictor {
 
 /// From now on, large blocks go back to the system when they are freed: from the second such block
-/// on, glibc would keep up to 64 MB, and mimalloc would keep them until its next call. Process-wide;
-/// call it before there are threads. With glibc it saves 7 MB and costs a new task beside 100,000
-/// 2 ms of 44; with mimalloc it saves 2.4 MB of 17, and 7 of 28 while the list is read (tests/bench,
-/// backlog).
+/// on, glibc would keep up to 64 MB, and mimalloc would keep them until its next call.
+/// Process-wide; call it before there are threads. With glibc it saves 7 MB and costs a new task
+/// beside 100,000 2 ms of 44; with mimalloc it saves 2.4 MB of 17, and 7 of 28 while the list is
+/// read (tests/bench, backlog).
 void give_back_large_blocks();
 
 /// Returns all free memory of the allocator, also small scattered pieces: glibc's, or mimalloc's if

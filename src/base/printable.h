@@ -28,7 +28,8 @@ namespace lictor {
 /// The same with the cut in the middle, so that both ends are seen.
 [[nodiscard]] std::string fitted_in_middle(std::string_view text, std::size_t width);
 
-/// The words of `text` in lines of at most `width` columns, at least one line. A longer word is cut.
+/// The words of `text` in lines of at most `width` columns, at least one line. A longer word is
+/// cut.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 /// In one unit: "12s", "3h".

@@ -107,8 +107,8 @@ std::string cancelled_line(const TaskInfo& task) {
   return start + std::string{client::state_text(task.state)};
 }
 
-// The daemon that runs a job stops it when Consul reports that the task is gone. Warn if that daemon
-// does not answer.
+// The daemon that runs a job stops it when Consul reports that the task is gone. Warn if that
+// daemon does not answer.
 void complain_of_silent(const Client& client, const BulkResult& result) {
   std::set<std::string> nodes;
   for (const TaskInfo& task : result.tasks) {

@@ -41,8 +41,9 @@ class Page {
 /// before threads start.
 [[nodiscard]] std::string& program_name();
 
-/// A command's output: data to standard output, messages to standard error. Makes all text printable
-/// (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not thread safe.
+/// A command's output: data to standard output, messages to standard error. Makes all text
+/// printable (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not
+/// thread safe.
 class Console {
  public:
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)

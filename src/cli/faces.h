@@ -122,8 +122,8 @@ class DaemonFaces {
         own_(std::move(own)) {}
 
   /// The JSON that the daemon answers that answered last, else the first of: those of this host,
-  /// the leader, any other. Blocks, for two seconds a daemon at most, and as long as Consul. Errors:
-  /// kFailed, with why each of them could not be asked; those of read_members().
+  /// the leader, any other. Blocks, for two seconds a daemon at most, and as long as Consul.
+  /// Errors: kFailed, with why each of them could not be asked; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
  private:
@@ -137,8 +137,9 @@ class DaemonFaces {
 /// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
 [[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
                                              const std::string& id);
-/// Marks those of `tasks` that run although their records say that they wait: their producers rewrote
-/// them, and only the leader knows. Blocks for kGlance a leader at most, and a few requests.
+/// Marks those of `tasks` that run although their records say that they wait: their producers
+/// rewrote them, and only the leader knows. Blocks for kGlance a leader at most, and a few
+/// requests.
 void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
 
 }  // namespace lictor::cli

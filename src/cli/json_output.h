@@ -26,8 +26,8 @@ template <class Range, class Told>
   return list;
 }
 
-/// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits, repeated
-/// names stay.
+/// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits,
+/// repeated names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
 
 /// A value for a person: indented if it is JSON, but for one that is nested too deeply, whose

@@ -22,8 +22,8 @@ namespace lictor::cli {
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
                                      std::size_t limit);
 
-/// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may not
-/// read the leader key.
+/// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may
+/// not read the leader key.
 void note_if_never_led(const Client& client);
 /// Also notes that nobody leads the queue now.
 void note_if_not_led(const Client& client);
@@ -31,8 +31,8 @@ void note_if_not_led(const Client& client);
 /// The first reason why the task does not run: the leader's, else as far as Consul knows.
 [[nodiscard]] std::string reason_of(const Client& client, const TaskInfo& task);
 
-/// What a schedule knows of the tick that the id of a task which does not exist names. Empty: it names
-/// no tick of a stored schedule.
+/// What a schedule knows of the tick that the id of a task which does not exist names. Empty: it
+/// names no tick of a stored schedule.
 [[nodiscard]] std::vector<std::string> tick_reasons(const Client& client, const std::string& id);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
@@ -43,7 +43,8 @@ void note_if_not_led(const Client& client);
 [[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
                             const std::function<std::string(const TaskInfo&)>& line);
 
-/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer does.
+/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
+/// does.
 [[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
                                  const std::function<Result<TaskInfo>(const std::string&)>& change);
 

@@ -66,8 +66,8 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 /// By Lock::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);
 
-/// The partitions that are not with the member that should have them, and so move to it. Free ones do
-/// not count. `queue`: whose weights count.
+/// The partitions that are not with the member that should have them, and so move to it. Free ones
+/// do not count. `queue`: whose weights count.
 [[nodiscard]] Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
                                    const std::string& queue);
 

@@ -26,7 +26,8 @@ using Candidates = std::optional<std::vector<std::string>>;
 /// Nobody holds the lock: who led last, and which members may lead next, when.
 [[nodiscard]] std::string if_free(const Lock& lock, const Candidates& candidates);
 /// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead;
-/// with when that ends. Empty: the queue is led. Blocks for twice kGlance at most and a few requests.
+/// with when that ends. Empty: the queue is led. Blocks for twice kGlance at most and a few
+/// requests.
 [[nodiscard]] std::string lead_trouble(const Client& client);
 /// The same of the task's partition.
 [[nodiscard]] std::string lead_trouble(const Client& client, const TaskInfo& task);

@@ -28,13 +28,14 @@ struct Plan {
   std::function<Result<PlannedChange>(const TaskInfo&)> change;
 };
 
-/// Reads `key`, plans, applies, and starts again if the key changed meanwhile. Returns the task as it
-/// was before. Errors: those of `plan.change`; kNotFound, there is no such key; kConflict.
+/// Reads `key`, plans, applies, and starts again if the key changed meanwhile. Returns the task as
+/// it was before. Errors: those of `plan.change`; kNotFound, there is no such key; kConflict.
 [[nodiscard]] Result<TaskInfo> change_one(const Queue& queue, const std::string& key,
                                           const Plan& plan);
 
-/// The same for listed tasks, in no order: many in a transaction, several transactions at once. Skips
-/// tasks that are gone. Stops at the first error of Consul; the rest is reported as not tried.
+/// The same for listed tasks, in no order: many in a transaction, several transactions at once.
+/// Skips tasks that are gone. Stops at the first error of Consul; the rest is reported as not
+/// tried.
 [[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
                                      const Plan& plan, const Progress& progress,
                                      std::size_t at_once = kAtOnce);
@@ -45,8 +46,8 @@ struct Plan {
 /// The error of a task that was not tried because of `why`.
 [[nodiscard]] Error not_tried(const Error& why);
 
-/// Deletes the key if it is unchanged; of several clients one succeeds. (A delete-cas alone succeeds
-/// on a missing key, CONSUL-FACTS.md 3.3.)
+/// Deletes the key if it is unchanged; of several clients one succeeds. (A delete-cas alone
+/// succeeds on a missing key, CONSUL-FACTS.md 3.3.)
 [[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
 /// The same as a Plan's change.
 [[nodiscard]] Result<PlannedChange> plan_removal(const TaskInfo& task);

@@ -1,7 +1,8 @@
 #pragma once
 
-// The operators' switches: the control key of a queue, and the wish that a member leads no partition
-// of it. That is a key beside the member's entry, which also outlives a restart of its daemon.
+// The operators' switches: the control key of a queue, and the wish that a member leads no
+// partition of it. That is a key beside the member's entry, which also outlives a restart of its
+// daemon.
 //
 //   control   members/<node>/drain
 

@@ -13,7 +13,8 @@
 namespace lictor::client {
 namespace {
 
-// Copies probed at once. Purged letters leave gaps, so only so many missing in a row end the search.
+// Copies probed at once. Purged letters leave gaps, so only so many missing in a row end the
+// search.
 constexpr std::uint32_t kProbed = 16;
 
 }  // namespace

@@ -44,8 +44,8 @@ struct Lock {
 /// The locks of all partitions, as they were read.
 class Locks {
  public:
-  /// One for each partition; nothing: there is no such key. `hidden`: such keys may be there, but may
-  /// not be read.
+  /// One for each partition; nothing: there is no such key. `hidden`: such keys may be there, but
+  /// may not be read.
   explicit Locks(const std::vector<std::optional<wire::KvEntry>>& entries, bool hidden = false);
   /// Those that cannot be read, so that claimed tasks count as running.
   [[nodiscard]] static Locks unknown();

@@ -18,18 +18,19 @@ namespace lictor::client {
 /// Transactions under way. Half as many are 5% slower.
 inline constexpr std::size_t kAtOnce = 16;
 
-/// Sends requests in order, a few at once. The network thread sends the next one as soon as an answer
-/// arrives. next() returns the answers in the order of the requests.
+/// Sends requests in order, a few at once. The network thread sends the next one as soon as an
+/// answer arrives. next() returns the answers in the order of the requests.
 ///
-/// With `came_early`, each request depends on the one before it. A request that Consul carried out too
-/// early is sent again; if all before it were answered when it was sent, its answer is final. Requests
-/// sent together race in Consul, so each is delayed by a third of the usual answer time after the one
-/// before it (30 of 800 transactions come early then, instead of 110 to 150).
+/// With `came_early`, each request depends on the one before it. A request that Consul carried out
+/// too early is sent again; if all before it were answered when it was sent, its answer is final.
+/// Requests sent together race in Consul, so each is delayed by a third of the usual answer time
+/// after the one before it (30 of 800 transactions come early then, instead of 110 to 150).
 ///
-/// An answer other than 200 stops further sending until next() has returned it: its meaning may decide
-/// about the rest.
+/// An answer other than 200 stops further sending until next() has returned it: its meaning may
+/// decide about the rest.
 ///
-/// For one thread beside the network's. The destructor waits for requests under way and drops the rest.
+/// For one thread beside the network's. The destructor waits for requests under way and drops the
+/// rest.
 class Pipeline {
  public:
   using Judge = std::function<bool(const http::Response&)>;

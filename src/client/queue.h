@@ -1,8 +1,8 @@
 #pragma once
 
 // What can be asked of a queue and done to it by way of Consul, without a leader's help: queue.cpp
-// has the rest as methods of Client, follow.cpp and dead_letters.cpp what their names say. Each call
-// blocks; the errors are those of lictor/client.h.
+// has the rest as methods of Client, follow.cpp and dead_letters.cpp what their names say. Each
+// call blocks; the errors are those of lictor/client.h.
 //
 //   cancel   tasks/<id>  -- check-index, delete-cas, set done/<id> ------------> done/<id>, which goes
 //                                                     after 2 s if the queue keeps no history

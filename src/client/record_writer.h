@@ -17,15 +17,16 @@
 
 namespace lictor::client {
 
-/// Writes many new records in order, with several transactions under way. Each transaction checks that
-/// the last record of the one before exists, so a leader never sees a later task without the earlier
-/// ones. The check is left out where any order will do, and while the queue is at rest (nobody leads,
-/// or it is paused): then each transaction checks that it still is, and more are under way.
+/// Writes many new records in order, with several transactions under way. Each transaction checks
+/// that the last record of the one before exists, so a leader never sees a later task without the
+/// earlier ones. The check is left out where any order will do, and while the queue is at rest
+/// (nobody leads, or it is paused): then each transaction checks that it still is, and more are
+/// under way.
 ///
-/// Tasks start by time, then CreateIndex, then key; a transaction gives its tasks one CreateIndex. So
-/// times made here grow from transaction to transaction, and keys grow within a millisecond: the order
-/// of the transactions does not matter. Where times given by producers don't grow, the transactions
-/// are kept in order also at rest.
+/// Tasks start by time, then CreateIndex, then key; a transaction gives its tasks one CreateIndex.
+/// So times made here grow from transaction to transaction, and keys grow within a millisecond: the
+/// order of the transactions does not matter. Where times given by producers don't grow, the
+/// transactions are kept in order also at rest.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused, early--> again, by the pipeline   ^
@@ -50,14 +51,14 @@ class RecordWriter {
     Result<Store::Created> created{};
   };
 
-  /// Calls `settled` in the order of the records, from add() and finish(), and `trouble` when Consul
-  /// does not answer; then waits for it, 30 s at most.
+  /// Calls `settled` in the order of the records, from add() and finish(), and `trouble` when
+  /// Consul does not answer; then waits for it, 30 s at most.
   RecordWriter(const Queue& queue, std::function<void(const Settled&)> settled,
                std::function<void(const Error&)> trouble = {},
                SubmitOrder order = SubmitOrder::kAsGiven);
 
-  /// May wait for earlier records. Does nothing once stopped(). Moves a made time on where needed to
-  /// keep the order.
+  /// May wait for earlier records. Does nothing once stopped(). Moves a made time on where needed
+  /// to keep the order.
   void add(NewRecord task);
   /// Waits until all are settled. More may be added afterwards.
   void finish();

@@ -117,9 +117,10 @@ Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
 // Where to look for a second without a tick. Seconds of a minute are what a rule can list.
 constexpr int kSecondsTried = 60;
 
-// The first second from `from` on that can name a task of the schedule. A task that is done is gone,
-// so that its second is free can only be told from the record: those up to lastTick and lastTask may
-// have had their tasks, and the ticks have theirs yet to come. Nothing: each second is a tick.
+// The first second from `from` on that can name a task of the schedule. A task that is done is
+// gone, so that its second is free can only be told from the record: those up to lastTick and
+// lastTask may have had their tasks, and the ticks have theirs yet to come. Nothing: each second is
+// a tick.
 std::optional<Tick> free_second(const Definition& schedule, Tick from) {
   const auto last = schedule::parse_tick(
       std::string_view{schedule.last_task}.substr(schedule.last_task.find('@') + 1));

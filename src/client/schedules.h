@@ -90,8 +90,8 @@ class Schedules {
   /// Writes the record as it is if there is no such schedule. Errors: kInvalid, kTooLarge, a leader
   /// cannot use it; kConflict.
   [[nodiscard]] Result<StoredSchedule> add(const std::string& name, const std::string& record);
-  /// Writes the record, in the place of the old one if there is one. If both have the same rule, the
-  /// old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
+  /// Writes the record, in the place of the old one if there is one. If both have the same rule,
+  /// the old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
   [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
 
   /// Returns what it was.
@@ -102,8 +102,8 @@ class Schedules {
 
   /// Writes a task that is due `now`, also while the schedule is paused or its last task runs.
   /// Returns its id, which no other task of the schedule had or will have: that of the first second
-  /// from now on that is no tick and is later than the lastTick and the lastTask. Errors: kInvalid, as
-  /// above; kConflict, each second is a tick.
+  /// from now on that is no tick and is later than the lastTick and the lastTask. Errors: kInvalid,
+  /// as above; kConflict, each second is a tick.
   [[nodiscard]] Result<std::string> run(const std::string& name, WallTime now);
 
   /// What an entry below the prefix says. Does not ask Consul.

@@ -27,8 +27,8 @@ using wire::txn_reply;
 /// `key` for a message.
 [[nodiscard]] std::string shown(const std::string& key);
 
-/// Without a cluster leader, Consul answers after at most 7 s (rpc_hold_timeout), and says so, which
-/// is better than a timeout.
+/// Without a cluster leader, Consul answers after at most 7 s (rpc_hold_timeout), and says so,
+/// which is better than a timeout.
 inline constexpr std::chrono::milliseconds kStoreTimeout{10'000};
 /// The longest blocking query (CONSUL-FACTS.md 4.4).
 inline constexpr std::chrono::milliseconds kMaxWait{55'000};
@@ -71,14 +71,14 @@ class Store {
   /// Nothing: the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to 64 of them are of one moment. A key that the token may not read is
-  /// an error only if it exists.
+  /// In the order of `keys`; up to 64 of them are of one moment. A key that the token may not read
+  /// is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
 
-  /// All entries below `prefix`, in the order of the keys. Consul silently leaves out those that the
-  /// token may not read. `hidden`: the prefix's own folder key may not be read; an empty answer is
-  /// then kPermissionDenied.
+  /// All entries below `prefix`, in the order of the keys. Consul silently leaves out those that
+  /// the token may not read. `hidden`: the prefix's own folder key may not be read; an empty answer
+  /// is then kPermissionDenied.
   struct Listed {
     std::vector<wire::KvEntry> entries;
     bool hidden = false;
@@ -90,13 +90,14 @@ class Store {
   [[nodiscard]] Result<Watched> watch(const std::string& key, std::uint64_t index,
                                       std::chrono::milliseconds wait);
 
-  /// Writes those of `records` that do not exist yet, in one transaction: at most kMaxOperations, and
-  /// kMaxBatchBytes of batch_bytes(), or a single one of any size. Reads back after a lost reply.
-  /// Errors: kUnavailable, nothing was written; kTimeout, the result is unknown.
+  /// Writes those of `records` that do not exist yet, in one transaction: at most kMaxOperations,
+  /// and kMaxBatchBytes of batch_bytes(), or a single one of any size. Reads back after a lost
+  /// reply. Errors: kUnavailable, nothing was written; kTimeout, the result is unknown.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of create(): the request, and the reading of its answer, which may send further
-  /// requests. A condition takes the place of one record. If it says that a key is unchanged, nobody
-  /// may remove records while it holds: after a lost reply, missing records are written again.
+  /// requests. A condition takes the place of one record. If it says that a key is unchanged,
+  /// nobody may remove records while it holds: after a lost reply, missing records are written
+  /// again.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
                                                     const Condition& condition);
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,

@@ -128,8 +128,8 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   return read.map([&] { return std::move(created); });
 }
 
-// While the condition holds nobody removes records, so writing them again is safe: Consul refuses the
-// try that comes second.
+// While the condition holds nobody removes records, so writing them again is safe: Consul refuses
+// the try that comes second.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
                                            const Condition& condition,
                                            const http::Response& unanswered, Instant lost_at) {

@@ -39,8 +39,8 @@ class TaskIds {
 /// Why `id` cannot be the id of a new task; empty: it can.
 [[nodiscard]] std::string task_id_fault(std::string_view id);
 
-/// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which names
-/// another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
+/// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which
+/// names another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
 class UnnameableKeys {
  public:
   /// Looks up the suspects of `listed`. If that fails, they count as ordinary keys.

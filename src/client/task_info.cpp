@@ -24,8 +24,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A restarted daemon takes up its old session, but its earlier claims are lost: compare the instance,
-// if the lock tells it.
+// A restarted daemon takes up its old session, but its earlier claims are lost: compare the
+// instance, if the lock tells it.
 bool is_held(const core::Claim& claim, const Lock& lock) {
   if (lock.session.empty() || claim.session != lock.session) return false;
   const std::string instance = text_member(lock.value, "instance");

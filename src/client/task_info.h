@@ -1,7 +1,7 @@
 #pragma once
 
-// What a stored record says of a task, for people and as JSON, with the same members in commands and
-// in the admin face. Pure.
+// What a stored record says of a task, for people and as JSON, with the same members in commands
+// and in the admin face. Pure.
 
 #include <string>
 #include <string_view>
@@ -45,8 +45,8 @@ class Locks;
 /// The order of `list`: what runs, what will start next; what is dead or done, the newest first.
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
 
-/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it is
-/// not there, or null.
+/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it
+/// is not there, or null.
 [[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
 
 /// Empty text is null.
@@ -58,8 +58,8 @@ class Locks;
 /// What a list shows of a task. "bytes" is the size of its record.
 [[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& task);
 
-/// The same with session, output tail, result and record. The record is "value" if it is JSON, "raw"
-/// if it is other UTF-8 text, else "raw_base64".
+/// The same with session, output tail, result and record. The record is "value" if it is JSON,
+/// "raw" if it is other UTF-8 text, else "raw_base64".
 [[nodiscard]] nlohmann::ordered_json whole_task_json(const TaskInfo& task);
 
 /// Adds a key's value in one of these three forms.

@@ -36,8 +36,8 @@ class Cgroups {
   /// 5.14.
   [[nodiscard]] static Cgroups create();
 
-  /// Kills all processes in the groups that the dead daemon of this pid made beside ours, and removes
-  /// the groups. Returns those that are not dead yet.
+  /// Kills all processes in the groups that the dead daemon of this pid made beside ours, and
+  /// removes the groups. Returns those that are not dead yet.
   [[nodiscard]] static std::vector<pid_t> kill_group_of(pid_t daemon);
 
   [[nodiscard]] bool available() const { return static_cast<bool>(top_); }

@@ -53,9 +53,9 @@ void kill_with_group(pid_t pid);
 /// Reaps `pid` if it is a zombie child. False while it lives.
 [[nodiscard]] bool reap(pid_t pid);
 
-/// The processes that the programs of attempts started and that outlive their parents. The warden is
-/// a subreaper: a process that loses its parent becomes the warden's child, and when it dies, its
-/// children follow. So an attempt is gone once its program is a zombie and no stray is its.
+/// The processes that the programs of attempts started and that outlive their parents. The warden
+/// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
+/// its children follow. So an attempt is gone once its program is a zombie and no stray is its.
 class Strays {
  public:
   /// `cgroups` must outlive this.

@@ -33,8 +33,8 @@ using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 /// after the lease's grace, the warden kills the daemon.
 class FunctionRunner : public Runner {
  public:
-  /// At most `threads` attempts run at once; further ones wait. `slot`: the lease that they end with.
-  /// `board` must outlive the runner.
+  /// At most `threads` attempts run at once; further ones wait. `slot`: the lease that they end
+  /// with. `board` must outlive the runner.
   FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads = 1,
                  LeaseSlot slot = kNoLease);
 
@@ -78,8 +78,8 @@ class FunctionRunner : public Runner {
   std::mutex mutex_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
-  // A woken thread has not taken a job yet; it will wake the next one. So few threads do short jobs,
-  // without a wake-up for each.
+  // A woken thread has not taken a job yet; it will wake the next one. So few threads do short
+  // jobs, without a wake-up for each.
   bool waking_ = false;
   std::vector<Worker*> idle_;  // the last to become idle is used first: its memory is cached
   bool closing_ = false;

@@ -15,16 +15,17 @@
 namespace lictor::exec {
 
 /// Posts each attempt's record to a URL (DESIGN.md, section 5, http). One thread for all requests;
-/// each has its own connection. The environment has no effect: no proxy, no .netrc, none of Consul's
-/// variables.
+/// each has its own connection. The environment has no effect: no proxy, no .netrc, none of
+/// Consul's variables.
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
 /// reply (name, connection, TLS, timeout) are retried; every other status is permanent. stop() ends
-/// the request at once and ignores its grace. The receiver may go on; it can compare fencing tokens.
+/// the request at once and ignores its grace. The receiver may go on; it can compare fencing
+/// tokens.
 class HttpRunner : public Runner {
  public:
-  /// `slot`: the lease that the attempts end with. `board` must outlive the runner. Errors: kFailed,
-  /// libcurl cannot be set up.
+  /// `slot`: the lease that the attempts end with. `board` must outlive the runner. Errors:
+  /// kFailed, libcurl cannot be set up.
   [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board, HttpCall call,
                                                                   LeaseSlot slot = kNoLease);
 

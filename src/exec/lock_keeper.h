@@ -25,10 +25,10 @@ void tell(std::string_view message);
 /// Whether tell() writes a JSON object. Set before the warden is started.
 inline bool tells_json = false;
 
-/// The locks that the daemon holds, as far as it has told the warden. A child of the warden releases
-/// them, so that the warden itself never waits for the network. The child does not exec: it inherits
-/// the configuration and Consul's token from the warden, whose memory no job may read, and a program
-/// that embeds lictor needs no extra binary.
+/// The locks that the daemon holds, as far as it has told the warden. A child of the warden
+/// releases them, so that the warden itself never waits for the network. The child does not exec:
+/// it inherits the configuration and Consul's token from the warden, whose memory no job may read,
+/// and a program that embeds lictor needs no extra binary.
 class LockKeeper {
  public:
   explicit LockKeeper(GiveBackLocks give_back) : give_back_(std::move(give_back)) {}

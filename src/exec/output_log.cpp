@@ -188,8 +188,8 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
     log.path = path;
     return &log;
   };
-  // Read the active logs before the folder: an attempt that ends in between still counts as running,
-  // so a follower looks once more.
+  // Read the active logs before the folder: an attempt that ends in between still counts as
+  // running, so a follower looks once more.
   const auto errors = active ? active->errors_below(stem) : std::map<std::string, std::string>{};
   for (const std::string& path : active ? active->below(stem) : std::vector<std::string>{}) {
     if (StoredLog* log = log_at(path)) log->running = true;
@@ -255,8 +255,8 @@ void note_error(const char* what, const std::string& path, int number, std::stri
   if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text(number);
 }
 
-// What is in the folder; nothing if it is no folder, since files and links beside the queues' folders
-// are not lictor's.
+// What is in the folder; nothing if it is no folder, since files and links beside the queues'
+// folders are not lictor's.
 std::vector<std::string> paths_in(const std::string& folder, std::string& error) {
   std::vector<std::string> paths;
   struct stat info {};

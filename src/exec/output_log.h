@@ -20,9 +20,9 @@
 
 namespace lictor::exec {
 
-/// The file of an attempt's output: `<directory>/<queue>/<task>.<attempt>.<token>.log`. In queue and
-/// task each byte but letters, digits, '_', '-' and '.' is written as %XX, and a leading dot too. A
-/// long name is cut and ends in '~' and a hash of the whole name.
+/// The file of an attempt's output: `<directory>/<queue>/<task>.<attempt>.<token>.log`. In queue
+/// and task each byte but letters, digits, '_', '-' and '.' is written as %XX, and a leading dot
+/// too. A long name is cut and ends in '~' and a hash of the whole name.
 [[nodiscard]] std::string output_log_path(const std::string& directory, std::string_view queue,
                                           std::string_view task_id, std::uint32_t attempt,
                                           std::uint64_t token);
@@ -129,8 +129,8 @@ struct StoredLog {
                                                          std::string_view task_id,
                                                          const ActiveLogs* active);
 
-/// Up to `limit` bytes of the log, which are not 0, from `offset` on; "" at its end, and if there is
-/// no file. Follows no symbolic link. Errors: kPermissionDenied, kFailed.
+/// Up to `limit` bytes of the log, which are not 0, from `offset` on; "" at its end, and if there
+/// is no file. Follows no symbolic link. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::string> read_log(const std::string& path, std::uint64_t offset,
                                            std::size_t limit);
 

@@ -63,8 +63,8 @@ class ProcessHost {
   ProcessHost(const ProcessHost&) = delete;
   ProcessHost& operator=(const ProcessHost&) = delete;
 
-  /// Errors: kUnavailable, the warden is dead; kFailed, no descriptors or memory. Then `on_end` never
-  /// runs. `on_end` gets later failures, such as a missing program.
+  /// Errors: kUnavailable, the warden is dead; kFailed, no descriptors or memory. Then `on_end`
+  /// never runs. `on_end` gets later failures, such as a missing program.
   [[nodiscard]] Result<void> start(Launch launch);
 
   /// TERM to the attempt's process group, and KILL after `grace`.

@@ -227,8 +227,8 @@ LICTOR_BARE int run_child(void* argument) {
       error = result;
       break;
     }
-    // As a shell does: keep searching, but remember a program that exists and may not be run. One in
-    // a directory that may not be searched counts as missing.
+    // As a shell does: keep searching, but remember a program that exists and may not be run. One
+    // in a directory that may not be searched counts as missing.
     if (!absent && call(SYS_faccessat, AT_FDCWD, as_long(*path), F_OK) == 0) error = result;
   }
   give_up(plan, Step::kRun, error);
@@ -282,7 +282,8 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
   block.plan.output = output;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
-  // So that the job may open /dev/stdout by name: the pipe belongs to the daemon's user. Best effort.
+  // So that the job may open /dev/stdout by name: the pipe belongs to the daemon's user. Best
+  // effort.
   if (block.plan.other_user) (void)!fchown(output, block.plan.uid, block.plan.gid);
 
   Child child;

@@ -10,13 +10,14 @@ namespace lictor::exec {
 
 /// One child before its execve(2).
 ///
-/// The child shares our memory (CLONE_VM), which is as cheap as vfork(2), but we do not wait for its
-/// execve: a program on a dead NFS mount would block the warden and all its deadlines. So the child
-/// has its own stack, makes only system calls (errno is the parent's), and leaves its error here.
+/// The child shares our memory (CLONE_VM), which is as cheap as vfork(2), but we do not wait for
+/// its execve: a program on a dead NFS mount would block the warden and all its deadlines. So the
+/// child has its own stack, makes only system calls (errno is the parent's), and leaves its error
+/// here.
 ///
 /// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open; all
-/// signals at their defaults and unblocked; no capabilities, unless the warden is root; SIGKILL when
-/// the warden dies. The caller must have all signals blocked and at their defaults.
+/// signals at their defaults and unblocked; no capabilities, unless the warden is root; SIGKILL
+/// when the warden dies. The caller must have all signals blocked and at their defaults.
 class Spawning {
  public:
   /// `path`: the PATH for an argv[0] without '/'.
@@ -28,8 +29,8 @@ class Spawning {
     int error = 0;  ///< errno if there is no child
   };
 
-  /// Call once. `cgroup` is the folder of the child's cgroup; -1: the warden's. The child has its own
-  /// copies of the descriptors. This object must live until the child is a zombie.
+  /// Call once. `cgroup` is the folder of the child's cgroup; -1: the warden's. The child has its
+  /// own copies of the descriptors. This object must live until the child is a zombie.
   [[nodiscard]] Child start(int input, int output, int cgroup);
 
   /// Once the child is a zombie: the step that failed; kNone: the program ran.

@@ -21,8 +21,8 @@
 namespace lictor::exec {
 namespace {
 
-// Else the daemon's descriptors, such as sockets from systemd, would stay open as long as a job of a
-// dead daemon runs.
+// Else the daemon's descriptors, such as sockets from systemd, would stay open as long as a job of
+// a dead daemon runs.
 void close_all_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned first = 0;
@@ -45,7 +45,8 @@ sigset_t common_signals() {
   return signals;
 }
 
-// Programs would inherit ignored signals, and a handler would run in a child that shares our memory.
+// Programs would inherit ignored signals, and a handler would run in a child that shares our
+// memory.
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) {
     if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);

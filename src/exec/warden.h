@@ -22,8 +22,9 @@ struct WardenOptions {
   /// processes of all attempts are gone and all locks are released. So a daemon that gets the lock
   /// knows that no job of its predecessor runs, and that no request of it is under way to Consul.
   int lock_fd = -1;
-  /// While the daemon holds a lock in Consul: if its loop makes no progress (LeaseBoard::beat()) for
-  /// this long, the warden kills the daemon and its jobs. Zero: only the end of the lease ends them.
+  /// While the daemon holds a lock in Consul: if its loop makes no progress (LeaseBoard::beat())
+  /// for this long, the warden kills the daemon and its jobs. Zero: only the end of the lease ends
+  /// them.
   Duration hang_timeout{};
   /// Called in a child of the warden when the daemon and all jobs of a lease are dead; empty: the
   /// sessions' TTL frees the locks.
@@ -48,9 +49,9 @@ struct WardenOptions {
 ///                                                              |
 ///                                                   all gone --+--> reported
 ///
-/// The warden ignores the signals that a terminal or systemd sends to all processes (TERM, INT, HUP)
-/// and ends with the daemon. Without pidfd_open(2), as in some containers and valgrind, the end of
-/// the channel means the end of the daemon.
+/// The warden ignores the signals that a terminal or systemd sends to all processes (TERM, INT,
+/// HUP) and ends with the daemon. Without pidfd_open(2), as in some containers and valgrind, the
+/// end of the channel means the end of the daemon.
 ///
 /// Makes the calling process a child subreaper (prctl(2)): if the warden dies, its programs become
 /// the daemon's children, which can then kill them. Drops the capabilities that only the warden

@@ -106,8 +106,8 @@ void WardenLoop::give_back_locks() {
 // A daemon may close the channel, live on and read the outputs. Its pidfd reports its end; without
 // one, nothing does.
 void WardenLoop::lose_channel() {
-  // A daemon that exits in order only ends its direction (Channel::finish_sending) and waits for us.
-  // It has released its locks itself.
+  // A daemon that exits in order only ends its direction (Channel::finish_sending) and waits for
+  // us. It has released its locks itself.
   pollfd channel{channel_.fd(), 0, 0};
   (void)poll(&channel, 1, 0);
   if ((channel.revents & POLLHUP) == 0) locks_.forget_all();

@@ -28,7 +28,8 @@ class WardenLoop {
   WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
              pid_t daemon_pid, Duration hang_timeout, GiveBackLocks give_back);
 
-  /// Returns when the daemon and all processes that it started are gone, and its locks are released.
+  /// Returns when the daemon and all processes that it started are gone, and its locks are
+  /// released.
   void run();
 
  private:

@@ -35,8 +35,8 @@ auto members(Is<Exited> auto& exited) {
   return std::tie(exited.attempt, exited.code, exited.status, exited.cause);
 }
 
-// Numbers, and structs of numbers without padding. Both ends are one binary on one machine, so these
-// travel as they lie in memory.
+// Numbers, and structs of numbers without padding. Both ends are one binary on one machine, so
+// these travel as they lie in memory.
 template <class T>
 concept Plain = std::has_unique_object_representations_v<T>;
 

@@ -29,8 +29,8 @@ FileInfo info_of(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? info : FileInfo{};
 }
 
-// Tokens are all of one length, and a file's time moves in steps of milliseconds: a second change in
-// the same step would look like none. So a file that changed just now counts as not seen.
+// Tokens are all of one length, and a file's time moves in steps of milliseconds: a second change
+// in the same step would look like none. So a file that changed just now counts as not seen.
 FileInfo seen_as(const FileInfo& info) {
   const auto age = wall_now().time_since_epoch() - std::chrono::seconds{info.st_mtim.tv_sec};
   return age > std::chrono::seconds{2} ? info : FileInfo{};

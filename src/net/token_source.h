@@ -28,9 +28,9 @@ class TokenSource {
   TokenSource(const TokenSource&) = delete;
   TokenSource& operator=(const TokenSource&) = delete;
 
-  /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a thread
-  /// checks it every `check_every`.
-  /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
+  /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a
+  /// thread checks it every `check_every`. Errors: kInvalid, when the file cannot be read, is
+  /// empty, or what it holds cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every);
 
   /// Empty: none. Does not block. A file that has vanished or is unusable leaves the last token in

@@ -14,8 +14,8 @@ namespace {
 // is given up after three probes, 10 s apart, without an answer.
 constexpr long kKeepAliveIdleS = 30;
 constexpr long kKeepAliveIntervalS = 10;
-// The reply to a long poll arrives in one go. If its rest is missing, for example because of a wrong
-// Content-Length, the wait is shorter than for the first byte.
+// The reply to a long poll arrives in one go. If its rest is missing, for example because of a
+// wrong Content-Length, the wait is shorter than for the first byte.
 constexpr long kStallS = 5;
 // A CA file that is replaced counts from the next minute on; libcurl's own default is a day.
 constexpr long kCaCacheS = 60;
@@ -247,8 +247,8 @@ std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t co
     return 0;
   }
   std::string& body = transfer.response.body;
-  // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that stay
-  // unused cost nothing.
+  // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that
+  // stay unused cost nothing.
   constexpr std::size_t kLarge = 256 * 1024;
   if (body.size() + bytes > body.capacity() && body.capacity() >= kLarge) {
     body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));

@@ -109,8 +109,8 @@ void word(std::string& line, Level level, std::string_view message, Fields field
 }
 
 // Writes to standard error in pieces of at most PIPE_BUF bytes, which no other process's output can
-// split (pipe(7)). Drops and counts lines that cannot be written, because the disk is full or nobody
-// reads: a daemon that waited would lose its lease and handle no signal.
+// split (pipe(7)). Drops and counts lines that cannot be written, because the disk is full or
+// nobody reads: a daemon that waited would lose its lease and handle no signal.
 class Output : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void end_batch() {

@@ -30,8 +30,8 @@ void set_log_level(Level least);
 [[nodiscard]] bool logs(Level level) noexcept;
 
 /// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
-/// left out. Lines that cannot be written, because the disk is full or nobody has read for a second,
-/// are dropped; a later line says how many.
+/// left out. Lines that cannot be written, because the disk is full or nobody has read for a
+/// second, are dropped; a later line says how many.
 void log(Level level, std::string_view message, Fields fields = {});
 
 /// While one exists, its thread's lines below kWarn are written together at its end: thousands of

@@ -47,8 +47,8 @@ class Task {
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
-/// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its tasks. Nothing
-/// on it may block.
+/// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its tasks.
+/// Nothing on it may block.
 ///
 /// The loop's thread makes the turns. While it waits, a lent thread may make one: a thread that has
 /// just ended a job then learns of the next without waking another thread. Only one thread makes a
@@ -70,15 +70,15 @@ class Loop {
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
 
-  /// From a thread that holds no mutex: steps all tasks soon, on this thread unless another thread is
-  /// making a turn.
+  /// From a thread that holds no mutex: steps all tasks soon, on this thread unless another thread
+  /// is making a turn.
   void lend();
 
   /// Whether this is the thread of run(), not a lent one.
   [[nodiscard]] bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
 
-  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted work
-  /// runs before run() returns. False: the loop has ended and `work` is dropped.
+  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted
+  /// work runs before run() returns. False: the loop has ended and `work` is dropped.
   bool post(std::function<void()> work);
 
   /// Handlers, on the loop's thread.

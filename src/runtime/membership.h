@@ -20,9 +20,9 @@
 
 namespace lictor::runtime {
 
-/// Holds `members/<node>` in each of the daemon's queues by a session that deletes them when it ends,
-/// so that people and commands see which daemons take part and where their admin faces are. Nothing
-/// else relies on it: a failure is logged once and tried again.
+/// Holds `members/<node>` in each of the daemon's queues by a session that deletes them when it
+/// ends, so that people and commands see which daemons take part and where their admin faces are.
+/// Nothing else relies on it: a failure is logged once and tried again.
 class Membership : public Task {
  public:
   struct Options {

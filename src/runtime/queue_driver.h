@@ -59,8 +59,8 @@ class QueueDriver : public Task {
     std::vector<Observer*> observers;  // must outlive the driver
   };
 
-  /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all other
-  /// requests go over `transport`.
+  /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all
+  /// other requests go over `transport`.
   QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
               exec::ProcessHost& host);
   ~QueueDriver() override;

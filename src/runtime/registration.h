@@ -8,9 +8,9 @@
 
 namespace lictor::runtime {
 
-/// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the loop
-/// passes and, while this daemon leads a queue, the tag `leader`. For people and load balancers;
-/// nothing in lictor relies on it, so a failure is only tried again.
+/// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the
+/// loop passes and, while this daemon leads a queue, the tag `leader`. For people and load
+/// balancers; nothing in lictor relies on it, so a failure is only tried again.
 class Registration : public Task {
  public:
   Registration(std::string node, std::string version, net::Transport& transport);

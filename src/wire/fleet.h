@@ -52,12 +52,13 @@ struct FleetRead {
 /// Whether there is no such number. It needs the right to write it, as does AcquireLock with
 /// if_undivided (Consul 1.8.7): 403 or 409 if that is missing.
 [[nodiscard]] http::Request probe_undivided(const Binding& binding);
-/// Changes the number of partitions from `from`, to none if `to` is 1, while `session` holds all their locks.
+/// Changes the number of partitions from `from`, to none if `to` is 1, while `session` holds all
+/// their locks.
 [[nodiscard]] http::Request change_count(const Binding& binding, std::uint32_t to,
                                          std::uint32_t from, std::uint64_t count_index,
                                          std::string_view session);
-/// Whether such a request was applied. `error`: what Consul answered else, and the rules to grant if
-/// it was "Permission denied".
+/// Whether such a request was applied. `error`: what Consul answered else, and the rules to grant
+/// if it was "Permission denied".
 [[nodiscard]] bool is_count_written(const http::Response& response, std::string& error);
 
 /// All locks of a queue, by a blocking query from `index` on.

@@ -154,7 +154,8 @@ tl::unexpected<Error> in(std::string_view field, const Error& error) {
   return fail(ErrorCode::kInvalid, std::string{field} + ": " + error.message);
 }
 
-// What the configuration says of a schedule that it has: the others come from leaders and operators.
+// What the configuration says of a schedule that it has: the others come from leaders and
+// operators.
 std::string configured_part(std::string_view record) {
   constexpr std::array<std::string_view, 4> kOthers{"lastTick", "lastTask", "paused", "fromConfig"};
   std::string part;

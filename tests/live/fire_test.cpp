@@ -1,9 +1,9 @@
-// A cluster under fire: three Consul servers and five daemons on five hosts, thousands of tasks, and
-// servers, daemons and networks that fail at random. Then what the jobs wrote down is checked. One
-// queue runs one task after the other, one several, and one is shared by all hosts.
+// A cluster under fire: three Consul servers and five daemons on five hosts, thousands of tasks,
+// and servers, daemons and networks that fail at random. Then what the jobs wrote down is checked.
+// One queue runs one task after the other, one several, and one is shared by all hosts.
 //
-// LICTOR_FIRE_SECONDS (of faults), LICTOR_FIRE_TASKS (in each queue), LICTOR_FIRE_SEED. After 5 minutes
-// of faults it also waits until all have even shares.
+// LICTOR_FIRE_SECONDS (of faults), LICTOR_FIRE_TASKS (in each queue), LICTOR_FIRE_SEED. After 5
+// minutes of faults it also waits until all have even shares.
 
 #include <algorithm>
 #include <array>

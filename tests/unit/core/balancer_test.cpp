@@ -285,7 +285,8 @@ TEST_CASE("targets: shares within one, the same for all, and few others when one
   CHECK(targets(draining) == std::vector<std::string>(4, "b"));
 }
 
-// No later version may decide otherwise beside this one. Made by another implementation (in Python).
+// No later version may decide otherwise beside this one. Made by another implementation (in
+// Python).
 TEST_CASE("targets stay as they are from version to version") {
   std::string all;
   for (const std::string& id : targets(view_of({"a", "b", "c"}, 16))) all += id;

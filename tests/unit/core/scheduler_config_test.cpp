@@ -1,4 +1,5 @@
-// Recurring tasks of the configuration: the leader keeps what is stored as its configuration has it.
+// Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
+// it.
 
 #include <functional>
 #include <memory>
