@@ -56,7 +56,8 @@ Result<void> AdminFace::serve(const Sources& from) {
   const auto token = [this] { return token_.current(); };
   backend_ = std::make_unique<AdminBackend>(from.loop, *transport_, config_.node, queues_,
                                             from.read_status, from.read_why, token);
-  logs_ = std::make_unique<admin::LogStore>(log_directory(config_), from.active_logs, config_.node);
+  logs_ = std::make_unique<admin::LogStore>(
+      admin::LogStore{log_directory(config_), from.active_logs, config_.node});
   router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, token}});
   admin::add_status_routes(*router_, *backend_);
   admin::add_log_routes(*router_, *backend_, *logs_);

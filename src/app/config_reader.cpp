@@ -177,7 +177,7 @@ std::vector<KeyForm> forms_of(const Settings& settings) {
   return forms;
 }
 
-Reader object(Settings settings, std::string form,
+Reader object(Settings settings, const std::string& form,
               std::function<Result<void>(const Place&)> check) {
   std::vector<KeyForm> members = forms_of(settings);
   auto read = [settings = std::move(settings), form, check = std::move(check)](const Place& place) {

@@ -83,7 +83,7 @@ using Settings = std::vector<Setting>;
 
 /// An object with these settings. `form`: what is expected in its place. `check` has a say when all
 /// of its members are read.
-[[nodiscard]] Reader object(Settings settings, std::string form = "an object",
+[[nodiscard]] Reader object(Settings settings, const std::string& form = "an object",
                             std::function<Result<void>(const Place&)> check = {});
 /// Text as `text` reads it, anything else as `other` does.
 [[nodiscard]] Reader text_or(Reader text, Reader other);

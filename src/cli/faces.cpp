@@ -206,7 +206,7 @@ Result<AdminClient> LeaderFaces::open(const std::string& name) const {
     return fail(ErrorCode::kFailed,
                 "the leader, " + name + ", is not among the members, so its address is unknown");
   }
-  return face_of(*member, limit_, client_.admin_token).map_error([&](Error error) {
+  return face_of(*member, limit_, client_.admin_token).map_error([&](const Error& error) {
     return Error{ErrorCode::kFailed,
                  "the leader, " + name + ", could not be asked: " + error.message};
   });
