@@ -58,13 +58,12 @@ std::string holder_of(int fd) {
   return pid == 0 ? "another lictor" : "process " + std::to_string(pid);
 }
 
-Result<void> write_holder(int fd, const std::string& text) {
+Result<void> write_holder(const std::string& path, int fd, const std::string& text) {
   if (ftruncate(fd, 0) == 0 &&
       pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) {
     return {};
   }
-  return fail(ErrorCode::kFailed, "cannot write the lock of state_dir: " + errno_text() +
-                                      "; state_dir must be a folder that the daemon may write to");
+  return cannot("write", path + "/lock", errno);
 }
 
 // Both are dead, since we have the lock.
@@ -120,14 +119,14 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
   if (last.warden > 0 && last.identity == file_identity(fd.get())) {
     if (auto killed = kill_jobs_of(last); !killed) return tl::unexpected(killed.error());
   }
-  if (auto written = write_holder(fd.get(), std::to_string(getpid()) + "\n"); !written) {
+  if (auto written = write_holder(path, fd.get(), std::to_string(getpid()) + "\n"); !written) {
     return tl::unexpected(written.error());
   }
   return fd;
 }
 
-Result<void> note_warden(const UniqueFd& lock, pid_t warden) {
-  return write_holder(lock.get(),
+Result<void> note_warden(const std::string& path, const UniqueFd& lock, pid_t warden) {
+  return write_holder(path, lock.get(),
                       fmt::format("{}\n{}\n{}\n", getpid(), warden, file_identity(lock.get())));
 }
 

@@ -17,8 +17,9 @@ namespace lictor::app {
 /// kPermissionDenied, kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
-/// Notes in the lock file whose jobs run from now on. Errors: kFailed.
-[[nodiscard]] Result<void> note_warden(const UniqueFd& lock, pid_t warden);
+/// Notes this daemon and its warden in the lock file of `path`, for the next daemon. Errors:
+/// kPermissionDenied, kFailed.
+[[nodiscard]] Result<void> note_warden(const std::string& path, const UniqueFd& lock, pid_t warden);
 
 /// Which other users may write to the folder, and what to do about it; empty: none, or there is no
 /// folder. Write permission of the owner's group and of the caller's is accepted: a umask of 002

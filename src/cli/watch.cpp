@@ -223,7 +223,7 @@ class EventReader {
 
   struct Leader {
     std::string last;  // the cursor
-    Instant led_at{};  // when we looked last and it led
+    Instant led_at{};  // our last look at which it led
   };
 
   // A new leader also has events from before it led; skips those that are older than `since`.

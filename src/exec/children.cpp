@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,15 @@ pid_t parent_of(pid_t pid) {
   if (status.size() < 2) return 0;
   const std::string_view rest = std::string_view{status}.substr(2);
   return to_number<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
+}
+
+// Containers number their processes anew, so a warden there may have the same pid as one here.
+bool is_in_our_pid_namespace(pid_t pid) {
+  struct stat ours {
+  }, its{};
+  return stat("/proc/self/ns/pid", &ours) == 0 &&
+         stat(("/proc/" + std::to_string(pid) + "/ns/pid").c_str(), &its) == 0 &&
+         ours.st_ino == its.st_ino;
 }
 
 // Neither gone nor a zombie.
@@ -81,8 +91,9 @@ std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience, bo
   const Instant until = boot_now() + patience;
   do {
     const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon);
-    const std::vector<pid_t> marked =
-        all_processes_if([warden](pid_t pid) { return marked_attempt(pid, warden).has_value(); });
+    const std::vector<pid_t> marked = all_processes_if([warden](pid_t pid) {
+      return marked_attempt(pid, warden).has_value() && is_in_our_pid_namespace(pid);
+    });
     for (const pid_t pid : marked) kill_with_group(pid);
     found.insert(in_group.begin(), in_group.end());
     found.insert(marked.begin(), marked.end());

@@ -67,7 +67,7 @@ TEST_CASE(
   const pid_t daemon = fork();
   if (daemon == 0) {
     const auto lock = lock_state_dir(folder.path(), Duration::zero());
-    _exit(lock && note_warden(*lock, warden) ? 0 : 1);
+    _exit(lock && note_warden(folder.path(), *lock, warden) ? 0 : 1);
   }
   REQUIRE(end_of(daemon) == 0);
 
