@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -69,15 +68,14 @@ Result<void> write_holder(const std::string& path, int fd, const std::string& te
 // Both are dead, since we have the lock.
 Result<void> kill_jobs_of(const Holder& last) {
   constexpr Duration kPatience = std::chrono::seconds{5};
-  bool alive = false;
-  const std::set<pid_t> found = exec::kill_left_jobs(last.daemon, last.warden, kPatience, alive);
-  if (found.empty()) return {};
-  const std::string pids = fmt::format("{}", fmt::join(found, " "));
-  if (alive) {
+  const exec::LeftJobs left = exec::kill_left_jobs(last.daemon, last.warden, kPatience);
+  if (left.found.empty()) return {};
+  const std::string pids = fmt::format("{}", fmt::join(left.found, " "));
+  if (left.any_alive) {
     return fail(ErrorCode::kConflict,
-                "the last daemon and its warden were killed, and of their jobs these processes "
-                "cannot be: " +
-                    pids + "; end them, and start lictor again");
+                "the last daemon and its warden were killed together, and these processes of their "
+                "jobs could not be killed: " +
+                    pids + "; end them, then start lictor again");
   }
   runtime::log(runtime::Level::kWarn,
                "the last daemon and its warden were killed together; killed what their jobs left",

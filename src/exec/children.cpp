@@ -84,10 +84,9 @@ std::vector<pid_t> scan_children() {
 }
 
 // A zombie's environment is empty.
-std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience, bool& alive) {
-  std::set<pid_t> found;
-  alive = false;
-  if (is_alive(daemon) || is_alive(warden)) return found;
+LeftJobs kill_left_jobs(pid_t daemon, pid_t warden, Duration patience) {
+  LeftJobs left;
+  if (is_alive(daemon) || is_alive(warden)) return left;
   const Instant until = boot_now() + patience;
   do {
     const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon);
@@ -95,12 +94,12 @@ std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience, bo
       return marked_attempt(pid, warden).has_value() && is_in_our_pid_namespace(pid);
     });
     for (const pid_t pid : marked) kill_with_group(pid);
-    found.insert(in_group.begin(), in_group.end());
-    found.insert(marked.begin(), marked.end());
-    alive = !in_group.empty() || !marked.empty();
-    if (alive) poll(nullptr, 0, 10);
-  } while (alive && boot_now() < until);
-  return found;
+    left.found.insert(in_group.begin(), in_group.end());
+    left.found.insert(marked.begin(), marked.end());
+    left.any_alive = !in_group.empty() || !marked.empty();
+    if (left.any_alive) poll(nullptr, 0, 10);
+  } while (left.any_alive && boot_now() < until);
+  return left;
 }
 
 std::vector<pid_t> Children::list() {

@@ -41,11 +41,15 @@ class Children {
   std::ifstream list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
 };
 
+/// What the jobs of a dead daemon left.
+struct LeftJobs {
+  std::set<pid_t> found;
+  bool any_alive = false;  ///< some could not be killed in time
+};
 /// Kills what the jobs of a daemon left that died together with its warden: the processes in its
-/// cgroups, and those that have the warden's mark. Nothing if one of the pids is another process's
-/// by now. Returns the pids that it found, and sets `alive` if some are not dead within `patience`.
-[[nodiscard]] std::set<pid_t> kill_left_jobs(pid_t daemon, pid_t warden, Duration patience,
-                                             bool& alive);
+/// cgroups, and those that have the warden's mark. Finds nothing if another process has one of the
+/// pids by now. Blocks for `patience` at most.
+[[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, pid_t warden, Duration patience);
 
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);
