@@ -19,8 +19,6 @@ constexpr std::chrono::seconds kShortRest{5};
 // A job's error may be of any length, and is logged. A record keeps 2,000 bytes of it.
 constexpr std::size_t kMaxErrorBytes = 4'000;
 
-thread_local const FunctionRunner* works_for = nullptr;
-
 Exit not_started(AttemptId attempt) {
   return ended(attempt, Ending::kStopped, "stopped before it started");
 }
@@ -54,9 +52,7 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     const std::lock_guard lock{mutex_};
     jobs_[id] = job;
     waiting_.push_back(std::move(job));
-    // One of the runner's own threads takes the first job itself.
-    const bool for_us = works_for == this && waiting_.size() == 1;
-    if (!for_us) next = next_to_wake();
+    next = next_to_wake();
     if (threads_.empty()) {
       jobs_.erase(id);
       waiting_.pop_back();
@@ -115,7 +111,6 @@ FunctionRunner::Worker* FunctionRunner::next_to_wake() {
 }
 
 void FunctionRunner::work(Worker& self) {
-  works_for = this;
   bool is_new = true;
   while (true) {
     std::shared_ptr<Job> job;
@@ -169,7 +164,6 @@ void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};
     jobs_.erase(job.id);
-    exit.spares_thread = works_for == this && waiting_.empty();  // false in a caller of stop()
   }
   board_.release(job.slot);
   exit.attempt = job.id;

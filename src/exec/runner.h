@@ -28,7 +28,7 @@ struct Attempt {
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
-  std::uint32_t partition = 0;      ///< its lease is so many slots after its runner's
+  std::uint32_t partition = 0;      ///< its lease slot is the runner's plus this
   /// The task's JSON object without lictor's own members.
   std::shared_ptr<const std::string> record;
   /// Gets the pid of the attempt's program once that is known, on any thread; from runners that
@@ -55,9 +55,6 @@ struct Exit {
   std::optional<std::string> result;  ///< a JSON value
   /// On kRetry: the least delay before the next attempt, even if the backoff is shorter.
   std::optional<std::chrono::milliseconds> retry_after;
-  /// The thread that runs on_exit holds no lock and has no other job: on_exit may keep working on
-  /// it, and may call start() and stop().
-  bool spares_thread = false;
 };
 
 /// An end without output.

@@ -17,7 +17,6 @@
 namespace lictor::runtime {
 namespace {
 
-constexpr int kMostLent = 4;  // turns of a lent thread, before the loop's thread takes over
 // Longer waits use a timerfd: the kernel may delay a poll timeout by a thousandth of it
 // (fs/select.c, select_estimate_accuracy()), which is 60 ms after a quiet minute.
 constexpr Duration kLongWait = std::chrono::milliseconds{20};
@@ -28,8 +27,6 @@ timespec to_timespec(Duration duration) {
   spec.tv_nsec = static_cast<long>(duration.count() % 1'000'000'000);
   return spec;
 }
-
-thread_local const Loop* turning = nullptr;  // the loop whose turn this thread makes
 
 }  // namespace
 
@@ -91,8 +88,6 @@ void Loop::check_clocks() {
 
 Instant Loop::turn() {
   const LogBatch together;
-  const Loop* const before = std::exchange(turning, this);
-  wanted_ = false;
   check_clocks();
   const Instant now = boot_now();
   for (Task* task : tasks_) task->step(now);
@@ -101,31 +96,7 @@ Instant Loop::turn() {
   // After all steps, since a step may give another task something to do.
   Instant deadline = Instant::max();
   for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
-  turning = before;
   return deadline;
-}
-
-void Loop::acquire() {
-  while (at_it_.exchange(true)) at_it_.wait(true);
-}
-
-void Loop::release() {
-  at_it_ = false;
-  at_it_.notify_one();
-}
-
-void Loop::lend() {
-  wanted_ = true;
-  if (turning == this) return;
-  int turns = 0;
-  while (wanted_ && turns < kMostLent && !at_it_.exchange(true)) {
-    Instant deadline = Instant::min();
-    for (; turns < kMostLent && !stopped_ && deadline <= boot_now(); ++turns) deadline = turn();
-    const bool is_up = stopped_ || deadline < sleeps_until_;
-    release();
-    if (is_up) wake();
-  }
-  if (wanted_ && turns == kMostLent) wake();
 }
 
 void Loop::wait(Instant deadline) {
@@ -145,7 +116,6 @@ void Loop::wait(Instant deadline) {
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
   const bool ready =
       ppoll(polled_.data(), polled_.size(), is_long ? nullptr : &timeout, nullptr) > 0;
-  acquire();
   if (ready) read_polled();
 }
 
@@ -163,14 +133,9 @@ void Loop::read_polled() {
 }
 
 void Loop::run() {
-  own_thread_ = std::this_thread::get_id();
   while (!stopped_) {
     const Instant deadline = turn();
-    if (stopped_ || wanted_) continue;
-    sleeps_until_ = deadline;
-    release();
-    // lend() may have asked for a turn before release(), and found this thread making one.
-    wait(wanted_ ? Instant::min() : deadline);
+    if (!stopped_) wait(deadline);
   }
   run_posted(true);
 }

@@ -2,13 +2,11 @@
 
 #include <poll.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -41,18 +39,14 @@ class ClockOffset {
 class Task {
  public:
   virtual ~Task() = default;
-  /// Handles what has arrived. On the loop's thread, or one lent to it.
+  /// Handles what has arrived.
   virtual void step(Instant now) = 0;
   /// When to step it without a wake-up; Instant::max(): never.
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
 /// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its tasks.
-/// Nothing on it may block.
-///
-/// The loop's thread makes the turns. While it waits, a lent thread may make one: a thread that has
-/// just ended a job then learns of the next without waking another thread. Only one thread makes a
-/// turn at a time; "the loop's thread" below means that thread.
+/// Nothing on it may block. All of it runs on the thread of run().
 class Loop {
  public:
   /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
@@ -69,13 +63,6 @@ class Loop {
 
   /// From any thread: steps all tasks soon.
   void wake() noexcept;
-
-  /// From a thread that holds no mutex: steps all tasks soon, on this thread unless another thread
-  /// is making a turn.
-  void lend();
-
-  /// Whether this is the thread of run(), not a lent one.
-  [[nodiscard]] bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
 
   /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted
   /// work runs before run() returns. False: the loop has ended and `work` is dropped.
@@ -98,8 +85,6 @@ class Loop {
   [[nodiscard]] Instant turn();
   void wait(Instant deadline);
   void read_polled();
-  void acquire();
-  void release();
   void check_clocks();
   void run_posted(bool last);
 
@@ -112,12 +97,7 @@ class Loop {
   Duration turn_interval_ = std::chrono::seconds{10};
   UniqueFd wake_, signals_, timer_;
   bool stopped_ = false;
-  std::thread::id own_thread_;
   ClockOffset clock_offset_;
-
-  std::atomic<bool> at_it_ = true;    // a thread makes a turn, or run() was not called
-  std::atomic<bool> wanted_ = false;  // another turn is due
-  Instant sleeps_until_{};            // the waiting thread's deadline
 
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;

@@ -108,19 +108,14 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
 
 }  // namespace
 
-void QueueDriver::Inbox::put(core::Event event, bool lent) {
+void QueueDriver::Inbox::put(core::Event event) {
   bool first = false;
   {
     const std::lock_guard lock{mutex};
     first = events.empty();
     events.push_back(std::move(event));
   }
-  if (!first) return;
-  if (lent) {
-    loop->lend();
-  } else {
-    loop->wake();
-  }
+  if (first) loop->wake();
 }
 
 QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
@@ -175,10 +170,8 @@ void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
 
-// A runner's destructor waits for its jobs and for its threads: so only runners without jobs, and
-// never on a runner's own (lent) thread.
+// Only those without jobs: a runner's destructor waits for its jobs.
 void QueueDriver::drop_old_runners() {
-  if (!loop_.on_own_thread()) return loop_.wake();
   std::erase_if(old_runners_, [this](const Runners& runners) {
     return std::none_of(runners.begin(), runners.end(), [this](const auto& runner) {
       return std::any_of(running_.begin(), running_.end(),
@@ -416,8 +409,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   auto started =
       runner->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
                     [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
-                      const bool lent = exit.spares_thread;
-                      inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
+                      inbox->put(to_core(binding->reserved, task->key, std::move(exit)));
                     });
   if (!started) {
     running_.erase(effect.attempt);

@@ -105,7 +105,7 @@ class QueueDriver : public Task {
     std::vector<core::Event> events;
     std::vector<core::Event> at_hand;  // the loop's thread's own
     Loop* loop = nullptr;
-    void put(core::Event event, bool lent = false);
+    void put(core::Event event);
   };
 
   /// `encoded_at`: the time in the request's value, where it has one.

@@ -286,9 +286,7 @@ void QueueSupervisor::make_driver(std::uint32_t count, std::uint64_t index, bool
   driver_->step(boot_now());
 }
 
-// Its old runners wait for threads, so not on a lent one.
 void QueueSupervisor::drop_driver() {
-  if (!loop_.on_own_thread()) return loop_.wake();
   parts_.options.first_attempt = driver_->next_attempt();
   parts_.runners = driver_->take_runners();
   driver_.reset();

@@ -5,12 +5,10 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <latch>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -51,31 +49,6 @@ TEST_CASE("a function gets its attempt and deadline, and its answer is the exit"
   CHECK(exit.ending == Ending::kPermanent);
   CHECK(exit.error == "7");
   CHECK(exit.result == "1");
-}
-
-TEST_CASE("who is told of an exit may start the next on that thread, which then runs it") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
-  std::vector<std::thread::id> threads;  // one at a time
-  std::uint64_t last = 1;
-  std::promise<void> all;
-  FunctionRunner* told = nullptr;
-  std::function<void(Exit)> next = [&](const Exit& exit) {
-    CHECK(exit.spares_thread);
-    if (++last > 100) return all.set_value();
-    REQUIRE(told->start(attempt(last), Instant::max(), next));
-  };
-  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
-                          threads.push_back(std::this_thread::get_id());
-                          return Exit{};
-                        },
-                        board, 3};
-  told = &runner;
-  REQUIRE(runner.start(attempt(1), Instant::max(), next));
-  all.get_future().get();
-  CHECK(threads.size() == 100);
-  int changes = 0;  // each of the others may come upon one as it begins
-  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
-  CHECK(changes < 10);
 }
 
 TEST_CASE("the thread that has worked last works next, and the others' memory is left alone") {
@@ -127,41 +100,6 @@ TEST_CASE("a thread is started when a job finds none idle, and is kept") {
   together.arrive_and_wait();
   exits.wait_for(4);
   CHECK(threads() == before + 3);
-}
-
-TEST_CASE("a thread is to spare when no other job waits for it") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
-  std::latch begin{1};
-  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
-                          begin.wait();
-                          return Exit{};
-                        },
-                        board};
-  Exits exits;
-  for (const int id : {1, 2}) {
-    REQUIRE(
-        runner.start(attempt(static_cast<std::uint64_t>(id)), Instant::max(), exits.callback()));
-  }
-  begin.count_down();
-  CHECK_FALSE(exits.of(AttemptId{1}).spares_thread);
-  CHECK(exits.of(AttemptId{2}).spares_thread);
-}
-
-TEST_CASE("of those that are started there at once, others are given to other threads") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
-  std::latch together{2};
-  FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
-                          if (attempt.id != AttemptId{1}) together.arrive_and_wait();
-                          return Exit{};
-                        },
-                        board, 2};
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), Instant::max(), [&](const Exit&) {
-    REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
-    REQUIRE(runner.start(attempt(3), Instant::max(), exits.callback()));
-  }));
-  CHECK(exits.of(AttemptId{2}).ending == Ending::kDone);
-  CHECK(exits.of(AttemptId{3}).ending == Ending::kDone);
 }
 
 TEST_CASE("an exception is a failure to be tried again") {

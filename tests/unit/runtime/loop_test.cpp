@@ -2,11 +2,8 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <functional>
-#include <future>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -92,145 +89,6 @@ TEST_CASE("what is watched steps the tasks when it is readable") {
   (*loop)->run();
   CHECK(task.steps == 2);
   for (const int end : ends) close(end);
-}
-
-namespace {
-
-// A loop that runs and waits, on a thread of its own.
-struct Running {
-  explicit Running(Task& task) : loop(*Loop::create()) {
-    loop->add(task);
-    loop->on_turn(kNever, [] {});
-    thread = std::thread{[this] { loop->run(); }};
-    // It has made its first turn, and then waits or is about to.
-    std::promise<void> begun;
-    REQUIRE(loop->post([&] { begun.set_value(); }));
-    begun.get_future().get();
-  }
-  ~Running() {
-    loop->post([this] { loop->stop(); });
-    thread.join();
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
-  // Until the loop's thread is not at it any more, which nobody can see: until a turn was lent.
-  void lend_until(const std::function<bool()>& done) {
-    while (!done()) {
-      loop->lend();
-      std::this_thread::yield();
-    }
-  }
-
-  std::unique_ptr<Loop> loop;
-  std::thread thread;
-};
-
-}  // namespace
-
-TEST_CASE("a lent thread makes the turn itself while the loop waits") {
-  Stepped task;
-  std::atomic<bool> here = false;
-  const auto lender = std::this_thread::get_id();
-  std::optional<Running> running;
-  bool own = true;
-  task.act = [&] {
-    if (std::this_thread::get_id() != lender) return;
-    own = running->loop->on_own_thread();
-    here = true;
-  };
-  running.emplace(task);
-  running->lend_until([&] { return here.load(); });
-  CHECK_FALSE(own);
-}
-
-TEST_CASE("of many that lend their threads each gets its turn, and never two at a time") {
-  constexpr int kThreads = 4, kTimes = 5'000;
-  Stepped task;
-  std::atomic<int> asked = 0, seen = 0, at_it = 0;
-  std::atomic<bool> two = false;
-  task.act = [&] {
-    two = two || at_it++ != 0;
-    seen = asked.load();
-    --at_it;
-  };
-  {
-    Running running{task};
-    std::vector<std::thread> lenders;
-    for (int i = 0; i < kThreads; ++i) {
-      lenders.emplace_back([&] {
-        for (int n = 0; n < kTimes; ++n) {
-          const int mine = ++asked;
-          running.loop->lend();
-          while (seen < mine) std::this_thread::yield();  // for ever, if it was forgotten
-        }
-      });
-    }
-    for (std::thread& lender : lenders) lender.join();
-  }
-  CHECK(seen == kThreads * kTimes);
-  CHECK_FALSE(two);
-}
-
-TEST_CASE("a deadline that a lent turn leaves behind is kept by the loop") {
-  Stepped task;
-  std::atomic<bool> asked = false, kept = false;
-  std::atomic<Running*> running = nullptr;
-  task.act = [&] {
-    Running* const known = running;
-    if (known == nullptr) return;
-    if (!known->loop->on_own_thread() && !asked) {
-      task.due = boot_now() + 10ms;
-      asked = true;
-    } else if (asked) {
-      kept = true;
-    }
-  };
-  Running alive{task};
-  running = &alive;
-  alive.lend_until([&] { return asked.load(); });
-  while (!kept) std::this_thread::yield();
-  running = nullptr;
-}
-
-TEST_CASE("a turn may lend its own thread, and what it does so is seen to by another turn") {
-  Stepped task;
-  std::atomic<Running*> running = nullptr;
-  std::atomic<int> turns = 0;
-  task.act = [&] {
-    Running* const known = running;
-    if (known == nullptr || turns >= 10) return;
-    ++turns;
-    known->loop->lend();
-  };
-  Running alive{task};
-  running = &alive;
-  alive.lend_until([&] { return turns == 10; });
-}
-
-TEST_CASE("a lent turn may end the loop, and after its end none is made") {
-  auto loop = Loop::create();
-  REQUIRE(loop);
-  Stepped task;
-  (*loop)->add(task);
-  (*loop)->on_turn(kNever, [] {});
-  const auto lender = std::this_thread::get_id();
-  task.act = [&] {
-    if (std::this_thread::get_id() == lender) (*loop)->stop();
-  };
-  std::atomic<bool> ended = false;
-  std::thread thread{[&] {
-    (*loop)->run();
-    ended = true;
-  }};
-  while (!ended) {
-    (*loop)->lend();
-    std::this_thread::yield();
-  }
-  thread.join();
-  const int steps = task.steps;
-  (*loop)->lend();
-  CHECK(task.steps == steps);
 }
 
 TEST_SUITE_END();
