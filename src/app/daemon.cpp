@@ -378,7 +378,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());
-  if (auto noted = note_warden(config.state_dir, *lock, warden->pid); !noted)
+  if (auto noted = note_run(config.state_dir, *lock, warden->run_id); !noted)
     return refuse(noted.error());
   const std::string no_cgroups = warden->cgroups.absence();
   auto loop = runtime::Loop::create();

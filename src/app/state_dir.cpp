@@ -38,7 +38,7 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
 // What the lock file holds: who wrote it last.
 struct Holder {
   pid_t daemon = 0;
-  pid_t warden = 0;      // 0: it had none yet
+  std::string run_id;    // empty: it had no warden yet
   std::string identity;  // of the file: in a copy it differs
 };
 
@@ -48,7 +48,7 @@ Holder read_holder(int fd) {
   std::istringstream text{
       std::string{bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))}};
   Holder holder;
-  text >> holder.daemon >> holder.warden >> holder.identity;
+  text >> holder.daemon >> holder.run_id >> holder.identity;
   return holder;
 }
 
@@ -65,21 +65,21 @@ Result<void> write_holder(const std::string& path, int fd, const std::string& te
   return cannot("write", path + "/lock", errno);
 }
 
-// Both are dead, since we have the lock.
+// Daemon and warden are dead, since we have the lock.
 Result<void> kill_jobs_of(const Holder& last) {
   constexpr Duration kPatience = std::chrono::seconds{5};
-  const exec::LeftJobs left = exec::kill_left_jobs(last.daemon, last.warden, kPatience);
-  if (left.found.empty()) return {};
-  const std::string pids = fmt::format("{}", fmt::join(left.found, " "));
-  if (left.any_alive) {
+  const exec::LeftJobs left = exec::kill_left_jobs(last.daemon, last.run_id, kPatience);
+  if (!left.alive.empty()) {
     return fail(ErrorCode::kConflict,
-                "the last daemon and its warden were killed together, and these processes of their "
-                "jobs could not be killed: " +
-                    pids + "; end them, then start lictor again");
+                fmt::format("the last daemon and its warden were killed together, and these "
+                            "processes of their jobs could not be killed: {}; end them, then start "
+                            "lictor again",
+                            fmt::join(left.alive, " ")));
   }
+  if (left.killed.empty()) return {};
   runtime::log(runtime::Level::kWarn,
                "the last daemon and its warden were killed together; killed what their jobs left",
-               {{"pids", pids}});
+               {{"pids", fmt::format("{}", fmt::join(left.killed, " "))}});
   return {};
 }
 
@@ -114,7 +114,7 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
     poll(nullptr, 0, 50);
   }
   const Holder last = read_holder(fd.get());
-  if (last.warden > 0 && last.identity == file_identity(fd.get())) {
+  if (!last.run_id.empty() && last.identity == file_identity(fd.get())) {
     if (auto killed = kill_jobs_of(last); !killed) return tl::unexpected(killed.error());
   }
   if (auto written = write_holder(path, fd.get(), std::to_string(getpid()) + "\n"); !written) {
@@ -123,9 +123,9 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
   return fd;
 }
 
-Result<void> note_warden(const std::string& path, const UniqueFd& lock, pid_t warden) {
+Result<void> note_run(const std::string& path, const UniqueFd& lock, const std::string& run_id) {
   return write_holder(path, lock.get(),
-                      fmt::format("{}\n{}\n{}\n", getpid(), warden, file_identity(lock.get())));
+                      fmt::format("{}\n{}\n{}\n", getpid(), run_id, file_identity(lock.get())));
 }
 
 std::string state_dir_exposure(const std::string& path) {

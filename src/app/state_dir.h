@@ -17,9 +17,10 @@ namespace lictor::app {
 /// kPermissionDenied, kFailed.
 [[nodiscard]] Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience);
 
-/// Notes this daemon and its warden in the lock file of `path`, for the next daemon. Errors:
+/// Notes this run of the daemon in the lock file of `path`, for the next daemon. Errors:
 /// kPermissionDenied, kFailed.
-[[nodiscard]] Result<void> note_warden(const std::string& path, const UniqueFd& lock, pid_t warden);
+[[nodiscard]] Result<void> note_run(const std::string& path, const UniqueFd& lock,
+                                    const std::string& run_id);
 
 /// Which other users may write to the folder, and what to do about it; empty: none, or there is no
 /// folder. Write permission of the owner's group and of the caller's is accepted: a umask of 002

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lictor::exec {
@@ -61,17 +62,32 @@ void for_each_folder(int parent, const Function& function) {
   const int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> list{fd < 0 ? nullptr : fdopendir(fd), closedir};
   while (const dirent* entry = list ? readdir(list.get()) : nullptr) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') function(entry->d_name);
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") function(entry->d_name);
   }
 }
 
-// Removes the group and its children, as far as they are empty.
+UniqueFd open_group(int parent, const char* name) {
+  return UniqueFd{openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+}
+
+// Removes the group and those below it, as far as they are empty.
 void remove_tree(int parent, const char* name) {
-  const UniqueFd folder{openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  const UniqueFd folder = open_group(parent, name);
   if (!folder) return;
-  for_each_folder(folder.get(),
-                  [&](const char* child) { unlinkat(folder.get(), child, AT_REMOVEDIR); });
+  for_each_folder(folder.get(), [&](const char* child) { remove_tree(folder.get(), child); });
   unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+// The processes in the group and in those below it, which a job may have made.
+void add_members(int folder, std::vector<pid_t>& pids) {
+  constexpr std::size_t kMostBytes = 64U << 20U;
+  const UniqueFd file{openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC)};
+  std::istringstream members{file ? read_up_to(file.get(), kMostBytes).value_or("") : ""};
+  for (pid_t pid = 0; members >> pid;) pids.push_back(pid);
+  for_each_folder(folder, [&](const char* child) {
+    if (const UniqueFd group = open_group(folder, child)) add_members(group.get(), pids);
+  });
 }
 
 // Removes the groups of daemons that were killed together with their wardens.
@@ -79,9 +95,14 @@ void remove_abandoned(int parent) {
   for_each_folder(parent, [parent](const char* name) {
     const std::string_view text{name};
     if (!text.starts_with(kPrefix)) return;
-    const auto pid = to_number<pid_t>(text.substr(kPrefix.size()));
+    const std::string_view daemon = text.substr(kPrefix.size());
+    const auto pid = to_number<pid_t>(daemon.substr(0, daemon.find('.')));
     if (pid && ::kill(*pid, 0) != 0 && errno == ESRCH) remove_tree(parent, name);
   });
+}
+
+std::string name_of(pid_t daemon, const std::string& run_id) {
+  return std::string{kPrefix} + std::to_string(daemon) + '.' + run_id;
 }
 
 void kill_below(int folder) {
@@ -91,7 +112,7 @@ void kill_below(int folder) {
 
 }  // namespace
 
-Cgroups Cgroups::create() {
+Cgroups Cgroups::create(const std::string& run_id) {
   Cgroups groups;
   const auto without = [](std::string why) {
     Cgroups none;
@@ -107,12 +128,11 @@ Cgroups Cgroups::create() {
     return without("systemd has not delegated " + *folder + " (Delegate=yes)");
   }
   remove_abandoned(groups.own_.get());
-  groups.name_ = std::string{kPrefix} + std::to_string(getpid());
+  groups.name_ = name_of(getpid(), run_id);
   if (mkdirat(groups.own_.get(), groups.name_.c_str(), 0755) != 0 && errno != EEXIST) {
     return without("cannot make a cgroup in " + *folder + ": " + errno_text());
   }
-  groups.top_.reset(
-      openat(groups.own_.get(), groups.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  groups.top_ = open_group(groups.own_.get(), groups.name_.c_str());
   if (!groups.top_ || faccessat(groups.top_.get(), "cgroup.kill", W_OK, AT_EACCESS) != 0) {
     groups.remove();
     return without("no cgroup.kill, which came with Linux 5.14");
@@ -121,20 +141,17 @@ Cgroups Cgroups::create() {
   return groups;
 }
 
-std::vector<pid_t> Cgroups::kill_group_of(pid_t daemon) {
+std::vector<pid_t> Cgroups::kill_group_of(pid_t daemon, const std::string& run_id) {
   const auto path = path_of("self");
   const auto own = path ? folder_of(*path) : std::nullopt;
   if (!own) return {};
   const UniqueFd parent{open(own->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  const std::string name = std::string{kPrefix} + std::to_string(daemon);
-  const UniqueFd top{openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const std::string name = name_of(daemon, run_id);
+  const UniqueFd top = open_group(parent.get(), name.c_str());
   if (!top) return {};
   kill_below(top.get());
   std::vector<pid_t> left;
-  for_each_folder(top.get(), [&](const char* number) {
-    std::ifstream members{*own + "/" + name + "/" + number + "/cgroup.procs"};
-    for (pid_t pid = 0; members >> pid;) left.push_back(pid);
-  });
+  add_members(top.get(), left);
   if (left.empty()) remove_tree(parent.get(), name.c_str());
   return left;
 }
@@ -149,7 +166,7 @@ std::optional<Cgroups::Group> Cgroups::take() {
   const Number number = next_++;
   const std::string name = std::to_string(number);
   if (mkdirat(top_.get(), name.c_str(), 0755) != 0 && errno != EEXIST) return std::nullopt;
-  UniqueFd folder{openat(top_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  UniqueFd folder = open_group(top_.get(), name.c_str());
   if (!folder) return std::nullopt;
   return Group{number, std::move(folder)};
 }

@@ -14,7 +14,7 @@ namespace lictor::exec {
 /// A cgroup (version 2) for each attempt. It identifies all processes of the attempt, also those
 /// that call setsid and clear their environment, and kills them together:
 ///
-///   <the daemon's own group>/lictor.<daemon's pid>/<number>
+///   <the daemon's own group>/lictor.<daemon's pid>.<Warden::run_id>/<number>
 ///
 /// Groups are made when needed, and reused unless they were killed. No controller is enabled.
 /// Create it before the warden is forked; after that only the warden takes and gives back groups.
@@ -34,11 +34,11 @@ class Cgroups {
   /// Below the group of this process. If that is impossible, absence() says why: no cgroup v2 is
   /// mounted, systemd has not delegated the group (Delegate= in the unit), or Linux is older than
   /// 5.14.
-  [[nodiscard]] static Cgroups create();
+  [[nodiscard]] static Cgroups create(const std::string& run_id);
 
-  /// Kills all processes in the groups that the dead daemon of this pid made beside ours, and
-  /// removes the groups. Returns those that are not dead yet.
-  [[nodiscard]] static std::vector<pid_t> kill_group_of(pid_t daemon);
+  /// Kills all processes in the groups that a dead daemon made beside ours, and removes the groups.
+  /// Returns those that are not dead yet.
+  [[nodiscard]] static std::vector<pid_t> kill_group_of(pid_t daemon, const std::string& run_id);
 
   [[nodiscard]] bool available() const { return static_cast<bool>(top_); }
   [[nodiscard]] const std::string& absence() const { return absence_; }

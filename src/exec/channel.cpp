@@ -150,7 +150,9 @@ Channel::Received Channel::receive(Packet& packet) {
 
   ssize_t n = 0;
   while ((n = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC)) < 0) {
-    if (errno == EINTR) continue;
+    // ECONNRESET: the other end closed with messages of ours unread. Its own may still be queued;
+    // the next call reads them.
+    if (errno == EINTR || errno == ECONNRESET) continue;
     return errno == EAGAIN ? Received::kNothing : Received::kGone;
   }
   if (n == 0) return Received::kGone;  // Every packet has a first byte.

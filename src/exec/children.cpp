@@ -1,19 +1,22 @@
 #include "exec/children.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lictor::exec {
@@ -37,21 +40,6 @@ pid_t parent_of(pid_t pid) {
   return to_number<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
 }
 
-// Containers number their processes anew, so a warden there may have the same pid as one here.
-bool is_in_our_pid_namespace(pid_t pid) {
-  struct stat ours {
-  }, its{};
-  return stat("/proc/self/ns/pid", &ours) == 0 &&
-         stat(("/proc/" + std::to_string(pid) + "/ns/pid").c_str(), &its) == 0 &&
-         ours.st_ino == its.st_ino;
-}
-
-// Neither gone nor a zombie.
-bool is_alive(pid_t pid) {
-  const std::string status = status_of(pid);
-  return !status.empty() && status.front() != 'Z' && status.front() != 'X';
-}
-
 std::vector<pid_t> all_processes_if(const std::function<bool(pid_t)>& is_wanted) {
   std::vector<pid_t> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc{opendir("/proc"), closedir};
@@ -64,12 +52,8 @@ std::vector<pid_t> all_processes_if(const std::function<bool(pid_t)>& is_wanted)
 
 }  // namespace
 
-std::string mark(pid_t warden, AttemptId attempt) {
-  return std::string{kMark} + "=" + std::to_string(warden) + "-" + std::to_string(attempt.value);
-}
-
-std::optional<AttemptId> marked_attempt(pid_t pid, pid_t warden) {
-  const std::string prefix = std::string{kMark} + "=" + std::to_string(warden) + "-";
+std::optional<AttemptId> marked_attempt(pid_t pid, const std::string& run_id) {
+  const std::string prefix = std::string{kMark} + "=" + run_id + "-";
   std::ifstream environment{"/proc/" + std::to_string(pid) + "/environ"};
   for (std::string variable; std::getline(environment, variable, '\0');) {
     if (!variable.starts_with(prefix)) continue;
@@ -84,29 +68,31 @@ std::vector<pid_t> scan_children() {
 }
 
 // A zombie's environment is empty.
-LeftJobs kill_left_jobs(pid_t daemon, pid_t warden, Duration patience) {
+LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience) {
   LeftJobs left;
-  if (is_alive(daemon) || is_alive(warden)) return left;
   const Instant until = boot_now() + patience;
-  do {
-    const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon);
-    const std::vector<pid_t> marked = all_processes_if([warden](pid_t pid) {
-      return marked_attempt(pid, warden).has_value() && is_in_our_pid_namespace(pid);
-    });
+  while (true) {
+    const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon, run_id);
+    const std::vector<pid_t> marked =
+        all_processes_if([&](pid_t pid) { return marked_attempt(pid, run_id).has_value(); });
     for (const pid_t pid : marked) kill_with_group(pid);
-    left.found.insert(in_group.begin(), in_group.end());
-    left.found.insert(marked.begin(), marked.end());
-    left.any_alive = !in_group.empty() || !marked.empty();
-    if (left.any_alive) poll(nullptr, 0, 10);
-  } while (left.any_alive && boot_now() < until);
+    left.alive = {in_group.begin(), in_group.end()};
+    left.alive.insert(marked.begin(), marked.end());
+    left.killed.insert(left.alive.begin(), left.alive.end());
+    if (left.alive.empty() || boot_now() >= until) break;
+    poll(nullptr, 0, 10);
+  }
+  for (const pid_t pid : left.alive) left.killed.erase(pid);
   return left;
 }
 
+Children::Children() : list_(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC)) {}
+
 std::vector<pid_t> Children::list() {
-  if (!list_.is_open()) return scan_children();
-  list_.clear();
-  list_.seekg(0);
-  return std::vector<pid_t>(std::istream_iterator<pid_t>{list_}, {});
+  constexpr std::size_t kMostBytes = 64U << 20U;  // the kernel has at most 4 million processes
+  if (!list_ || lseek(list_.get(), 0, SEEK_SET) != 0) return scan_children();
+  std::istringstream list{read_up_to(list_.get(), kMostBytes).value_or("")};
+  return std::vector<pid_t>(std::istream_iterator<pid_t>{list}, {});
 }
 
 void kill_with_group(pid_t pid) {
@@ -123,7 +109,12 @@ bool reap(pid_t pid) {
   }
 }
 
-Strays::Strays(const Cgroups& cgroups) : cgroups_(cgroups), self_(getpid()) {}
+Strays::Strays(const Cgroups& cgroups, std::string run_id)
+    : cgroups_(cgroups), run_id_(std::move(run_id)) {}
+
+std::string Strays::mark_of(AttemptId attempt) const {
+  return std::string{kMark} + "=" + run_id_ + "-" + std::to_string(attempt.value);
+}
 
 void Strays::program_started(AttemptId attempt, pid_t program,
                              const std::optional<Cgroups::Group>& cgroup) {
@@ -155,7 +146,7 @@ AttemptId Strays::owner_of(pid_t stray) const {
     const auto found = attempt_of_.find(leader);
     if (found != attempt_of_.end()) return found->second;
   }
-  return marked_attempt(stray, self_).value_or(AttemptId{});
+  return marked_attempt(stray, run_id_).value_or(AttemptId{});
 }
 
 }  // namespace lictor::exec

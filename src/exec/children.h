@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
@@ -12,21 +11,19 @@
 #include <vector>
 
 #include "base/id.h"
+#include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "lictor/time.h"
 
 namespace lictor::exec {
 
-/// The environment variable that names a process's warden and attempt, also after the process has
-/// left the process group and the session of its attempt.
+/// The environment variable that names a process's daemon and attempt, also after the process has
+/// left the process group and the session of its attempt: "LICTOR_RUN=<Warden::run_id>-<attempt>".
 inline constexpr std::string_view kMark = "LICTOR_RUN";
 
-/// "LICTOR_RUN=<warden>-<attempt>"
-[[nodiscard]] std::string mark(pid_t warden, AttemptId attempt);
-
-/// The attempt of `warden` that is named in the initial environment of `pid`. Nothing if there is
+/// The attempt of this run that is named in the initial environment of `pid`. Nothing if there is
 /// none, or we may not read it.
-[[nodiscard]] std::optional<AttemptId> marked_attempt(pid_t pid, pid_t warden);
+[[nodiscard]] std::optional<AttemptId> marked_attempt(pid_t pid, const std::string& run_id);
 
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
 [[nodiscard]] std::vector<pid_t> scan_children();
@@ -34,22 +31,21 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 /// The same, but fast, and also without a free descriptor. For a process of one thread.
 class Children {
  public:
-  Children() : list_("/proc/thread-self/children") {}
+  Children();
   [[nodiscard]] std::vector<pid_t> list();
 
  private:
-  std::ifstream list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
+  UniqueFd list_;  ///< absent in kernels without CONFIG_PROC_CHILDREN
 };
 
-/// What the jobs of a dead daemon left.
+/// The processes that the jobs of a dead daemon left.
 struct LeftJobs {
-  std::set<pid_t> found;
-  bool any_alive = false;  ///< some could not be killed in time
+  std::set<pid_t> killed;
+  std::set<pid_t> alive;  ///< could not be killed in time
 };
 /// Kills what the jobs of a daemon left that died together with its warden: the processes in its
-/// cgroups, and those that have the warden's mark. Finds nothing if another process has one of the
-/// pids by now. Blocks for `patience` at most.
-[[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, pid_t warden, Duration patience);
+/// cgroups, and those that have the mark of its run. Blocks for `patience` at most.
+[[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience);
 
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);
@@ -63,7 +59,7 @@ void kill_with_group(pid_t pid);
 class Strays {
  public:
   /// `cgroups` must outlive this.
-  explicit Strays(const Cgroups& cgroups);
+  Strays(const Cgroups& cgroups, std::string run_id);
 
   void program_started(AttemptId attempt, pid_t program,
                        const std::optional<Cgroups::Group>& cgroup);
@@ -77,13 +73,13 @@ class Strays {
   /// What the last search found, with its attempt; zero: of unknown attempt.
   [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
   /// What names `attempt` in a program's environment.
-  [[nodiscard]] std::string mark_of(AttemptId attempt) const { return mark(self_, attempt); }
+  [[nodiscard]] std::string mark_of(AttemptId attempt) const;
 
  private:
   [[nodiscard]] AttemptId owner_of(pid_t stray) const;
 
   const Cgroups& cgroups_;
-  const pid_t self_;
+  const std::string run_id_;
   Children children_;
   std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup

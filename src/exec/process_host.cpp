@@ -54,6 +54,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
     : board_(board),
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
+      run_id_(std::move(warden.run_id)),
       cgroups_(std::move(warden.cgroups)),
       epoll_(std::move(epoll)),
       channel_(std::move(warden.channel)),
@@ -289,7 +290,7 @@ void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
     for (const pid_t pid : scan_children()) {
       if (pid == warden_pid_) continue;
       if (!cgroups_.group_of(pid) && !is_leader(getpgid(pid)) && !is_leader(getsid(pid)) &&
-          !marked_attempt(pid, warden_pid_)) {
+          !marked_attempt(pid, run_id_)) {
         continue;
       }
       kill_with_group(pid);

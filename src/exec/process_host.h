@@ -109,6 +109,7 @@ class ProcessHost {
   LeaseBoard& board_;
   const Hooks hooks_;
   const pid_t warden_pid_;
+  const std::string run_id_;
   Cgroups cgroups_;
   const UniqueFd epoll_;
 

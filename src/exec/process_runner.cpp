@@ -132,12 +132,19 @@ Result<std::optional<std::string>> take_file(const std::string& path, bool other
   if (!file && errno == ENOENT) return std::nullopt;
   const int open_error = errno;
   unlink(path.c_str());
-  if (!file) return fail(ErrorCode::kFailed, errno_text(open_error));
+  if (!file) {
+    const bool is_special = open_error == ELOOP || open_error == ENXIO;
+    return fail(ErrorCode::kFailed, is_special
+                                        ? "expected a regular file, got a symbolic link or a socket"
+                                        : errno_text(open_error));
+  }
   struct stat info {};
   // It was unlinked above. If it has another name, it may be our own file that another user has
   // linked to.
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
-      (other_user && info.st_nlink != 0)) {
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return fail(ErrorCode::kFailed, "expected a regular file, got a folder, a FIFO or a device");
+  }
+  if (info.st_uid != geteuid() || (other_user && info.st_nlink != 0)) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
   }
   auto bytes = read_up_to(file.get(), kMaxHandedBytes);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/errno_text.h"
+#include "base/random.h"
 #include "base/try.h"
 #include "exec/privileges.h"
 #include "exec/warden_loop.h"
@@ -54,7 +55,8 @@ void reset_signals() {
 }
 
 [[noreturn]] void run_warden(const LeaseBoard& board, Channel channel, Cgroups cgroups,
-                             UniqueFd daemon, pid_t daemon_pid, WardenOptions options) {
+                             UniqueFd daemon, pid_t daemon_pid, std::string run_id,
+                             WardenOptions options) {
   reset_signals();
   setsid();
   prctl(PR_SET_NAME, "lictor-warden");
@@ -75,8 +77,9 @@ void reset_signals() {
   close_all_but(
       {0, 1, 2, channel.fd(), daemon.get(), options.lock_fd, cgroups.fd(), cgroups.parent_fd()});
 
-  WardenLoop loop{board,      std::move(channel),   std::move(cgroups),          std::move(daemon),
-                  daemon_pid, options.hang_timeout, std::move(options.give_back)};
+  WardenLoop loop{
+      board,      std::move(channel), std::move(cgroups),   std::move(daemon),
+      daemon_pid, std::move(run_id),  options.hang_timeout, std::move(options.give_back)};
   loop.run();
   _exit(EXIT_SUCCESS);  // Without the daemon's exit handlers.
 }
@@ -93,7 +96,8 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
     return fail(ErrorCode::kFailed, "cannot become a child subreaper: " + errno_text());
   }
 
-  Cgroups cgroups = options.cgroups ? Cgroups::create() : Cgroups{};
+  const std::string run_id = Random{random_seed()}.hex();
+  Cgroups cgroups = options.cgroups ? Cgroups::create(run_id) : Cgroups{};
 
   // Block before the fork: a signal to all processes could kill the warden at its start.
   const sigset_t blocked = common_signals();
@@ -109,10 +113,10 @@ Result<Warden> start_warden(const LeaseBoard& board, WardenOptions options) {
   if (pid == 0) {
     { const Channel daemons_end = std::move(ends.first); }
     run_warden(board, std::move(ends.second), std::move(cgroups), std::move(daemon), daemon_pid,
-               std::move(options));
+               run_id, std::move(options));
   }
   if (auto dropped = drop_job_capabilities(); !dropped) return tl::unexpected(dropped.error());
-  return Warden{std::move(ends.first), pid, std::move(cgroups)};
+  return Warden{std::move(ends.first), pid, run_id, std::move(cgroups)};
 }
 
 }  // namespace lictor::exec

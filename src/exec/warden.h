@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 #include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/lease_board.h"
@@ -14,13 +16,15 @@ namespace lictor::exec {
 struct Warden {
   Channel channel;
   pid_t pid = 0;
+  std::string run_id;  ///< of this run of the daemon; unique
   Cgroups cgroups;
 };
 
 struct WardenOptions {
   /// The lock of the state directory; -1: none. The warden inherits it and keeps it until all
   /// processes of all attempts are gone and all locks are released. So a daemon that gets the lock
-  /// knows that no job of its predecessor runs, and that no request of it is under way to Consul.
+  /// knows that no job of its predecessor runs, unless the warden was killed too (see
+  /// app/state_dir.h), and that no request of it is under way to Consul.
   int lock_fd = -1;
   /// While the daemon holds a lock in Consul: if its loop makes no progress (LeaseBoard::beat())
   /// for this long, the warden kills the daemon and its jobs. Zero: only the end of the lease ends

@@ -41,7 +41,8 @@ int give_folder(const std::string& path, uid_t user) {
 }  // namespace
 
 WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
-                       pid_t daemon_pid, Duration hang_timeout, GiveBackLocks give_back)
+                       pid_t daemon_pid, std::string run_id, Duration hang_timeout,
+                       GiveBackLocks give_back)
     : board_(board),
       channel_(std::move(channel)),
       cgroups_(std::move(cgroups)),
@@ -51,7 +52,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
       ends_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
       looks_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      strays_(cgroups_),
+      strays_(cgroups_, std::move(run_id)),
       locks_(std::move(give_back)),
       hang_watch_(hang_timeout) {
   if (const char* path = std::getenv("PATH")) path_ = path;

@@ -26,7 +26,7 @@ class WardenLoop {
   /// `daemon` is its pidfd, which may be missing. All signals are blocked, and 0, 1 and 2 open.
   /// `board` must outlive the loop.
   WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
-             pid_t daemon_pid, Duration hang_timeout, GiveBackLocks give_back);
+             pid_t daemon_pid, std::string run_id, Duration hang_timeout, GiveBackLocks give_back);
 
   /// Returns when the daemon and all processes that it started are gone, and its locks are
   /// released.

@@ -60,7 +60,7 @@ class Writer {
     if (value) put(*value);
   }
   template <class Message>
-  requires requires(const Message& message) { members(message); }
+  requires(!Plain<Message>) && requires(const Message& message) { members(message); }
   void put(const Message& message) {
     std::apply([this](const auto&... each) { (put(each), ...); }, members(message));
   }
@@ -106,7 +106,7 @@ class Reader {
     if (has_value) get(value.emplace());
   }
   template <class Message>
-  requires requires(Message& message) { members(message); }
+  requires(!Plain<Message>) && requires(Message& message) { members(message); }
   void get(Message& message) {
     std::apply([this](auto&... each) { (get(each), ...); }, members(message));
   }

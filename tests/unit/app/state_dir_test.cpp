@@ -8,7 +8,12 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -53,31 +58,47 @@ TEST_CASE("the owner of another user's state_dir is named") {
   CHECK(state_dir_owner(folder.path()) == "user 4000000000");
 }
 
-TEST_CASE(
-    "what is left of a daemon that was killed with its warden is killed, unless it is another's") {
-  const unit::TemporaryFolder folder;
-  const auto end_of = [](pid_t pid) {
-    int status = 0;
-    REQUIRE(waitpid(pid, &status, 0) == pid);
-    return status;
-  };
-  const pid_t warden = fork();
-  if (warden == 0) _exit(0);
-  end_of(warden);
+namespace {
+
+int end_of(pid_t pid) {
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  return status;
+}
+
+// As a daemon leaves it that is killed together with its warden.
+void leave_lock(const unit::TemporaryFolder& folder) {
   const pid_t daemon = fork();
   if (daemon == 0) {
     const auto lock = lock_state_dir(folder.path(), Duration::zero());
-    _exit(lock && note_warden(folder.path(), *lock, warden) ? 0 : 1);
+    _exit(lock && note_run(folder.path(), *lock, "0123") ? 0 : 1);
   }
   REQUIRE(end_of(daemon) == 0);
+}
 
-  const std::string mark = "LICTOR_RUN=" + std::to_string(warden) + "-1";
-  const std::array<const char*, 3> arguments{"sleep", "300", nullptr};
-  const std::array<const char*, 2> environment{mark.c_str(), nullptr};
+// A job of that daemon.
+pid_t start_job(std::vector<const char*> arguments) {
+  arguments.push_back(nullptr);
+  const std::array<const char*, 2> environment{"LICTOR_RUN=0123-1", nullptr};
   pid_t job = 0;
-  REQUIRE(posix_spawn(&job, "/bin/sleep", nullptr, nullptr,
-                      const_cast<char* const*>(arguments.data()),
-                      const_cast<char* const*>(environment.data())) == 0);
+  REQUIRE(posix_spawnp(&job, arguments.front(), nullptr, nullptr,
+                       const_cast<char* const*>(arguments.data()),
+                       const_cast<char* const*>(environment.data())) == 0);
+  return job;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file{path};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what is left of a daemon that was killed with its warden is killed, unless it is another's") {
+  const unit::TemporaryFolder folder;
+  leave_lock(folder);
+  const pid_t job = start_job({"sleep", "300"});
   {
     const unit::TemporaryFolder copied;
     std::filesystem::copy_file(folder / "lock", copied / "lock");
@@ -86,6 +107,23 @@ TEST_CASE(
   }
   CHECK(lock_state_dir(folder.path(), Duration::zero()));
   CHECK(WTERMSIG(end_of(job)) == SIGKILL);
+}
+
+TEST_CASE("so is what is left in a pid namespace of its own") {
+  if (!is_root()) return;
+  const unit::TemporaryFolder folder;
+  leave_lock(folder);
+  const pid_t job = start_job({"unshare", "--pid", "--fork", "setsid", "sleep", "300"});
+  const std::string list = "/proc/" + std::to_string(job) + "/task/" + std::to_string(job);
+  std::string inner;
+  while (inner.empty() && waitpid(job, nullptr, WNOHANG) == 0) {
+    std::istringstream{contents(list + "/children")} >> inner;
+    std::this_thread::yield();
+  }
+  if (inner.empty()) return tell_skipped("no pid namespace can be made here");
+  CHECK(lock_state_dir(folder.path(), Duration::zero()));
+  CHECK(WTERMSIG(end_of(job)) == SIGKILL);
+  CHECK(contents("/proc/" + inner + "/environ").empty());  // gone, or a zombie
 }
 
 TEST_SUITE_END();

@@ -48,6 +48,20 @@ TEST_CASE("messages arrive whole and in order, short, long and empty, with their
   CHECK(there.receive(got) == Channel::Received::kNothing);
 }
 
+TEST_CASE("what an end sent before it closed arrives, also if it left messages unread") {
+  auto [here, there] = std::move(Channel::create().value());
+  REQUIRE(send(here, "never read"));
+  REQUIRE(send(there, "first"));
+  REQUIRE(send(there, "last"));
+  { const Channel closed = std::move(there); }
+  Packet got;
+  for (const char* sent : {"first", "last"}) {
+    REQUIRE(here.receive(got) == Channel::Received::kPacket);
+    CHECK(got.bytes == sent);
+  }
+  CHECK(here.receive(got) == Channel::Received::kGone);
+}
+
 TEST_CASE("what the socket does not take is kept, and sent in order once it does") {
   auto [here, there] = std::move(Channel::create().value());
   int sent = 0;

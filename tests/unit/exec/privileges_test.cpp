@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -189,7 +190,7 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
     delegated.emplace();
     if (cgroups && !*delegated) return tell_skipped("no cgroup v2 can be made here");
   } else if (cgroups) {
-    Cgroups here = Cgroups::create();
+    Cgroups here = Cgroups::create("here");
     const bool can = here.available();
     here.remove();
     if (!can) return tell_skipped("no cgroup for attempts: " + here.absence());
@@ -233,11 +234,38 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
 
+TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups below those") {
+  Cgroups groups = Cgroups::create("left");
+  if (!groups.available()) return tell_skipped("no cgroup for attempts: " + groups.absence());
+  const auto group = groups.take();
+  REQUIRE(group);
+  REQUIRE(mkdirat(group->folder.get(), ".below", 0755) == 0);
+  const pid_t left = fork();
+  if (left == 0) {
+    while (true) pause();
+  }
+  const UniqueFd members{openat(group->folder.get(), ".below/cgroup.procs", O_WRONLY | O_CLOEXEC)};
+  const std::string pid = std::to_string(left);
+  REQUIRE(write(members.get(), pid.data(), pid.size()) == static_cast<ssize_t>(pid.size()));
+
+  CHECK(Cgroups::kill_group_of(getpid(), "other").empty());
+  CHECK(waitpid(left, nullptr, WNOHANG) == 0);
+  const std::vector<pid_t> killed = Cgroups::kill_group_of(getpid(), "left");
+  int status = 0;
+  REQUIRE(waitpid(left, &status, 0) == left);
+  CHECK(WTERMSIG(status) == SIGKILL);
+  if (!killed.empty()) CHECK(killed == std::vector{left});  // else it was dead already
+  CHECK(eventually([] { return Cgroups::kill_group_of(getpid(), "left").empty(); }));
+  const std::string folder = "lictor." + std::to_string(getpid()) + ".left";
+  CHECK(faccessat(groups.parent_fd(), folder.c_str(), F_OK, 0) != 0);
+}
+
 TEST_CASE("with cgroups, the death of the warden ends strays that hide their attempt") {
   Rig rig;
-  if (Cgroups here = Cgroups::create(); !here.available()) {
-    return tell_skipped("no cgroup for attempts: " + here.absence());
-  }
+  Cgroups here = Cgroups::create("here");
+  const bool can = here.available();
+  here.remove();
+  if (!can) return tell_skipped("no cgroup for attempts: " + here.absence());
   const TemporaryFolder dir;
   const auto runner =
       rig.runner(shell(kEscape + "echo up > $2; exec sleep 1000", {dir / "escapee", dir / "up"}));
