@@ -23,12 +23,6 @@ constexpr Duration kFarAhead = 1min;
 
 constexpr Tick kAtOnce = Tick::min();
 
-// A year either way at most: ticks may be 8,000 years away, which nanoseconds do not hold.
-Duration bounded(std::chrono::milliseconds time) {
-  constexpr std::chrono::milliseconds kYear = std::chrono::hours{24 * 365};
-  return std::clamp(time, -kYear, kYear);
-}
-
 }  // namespace
 
 void Scheduler::start(Instant now, Effects& out) { ask(now, 0, out); }
@@ -170,7 +164,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   entry.known = listed;
   place(it->first, entry);
   if (!listed.definition) return tell_fault(entry, listed.error, out);
-  const Duration ahead = bounded(entry.last - clock_.at(now));
+  const Duration ahead = -clock_.since(now, entry.last);
   if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
     out.emplace_back(
         Fact{Fact::Kind::kScheduleAhead, listed.key, schedule::tick_text(entry.last), ahead});
@@ -337,7 +331,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
         entry.made_at = settled.modify_index;
         entry.fetched = false;
         Fact made{op.makes_task ? Fact::Kind::kTickMade : Fact::Kind::kTickExists, task};
-        made.late = bounded(clock_.at(now) - op.last);
+        made.late = clock_.since(now, op.last);
         out.emplace_back(std::move(made));
       }
       if (entry.skipped > 0) {

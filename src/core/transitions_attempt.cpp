@@ -176,7 +176,7 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
   tell(Fact::Kind::kStarted, entry, entry.task->type, out, now - entry.attempt->claimed_at);
   auto& started = std::get<Fact>(out.back());
   started.waited = std::max(Duration::zero(), now - entry.task->ready_at);
-  if (const auto due = due_of(*entry.task)) started.late = clock_.at(now) - *due;
+  if (const auto due = due_of(*entry.task)) started.late = clock_.since(now, *due);
   out.emplace_back(
       StartJob{entry.attempt->id, entry.task, entry.attempt->token, deadline, entry.partition});
 }
@@ -246,8 +246,10 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
   FinishOp op{task.key, task.modify_index, exit.writes, nullptr};
   if (!exit.writes.empty() && !commits_.fits(op)) {
     return fail(now, entry,
-                "its writes do not fit into the transaction that finishes it, which takes up to " +
-                    std::to_string(options_.max_operations) + " operations and " +
+                "its " + std::to_string(exit.writes.size()) +
+                    " writes do not fit into the transaction that finishes it, which takes " +
+                    std::to_string(options_.max_operations) +
+                    " operations, some of them lictor's own, and " +
                     std::to_string(options_.max_transaction_bytes) + " bytes in base64",
                 exit.output_tail, {}, out);
   }

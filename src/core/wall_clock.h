@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -18,15 +21,19 @@ class WallClock {
   [[nodiscard]] WallTime at(Instant now) const {
     return base_ + std::chrono::floor<std::chrono::milliseconds>(now - base_at_);
   }
-  /// When it will read `time`; Instant::max() for what is more than a century away, which would
-  /// overflow nanoseconds.
+  /// How long ago it read `time`, at most a century; negative: it has not yet.
+  [[nodiscard]] Duration since(Instant now, WallTime time) const {
+    return std::clamp(at(now) - time, -kFar, kFar);
+  }
+  /// When it will read `time`; Instant::max() for what is more than a century away.
   [[nodiscard]] Instant when(WallTime time) const {
-    constexpr std::chrono::milliseconds kFar = std::chrono::hours{24 * 365 * 100};
     if (time <= base_) return base_at_;
     return time - base_ > kFar ? Instant::max() : base_at_ + (time - base_);
   }
 
  private:
+  // A century: nanoseconds hold 292 years.
+  static constexpr std::chrono::milliseconds kFar = std::chrono::hours{24 * 365 * 100};
   // It is read to the millisecond, and heard of some time later.
   static constexpr std::chrono::milliseconds kLeastStep{10};
 

@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::size_t kMostRequests = 24;  // of one daemon, at once
 
-const TypePolicy& policy_of(const Daemon& daemon, const Task& task) {
-  const auto it = daemon.options.types.find(task.type);
-  return it == daemon.options.types.end() ? *daemon.options.any_type : it->second;
-}
-
 bool deletes(const Op& op) {
   return std::holds_alternative<FinishOp>(op) || std::holds_alternative<BuryOp>(op);
 }
@@ -90,7 +85,7 @@ void Oracle::on_step(const Daemon& daemon) {
   if (daemon.queue) check_bounds(daemon);
   for (const auto& [id, job] : daemon.jobs) {
     if (cluster_.now < Daemon::end_of(daemon.trusted_until, job.partition)) continue;
-    if (policy_of(daemon, *job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
+    if (daemon.policy_of(*job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
       cluster_.violation(daemon.name + " does not stop " + job.task->key +
                          " at the end of its lease");
     }
@@ -125,7 +120,7 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
     cluster_.violation(who + ", as nobody wrote it: " + *task.record);
   }
   History& history = this->history(*task.record);
-  const TypePolicy& policy = policy_of(daemon, task);
+  const TypePolicy& policy = daemon.policy_of(task);
   if (policy.delivery == Delivery::kAtMostOnce && history.starts > 0) {
     cluster_.violation(who + " again, which may run at most once");
   }
@@ -304,7 +299,7 @@ void Oracle::on_buried(const BuryOp& op) {
   }
   const History& history = it->second;
   const Daemon& any = *cluster_.daemons().front();
-  const TypePolicy& policy = policy_of(any, history.task);
+  const TypePolicy& policy = any.policy_of(history.task);
   const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
   if (!written_.contains(origin(*op.record))) cluster_.violation(what + "it was withdrawn");
   if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {

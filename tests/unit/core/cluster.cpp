@@ -121,6 +121,7 @@ Daemon& Cluster::add(QueueOptions options) {
   auto daemon = std::make_unique<Daemon>();
   daemon->name = options.node;
   daemon->options = std::move(options);
+  daemon->any_type = daemon->options.any_type.value_or(TypePolicy{});
   daemon->seed = random_.next();
   daemons_.push_back(std::move(daemon));
   start(*daemons_.back());
@@ -361,10 +362,7 @@ void Cluster::work_jobs() {
       if (now < lease_until) continue;
       for (auto& [id, job] : daemon->jobs) {  // the warden, also when its daemon hangs
         if (job.partition != partition) continue;
-        const auto& types = daemon->options.types;
-        const auto it = types.find(job.task->type);
-        const TypePolicy& policy = it == types.end() ? *daemon->options.any_type : it->second;
-        if (policy.on_lease_lost == OnLeaseLost::kFinish) continue;
+        if (daemon->policy_of(*job.task).on_lease_lost == OnLeaseLost::kFinish) continue;
         job.dies = std::min(job.dies, now + stopping(daemon->options.kill_grace));
       }
       lease_until = Instant::max();

@@ -80,7 +80,14 @@ struct Daemon {
 
   std::string name;
   QueueOptions options;
+  TypePolicy any_type;  // of "*" at first
   std::uint64_t seed = 0;
+
+  /// A job may still run whose executor a reload has taken away.
+  [[nodiscard]] const TypePolicy& policy_of(const Task& task) const {
+    const TypePolicy* policy = options.policy_of(task.type);
+    return policy != nullptr ? *policy : any_type;
+  }
 
   std::unique_ptr<Queue> queue;  // none: down
   bool stopped = false;
