@@ -50,7 +50,7 @@ class Events : public runtime::Observer {
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;
     Duration took{};
-    std::string line{};  // what readers get, once one wants it; the thread's
+    std::string line{};  // server-sent text, made for the first reader; only for thread_
   };
   using Kept = std::deque<std::shared_ptr<Event>>;
   struct Reader {
@@ -71,7 +71,7 @@ class Events : public runtime::Observer {
   std::condition_variable changed_;
   Kept kept_;
   std::uint64_t next_ = 1;       // number of the event that comes next
-  std::vector<Reader> joining_;  // the thread's from its next turn on
+  std::vector<Reader> joining_;  // thread_ takes them over
   std::size_t readers_ = 0;      // with those that join
   bool idle_ = false;            // the thread waits for the next event
   bool ending_ = false;

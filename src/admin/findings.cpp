@@ -198,8 +198,9 @@ void check_host(const LeaderStatus& leader, Findings& out) {
               "repair that host, or hand the lead to another: step down");
   }
   if (const std::string lost = leader.status.value("log_error", ""); !lost.empty()) {
-    out.warning("output_lost", leader.node + " cannot keep the output of jobs: " + lost,
-                "make room in the daemon's state_dir; the jobs themselves go on");
+    out.warning(
+        "output_lost", leader.node + " cannot keep the output of jobs: " + lost,
+        "make room in the daemon's state_dir, or correct its rights; the jobs themselves go on");
   }
   if (const auto lease = ms_of(leader, "lease_left_ms", -1); lease >= 0ms && lease < kShortLease) {
     out.warning("lease_short",

@@ -27,8 +27,8 @@ struct ListingStamp {
 };
 
 /// Reads a listing when somebody asks, and for at most 2% of the time: 100,000 tasks take a second.
-/// Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp
-/// with what was read. Thread safe.
+/// Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp with what was
+/// read. Thread safe.
 template <class Listing>
 class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>> {
  public:
@@ -42,7 +42,7 @@ class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>
   /// after this time, if the pace allows. Errors: those of the reading.
   [[nodiscard]] Result<Pointer> get(const Call& call) {
     auto listing = current(parse_rfc3339(call.request.parameter("newer_than").value_or("")));
-    if (listing && wants_check()) {  // not under the lock: a server that stops does it at once
+    if (listing && wants_check()) {  // without the lock: a server that stops runs it at once
       call.exchange->later(kCheckAfter, [self = this->shared_from_this()] { self->drop_unused(); });
     }
     return listing;

@@ -9,8 +9,8 @@ constexpr const char* kAboutSubmit =
     R"(The id is printed. A task that exists already is left as it is (exit code 1).
 
 With --wait the exit code is 0 if the task is done, 1 if it is dead and 6 if it was cancelled.
-Without a history a cancelled task leaves no trace and counts as done. With one, the task's result is
-printed as JSON after the id.
+In a queue without history, a task that was deleted, or cancelled by "cancel --all", counts as done.
+With a history, the task's result is printed as JSON after the id.
 
 With --ndjson each line is a record: {"taskId": "42", "taskType": "Notify", "taskPara": {}}.
 A missing taskId or taskTime is generated; a missing taskType is TYPE. Tasks without a taskTime

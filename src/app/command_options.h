@@ -63,7 +63,8 @@ inline CLI::Option* add_duration(CLI::App* app, const char* name, Target& target
                                  const char* what) {
   const auto fault = [](const std::string& text) {
     if (parse_duration(text)) return std::string{};
-    return R"(expected a duration such as "90s", "10m" or "2h", got ")" + excerpt(text) + '"';
+    return R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
+           excerpt(text) + '"';
   };
   const auto take = [&target](const std::string& text) { target = *parse_duration(text); };
   return app->add_option_function<std::string>(name, take, what)

@@ -81,13 +81,13 @@ using Settings = std::vector<Setting>;
 /// What `settings` take, each followed by its members.
 [[nodiscard]] std::vector<KeyForm> forms_of(const Settings& settings);
 
-/// An object with these settings. `form`: what is expected in its place. `check` has a say when all
-/// of its members are read.
+/// An object with these settings. `form`: what is expected in its place. `check` runs after all
+/// members were read, and may refuse them.
 [[nodiscard]] Reader object(Settings settings, const std::string& form = "an object",
                             std::function<Result<void>(const Place&)> check = {});
 /// Text as `text` reads it, anything else as `other` does.
 [[nodiscard]] Reader text_or(Reader text, Reader other);
-/// Remembers the place: what is read later.
+/// Remembers the place, to be read later.
 [[nodiscard]] Reader kept(std::optional<Place>& target, std::string form);
 /// `reader`, whose default is not its target's but follows from other settings.
 [[nodiscard]] Reader derived(Reader reader);
@@ -203,7 +203,8 @@ template <class T>
 /// What a queue and a node may be called: letters, digits, '_', '-' and '.', at most 128, since the
 /// name becomes a segment of KV keys.
 [[nodiscard]] bool is_name(std::string_view text);
-inline constexpr std::string_view kNameForm = "at most 128 letters, digits, \"_\", \"-\" and \".\"";
+inline constexpr std::string_view kNameForm =
+    "1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\"";
 
 /// What is wrong with a key or, if it ends in '/', a prefix; nothing if it is well. Consul answers
 /// 301 to a leading "/", "//" and "." segments (CONSUL-FACTS.md 9.2), so such a key cannot be

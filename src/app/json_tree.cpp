@@ -135,7 +135,7 @@ class TreeBuilder {
 
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& error) {
-    // `position` counts the end of the input as a character. The last character read is told.
+    // `position` counts the end of the input as a character. Reports the last character read.
     const std::string_view what = error.what();
     const std::size_t end = std::min(position, text_.size());
     const std::size_t start = end - std::min<std::size_t>(end, 1);

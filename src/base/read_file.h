@@ -13,8 +13,8 @@ namespace lictor {
 /// the file is too large. Nothing if reading failed; errno says why. Blocks if `fd` does.
 [[nodiscard]] std::optional<std::string> read_up_to(int fd, std::size_t limit);
 
-/// Names the file behind `fd` on this boot of this host. A copy has another name, also on a host
-/// that was cloned.
+/// Names the file behind `fd` on this boot of this host. A copy has another name, also on a cloned
+/// host once that has booted.
 [[nodiscard]] std::string file_identity(int fd);
 
 /// All of the file at `path`, whose purpose is `what` for messages: at most `limit` bytes. Does not

@@ -13,6 +13,7 @@
 #include "cli/check_report.h"
 #include "cli/faces.h"
 #include "cli/takeover.h"
+#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -38,6 +39,7 @@ class LeaderCheck {
         check_leader(locks_[0]);
       }
       check_wishes();
+      check_names();
     }
     check_takeover();
   }
@@ -150,6 +152,21 @@ class LeaderCheck {
     }
   }
 
+  // A second daemon of the same name is not among the members, since the first holds their entry.
+  void check_names() {
+    const std::vector<std::string> held = store_.session_names();
+    for (const Member& member : members_) {
+      const auto same =
+          std::count(held.begin(), held.end(), wire::member_session_name(member.node));
+      if (same < 2) continue;
+      report_.warn(name("members"),
+                   fmt::format("{} daemons are called {}, and only one of them takes part", same,
+                               member.node),
+                   "set \"node\" in the configuration of each; where the daemon has just been "
+                   "restarted, its last session ends within a minute");
+    }
+  }
+
   // How long a takeover lasts: by a daemon's configuration, else by a leader's session.
   void check_takeover() {
     if (serves_) {
@@ -203,7 +220,7 @@ std::string takeover_text(const core::QueueOptions& options,
       "host dies or is cut off, within {} to {} (session_ttl {}, lock_delay {}){}",
       format_duration(options.kill_grace),
       hang_timeout > Duration::zero()
-          ? "that much after " + format_duration(hang_timeout) + " (hang_timeout)"
+          ? format_duration(hang_timeout) + " (hang_timeout) later than that"
           : "as when its host is lost, since hang_timeout is 0s",
       format_duration(least), format_duration(most), format_duration(options.session_ttl), delay,
       serf ? ", or from " + delay + " on if Consul notices" : "");

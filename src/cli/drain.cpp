@@ -62,7 +62,7 @@ void complain_if_alone(const Client& client, const std::string& host,
                           " gives away wait until one does");
 }
 
-// `changed`: nothing is told of it twice.
+// `changed`: false if the host was drained already, or not drained.
 void tell_json(const Client& client, const std::string& host, bool changed, bool draining,
                const Partitions& partitions) {
   if (!client.json) return;
@@ -133,13 +133,15 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   complain_if_alone(client, host, members);
   const Partitions& held = member->partitions;
   if (!client.json) {
-    client.console.print_line(
-        fmt::format("{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"",
-                    host, changed ? "" : "already ",
-                    held.empty() ? "no partition"
-                                 : partitions_text(held) + ", which it gives away, each when its "
-                                                           "jobs have ended",
-                    host));
+    client.console.print_line(fmt::format(
+        "{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"", host,
+        changed ? "" : "already ",
+        held.empty()
+            ? "no partition"
+            : partitions_text(held) +
+                  (held.size() == 1 ? ", which it gives away when its jobs have ended"
+                                    : ", which it gives away, each when its jobs have ended"),
+        host));
     if (!held.empty()) {
       client.console.print_line(
           "jobs that still run after drain_timeout are stopped, and run again elsewhere");

@@ -186,9 +186,9 @@ Result<AdminClient> LeaderFaces::open(const client::Lock& lock) const {
   const std::string name = lock.name();
   if (name.empty()) {
     const bool none = free_partitions(locks_).size() == locks_.count();
-    return fail(
-        ErrorCode::kNotFound,
-        none ? "no member leads" : fmt::format("nobody leads partition {}", lock.partition.number));
+    return fail(ErrorCode::kNotFound,
+                none ? "nobody leads queue \"" + client_.queue + '"'
+                     : fmt::format("nobody leads partition {}", lock.partition.number));
   }
   return open(name);
 }

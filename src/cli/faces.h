@@ -62,7 +62,7 @@ struct Reach {
 [[nodiscard]] Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limit,
                                           const std::string& token = {});
 
-/// The member `node`, and whether it answers within `limit`. Without fields if there is no such
+/// The member `node`, and whether it answers within `limit`. Only `node` is set if there is no such
 /// member, or the token may not read it.
 [[nodiscard]] Member read_member(Store& store, const wire::Layout& layout, const std::string& node,
                                  std::chrono::milliseconds limit = std::chrono::seconds{5});
@@ -121,8 +121,8 @@ class DaemonFaces {
         token_(std::move(token)),
         own_(std::move(own)) {}
 
-  /// The JSON that the daemon answers that answered last, else the first of: those of this host,
-  /// the leader, any other. Blocks, for two seconds a daemon at most, and as long as Consul.
+  /// Asks the daemon that answered last. If it fails, asks this host's daemon, then the leader, then
+  /// the others, and returns the first answer. Blocks for two seconds a daemon, and for Consul.
   /// Errors: kFailed, with why each of them could not be asked; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 

@@ -100,24 +100,25 @@ void print_leaders(const Client& client, const Locks& locks) {
 Result<int> show_leaders(const Client& client, const Locks& locks) {
   const bool undivided = locks.count() == 1;
   const bool led = !partitions_by_leader(locks).empty();
-  std::vector<Member> members;
-  if (led) members = read_members(client.store, client.layout, locks).value_or(members);
-  ask_all(members);
-  for (const std::string& line : doubtful_leaders(client, locks, members)) {
+  std::vector<Member> leaders;
+  if (led) leaders = read_members(client.store, client.layout, locks).value_or(leaders);
+  std::erase_if(leaders, [](const Member& member) { return !member.leads; });
+  ask_all(leaders);
+  for (const std::string& line : doubtful_leaders(client, locks, leaders)) {
     client.json ? client.console.complain(line) : client.console.print_line(line);
   }
   if (client.json && undivided) {
-    print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], members)));
+    print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], leaders)));
   } else if (client.json) {
     const auto told = [&](const Lock& lock) {
       return lock_json({{"partition", lock.partition.number}}, client, lock,
-                       holder_of(lock, members));
+                       holder_of(lock, leaders));
     };
     print_json(client, {{"partitions", json_list(locks, told)}});
   } else if (!undivided) {
     print_leaders(client, locks);
   } else if (led) {
-    print_leader(client, locks[0], holder_of(locks[0], members));
+    print_leader(client, locks[0], holder_of(locks[0], leaders));
   }
   if (auto error = nobody_leads(client, locks)) return tl::unexpected(*std::move(error));
   return kDone;
@@ -245,7 +246,12 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   std::vector<std::string> names;
   for (const auto& [name, partitions] : partitions_by_leader(locks)) names.push_back(name);
   if (names.empty()) {
-    LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
+    if (client.json && locks.count() > 1) {
+      print_json(client, {{"partitions", ordered_json::array()}});
+      if (auto error = nobody_leads(client, locks)) return tl::unexpected(*std::move(error));
+    } else {
+      LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
+    }
     return fail(ErrorCode::kPermissionDenied,
                 "who leads is not known: the token may not read the locks");
   }

@@ -51,8 +51,8 @@ Table table_of(const std::vector<TaskInfo>& views) {
   const WallTime now = wall_now();
   Table table{{"ID", "TYPE", "STATE", "TIME", "TOOK", "ATTEMPT", "NODE", "ERROR"}};
   for (const TaskInfo& view : views) {
-    table.add_row({{view.id},
-                   {view.type},
+    table.add_row({{excerpt(view.id, 600)},  // longer ones are mistakes
+                   {excerpt(view.type, 100)},
                    {state_shown(view), style_of(view.state)},
                    {time_text(view, now)},
                    {view.took ? rounded_duration(*view.took) : ""},
@@ -87,7 +87,9 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
     names.push_back(client::state_name(state));
     if (names.back() == text) return state;
   }
-  const std::string meant = nearest(text, names);
+  std::string meant = nearest(text, names);
+  if (text == "retrying") meant = "scheduled";  // which list shows so
+  if (text == "cancelled") meant = "done";
   return fail(ErrorCode::kInvalid,
               fmt::format("--state: expected {} or {}, got \"{}\"{}",
                           fmt::join(names.begin(), names.end() - 1, ", "), names.back(),

@@ -306,7 +306,14 @@ class Show {
   Result<int> broken_off(Printer& printer, Error error) {
     printer.end();
     error.message = place_.node + ": " + error.message;
-    if (!options_.follow || is_claimed()) return tl::unexpected(std::move(error));
+    if (!options_.follow) return tl::unexpected(std::move(error));
+    if (is_claimed()) {
+      error.message += fmt::format(
+          "; if that daemon has died, the task runs again elsewhere: \"lictor logs {} -f\" follows "
+          "the new attempt once it has begun",
+          options_.id);
+      return tl::unexpected(std::move(error));
+    }
     client_.console.complain(error.message +
                              "; the attempt has ended, its last lines may be missing");
     return kDone;

@@ -21,7 +21,8 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) {
   return refuse(flag,
-                R"(expected a duration such as "90s", "10m" or "2h", got ")" + excerpt(text) + '"');
+                R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
+                    excerpt(text) + '"');
 }
 
 // taskPara as JSON: the members of --para-json, then those of --para: NAME=TEXT, NAME:=JSON.
@@ -124,7 +125,7 @@ Result<WallTime> time_argument(std::string_view text) {
 Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
   LICTOR_TRY(auto fields, work(text, "TYPE"));
   fields.id = text.id ? *text.id : ids.next(now);
-  if (const std::string fault = client::task_id_fault(fields.id); !fault.empty()) {
+  if (const std::string fault = client::new_task_id_fault(fields.id); !fault.empty()) {
     return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
   }
   LICTOR_TRY(const auto task_time, moment("--task-time", text.task_time, "", {}, now));

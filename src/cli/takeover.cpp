@@ -90,8 +90,8 @@ std::string if_dead(Store& store, const Lock& lock, const Member& member,
           ? R"(no other daemon is up ("lictor run" starts one); the next one takes over)"
           : one_of(*others) + " takes over";
   return "it may be dead, frozen or cut off; " + next +
-         " within 1s if the daemon died, within hang_timeout + 1s if it hangs, " + gone +
-         " if its host is gone";
+         " within 1s if only the daemon died, within hang_timeout + 1s if it hangs, " + gone +
+         " if its host or its warden is gone too";
 }
 
 std::string if_free(const Lock& lock, const Candidates& candidates) {
@@ -184,9 +184,10 @@ std::string lead_trouble(const Client& client) {
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
   if (locks->count() == 1) return trouble_of(client, (*locks)[0]);
   std::vector<std::string> troubles;
-  if (auto members = read_members(client.store, client.layout, *locks)) {
-    ask_all(*members);
-    troubles = doubtful_leaders(client, *locks, *members);
+  if (auto leaders = read_members(client.store, client.layout, *locks)) {
+    std::erase_if(*leaders, [](const Member& member) { return !member.leads; });
+    ask_all(*leaders);
+    troubles = doubtful_leaders(client, *locks, *leaders);
   }
   if (const auto free = nobody_leads(client, *locks)) {
     troubles.insert(troubles.begin(), free->message);

@@ -33,7 +33,7 @@ constexpr auto kShowEvery = 2s;
 Result<json> ask(LeaderFace& leader, const std::string& target) {
   if (!leader.face) {
     const auto& [code, why] = leader.face.error();
-    return fail(code, why + (code == ErrorCode::kNotFound ? "; see: lictor leader" : ""));
+    return fail(code, why + (code == ErrorCode::kNotFound ? "; \"lictor leader\" says why" : ""));
   }
   auto body = leader.face->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
@@ -190,21 +190,36 @@ class EventReader {
       : client_(client),
         target_("/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=") {}
 
-  // Shows what is new. Errors: no leader could be asked.
+  // Shows what is new. Errors: some leader could not be asked; the events of the others are shown.
   Result<void> read() {
     LeaderFaces faces{client_};
-    const std::string since = newest_;
-    std::vector<json> events;
-    std::optional<Error> trouble;
     const Instant now = boot_now();
-    for (LeaderFace* leader : faces.all()) {
-      if (auto added = add(*leader, since, events); !added) trouble = std::move(added.error());
+    std::vector<LeaderFace*> asked = faces.all();
+    const std::size_t leading = asked.size();
+    for (const LeaderFace* leader : asked) {
       if (!leader->node.empty()) leaders_[leader->node].led_at = now;
     }
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) static_cast<void>(add(faces.former(node), since, events));
+      if (leader.led_at != now) asked.push_back(&faces.former(node));
+    }
+    std::vector<Result<json>> answers(asked.size());
+    ask_each(asked.size(), [&](std::size_t i) {
+      const auto known = leaders_.find(asked[i]->node);
+      const std::string after = known == leaders_.end() ? "" : known->second.next;
+      answers[i] = ask(*asked[i], target_ + wire::query_value(after));
+    });
+
+    const std::string since = newest_;
+    std::vector<json> events;
+    std::optional<Error> trouble;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (answers[i]) {
+        take(*answers[i], leaders_[asked[i]->node].next, since, events);
+      } else if (i < leading) {
+        trouble = std::move(answers[i].error());
+      }
     }
     std::stable_sort(events.begin(), events.end(), [](const json& a, const json& b) {
       return text_of(a, "at") < text_of(b, "at");
@@ -218,27 +233,23 @@ class EventReader {
   }
 
  private:
-  // The end of a drain comes after the last look at a leader.
+  // A leader's last events come after it has released its lock.
   static constexpr auto kFollowFormer = 10s;
 
   struct Leader {
-    std::string last;  // the cursor
-    Instant led_at{};  // our last look at which it led
+    std::string next;  // the cursor; empty: it has not answered yet
+    Instant led_at{};  // when we last saw it lead
   };
 
-  // A new leader also has events from before it led; skips those that are older than `since`.
-  Result<void> add(LeaderFace& face, const std::string& since, std::vector<json>& events) {
-    const auto known = leaders_.find(face.node);
-    const bool is_new = known == leaders_.end();
-    LICTOR_TRY(auto answer,
-               ask(face, target_ + wire::query_value(is_new ? "" : known->second.last)));
+  // A new leader also has events from before it led; leaves out those that are older than `since`.
+  void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
+    const bool is_new = next.empty();
     for (json& event : answer["events"]) {
       const std::string at = text_of(event, "at");
       newest_ = std::max(newest_, at);
       if (!is_new || at >= since) events.push_back(std::move(event));
     }
-    leaders_[face.node].last = text_of(answer, "next");
-    return {};
+    next = text_of(answer, "next");
   }
 
   void show(const json& event) {

@@ -19,9 +19,8 @@ namespace lictor {
 
 namespace client {
 
-/// Entries of cancelled tasks in a queue that keeps no history. They are there for those who wait
-/// for the tasks, and are deleted a moment later. Thread safe. The destructor waits until all are
-/// deleted.
+/// Keeps done/<id> of a cancelled task for `stay` in a queue without history, so that wait() sees
+/// the cancellation. Thread safe. The destructor waits until all are deleted.
 class CancelMarks {
  public:
   /// `store` must outlive this.

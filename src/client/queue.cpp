@@ -132,7 +132,7 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
   if (!done && done.error().code != ErrorCode::kPermissionDenied) {
     return tl::unexpected(std::move(done.error()));
   }
-  const std::string hint = unnameable_hint(queue.layout, id);
+  const std::string hint = unnameable_hint(queue.layout.tasks_prefix, id);
   return fail(ErrorCode::kNotFound,
               no_task(queue, id) + ", neither waiting nor dead" +
                   (hint.empty()
@@ -215,7 +215,7 @@ Error not_there(const Queue& queue, const std::string& id) {
     const bool cancelled = view_done(queue.layout, **done).state == TaskState::kCancelled;
     return {ErrorCode::kNotFound, what + (cancelled ? ": it was cancelled" : ": it is done")};
   }
-  const std::string hint = unnameable_hint(queue.layout, id);
+  const std::string hint = unnameable_hint(queue.layout.tasks_prefix, id);
   return {ErrorCode::kNotFound, what + "; " + (hint.empty() ? "it may be done" : hint)};
 }
 
@@ -260,7 +260,25 @@ Error no_letter(const Queue& queue, const std::string& id) {
 
 Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   filter.state = TaskState::kDead;
-  return list_tasks(queue, filter);
+  LICTOR_TRY(auto letters, list_tasks(queue, filter));
+  const UnnameableKeys unnameable{queue.store, letters.tasks};
+  for (TaskInfo& letter : letters.tasks) unnameable.mark(letter);
+  return letters;
+}
+
+// Removes those that nobody can change, since their keys are not UTF-8; says so of each.
+std::vector<BulkResult::Refusal> take_unnameable(const char* verb, const std::string& prefix,
+                                                 std::vector<TaskInfo>& tasks) {
+  std::vector<BulkResult::Refusal> refused;
+  std::erase_if(tasks, [&](const TaskInfo& task) {
+    if (task.state != TaskState::kUnnameable) return false;
+    refused.push_back(
+        {task.id,
+         {ErrorCode::kFailed, fmt::format("cannot {} {}: {}", verb, printable(task.id),
+                                          unnameable_hint(prefix, task.id))}});
+    return true;
+  });
+  return refused;
 }
 
 // False: `change` returned nothing, since there is nothing to do.
@@ -339,15 +357,8 @@ Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& 
     return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
   }
   LICTOR_TRY(auto listed, list_tasks(queue, filter));
-  std::vector<BulkResult::Refusal> unnameable;
-  std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-    if (task.state == TaskState::kUnnameable) {
-      unnameable.push_back({task.id,
-                            {ErrorCode::kFailed, "cannot cancel " + printable(task.id) + ": " +
-                                                     unnameable_hint(queue.layout, task.id)}});
-    }
-    return task.state >= TaskState::kUnnameable;
-  });
+  auto unnameable = take_unnameable("cancel", queue.layout.tasks_prefix, listed.tasks);
+  std::erase_if(listed.tasks, [](const TaskInfo& task) { return task.state >= TaskState::kDead; });
   LICTOR_TRY(const auto how, cancelling(queue));
   bool tell = !listed.tasks.empty() && keeps_history(queue, how.leader());
   if (tell) {
@@ -374,6 +385,8 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
                                      const Progress& progress) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(auto listed, list_letters(queue, filter));
+  std::vector<BulkResult::Refusal> left =
+      take_unnameable("retry", queue.layout.dead_prefix, listed.tasks);
   // Only the newest letter of each task: the others would conflict with it.
   std::map<std::string, std::uint64_t> newest;
   for (const TaskInfo& letter : listed.tasks) {
@@ -381,7 +394,6 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
     index = std::max(index, letter.create_index);
   }
   std::vector<TaskInfo> chosen;
-  std::vector<BulkResult::Refusal> left;
   for (TaskInfo& letter : listed.tasks) {
     const std::string task = task_of_letter(letter);
     if (letter.create_index == newest[task]) {
@@ -407,8 +419,12 @@ Result<TaskInfo> Client::purge(const std::string& id) {
 }
 
 Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
-  LICTOR_TRY(auto listed, list_letters(impl_->queue, filter));
-  return change_many(impl_->queue, std::move(listed.tasks), purge_plan(impl_->queue), progress);
+  const client::Queue& queue = impl_->queue;
+  LICTOR_TRY(auto listed, list_letters(queue, filter));
+  auto unnameable = take_unnameable("purge", queue.layout.dead_prefix, listed.tasks);
+  auto result = change_many(queue, std::move(listed.tasks), purge_plan(queue), progress);
+  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
+  return result;
 }
 
 Result<bool> Client::pause(const std::string& reason, const std::string& by) {

@@ -31,9 +31,9 @@ using std::chrono::seconds;
 
 // Why nobody should add a schedule of this name. What read_schedule() refuses is not among it.
 Result<void> check_name(const std::string& name) {
-  std::string fault = task_id_fault(name);
+  std::string fault = id_fault(name);
   if (!fault.empty()) return fail(ErrorCode::kInvalid, "its name " + fault);
-  fault = task_id_fault(schedule::tick_id(name, Tick{}));
+  fault = id_fault(schedule::tick_id(name, Tick{}));
   if (!fault.empty()) return fail(ErrorCode::kInvalid, "its name with a tick after it " + fault);
   return {};
 }
@@ -75,7 +75,7 @@ std::string with_past(std::string_view record, const Definition& now, const Defi
   return text;
 }
 
-// What the transaction of a tick takes, at most.
+// Upper bound of the bytes of the transaction that writes one tick.
 std::size_t tick_bytes(const wire::Layout& layout, const std::string& name, std::string_view record,
                        const Definition& definition) {
   core::ScheduleOp op;
@@ -95,14 +95,6 @@ std::size_t tick_bytes(const wire::Layout& layout, const std::string& name, std:
 Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
                            const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read, wire::read_schedule(name, record, zones));
-  const std::string key = layout.task_key(schedule::tick_id(name, Tick{}));
-  const std::size_t most = wire::record_limit(layout, key);
-  if (const std::size_t size = wire::tick_task(name, read, Tick{}).size(); size > most) {
-    return fail(ErrorCode::kTooLarge,
-                fmt::format("task: expected a record of at most {} bytes (what one transaction "
-                            "holds), got {}; store large data elsewhere and refer to it",
-                            most, size));
-  }
   const std::size_t whole = tick_bytes(layout, name, record, read);
   if (whole > wire::kMaxTransactionBytes) {
     return fail(ErrorCode::kTooLarge,

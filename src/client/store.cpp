@@ -303,4 +303,12 @@ std::optional<Store::Session> Store::session(const std::string& id) {
   return session;
 }
 
+std::vector<std::string> Store::session_names() {
+  std::vector<std::string> names;
+  const auto answer = json_reply(ask("GET", "/v1/session/list"));
+  if (!answer || !answer->is_array()) return names;
+  for (const json& session : *answer) names.push_back(text_member(session, "Name"));
+  return names;
+}
+
 }  // namespace lictor::client

@@ -148,6 +148,8 @@ class Store {
   [[nodiscard]] Result<Agent> agent();
   /// Nothing: it does not exist, or the token may not read it.
   [[nodiscard]] std::optional<Session> session(const std::string& id);
+  /// Of all sessions that the token may read.
+  [[nodiscard]] std::vector<std::string> session_names();
 
  private:
   /// A request that changes nothing, whatever its method.

@@ -39,7 +39,7 @@ bool is_absent(const wire::TxnReply::OpError& error) {
   return error.what.find("doesn't exist") != std::string::npos;
 }
 
-// What Consul answered to a transaction that is not in doubt.
+// Consul's answer to a transaction whose outcome is known.
 struct Answer {
   std::uint64_t index = 0;                         // of what was written; 0: not told
   std::vector<wire::TxnReply::OpError> refused{};  // empty: the transaction was applied
@@ -51,7 +51,9 @@ Result<Answer> read_answer(std::string_view doing, const http::Response& respons
     if (const auto index = wire::read_txn_index(response.body)) return Answer{*index};
   }
   auto reply = txn_reply(response);
-  if (reply && response.status == 200) return Answer{};
+  if (reply && response.status == 200) {
+    return Answer{reply->results.empty() ? 0 : reply->results.front().create_index};
+  }
   if (!reply || reply->errors.empty()) return tl::unexpected(store_error(doing, response));
   return Answer{0, std::move(reply->errors)};
 }

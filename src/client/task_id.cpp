@@ -64,23 +64,29 @@ std::string_view id_before_copy(std::string_view id) {
                                                                         : std::string_view{};
 }
 
-std::string task_id_fault(std::string_view id) {
-  if (id.empty()) return "is empty";
+std::string new_task_id_fault(std::string_view id) {
   if (!id_before_copy(id).empty()) {
-    return "ends in \"~\" and a number, as the name of a task's second dead letter does";
+    return "ends in \"~\" and a number, which names a task's second dead letter; choose another id";
   }
+  return id_fault(id);
+}
+
+std::string id_fault(std::string_view id) {
+  if (id.empty()) return "is empty";
   if (id.ends_with('/')) return "ends in \"/\", which makes it a folder";
   if (id.size() > kMaxIdBytes) return "is longer than " + std::to_string(kMaxIdBytes) + " bytes";
   return key_fault(id);
 }
 
-UnnameableKeys::UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed) {
+void UnnameableKeys::add_if_suspect(const std::string& key, std::uint64_t create_index) {
+  if (may_be_unnameable(key)) keys_.emplace(key, create_index);
+}
+
+void UnnameableKeys::keep_unnameable(Store& store) {
   std::vector<std::string> asked;
-  for (const wire::KvEntry& entry : listed) {
-    if (!may_be_unnameable(entry.key)) continue;
+  for (const auto& [key, create_index] : keys_) {
     // Keys that differ only in such bytes are listed under one name.
-    keys_.emplace(entry.key, entry.create_index);
-    if (asked.empty() || asked.back() != entry.key) asked.push_back(entry.key);
+    if (asked.empty() || asked.back() != key) asked.push_back(key);
   }
   if (asked.empty()) return;
   const auto found = store.get_all(asked);
@@ -97,10 +103,10 @@ void UnnameableKeys::mark(TaskInfo& task) const {
   task.error = "its key is not UTF-8";
 }
 
-std::string unnameable_hint(const wire::Layout& layout, const std::string& id) {
+std::string unnameable_hint(const std::string& prefix, const std::string& id) {
   const bool as_bytes = !is_utf8(id);
   if (!as_bytes && !may_be_unnameable(id)) return {};
-  std::string path = wire::kv_path(layout.task_key(id));
+  std::string path = wire::kv_path(prefix + id);
   // The original bytes are unknown; show %FF for each.
   constexpr std::string_view encoded = "%EF%BF%BD";
   for (std::size_t at = 0; !as_bytes && (at = path.find(encoded, at)) != std::string::npos;) {

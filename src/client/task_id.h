@@ -36,24 +36,35 @@ class TaskIds {
 /// "a" of "a~2", the name of the second dead letter of the task a. Empty: `id` is no such name.
 [[nodiscard]] std::string_view id_before_copy(std::string_view id);
 
+/// Why `id` cannot be the id of a task or the name of a schedule; empty: it can.
+[[nodiscard]] std::string id_fault(std::string_view id);
+
 /// Why `id` cannot be the id of a new task; empty: it can.
-[[nodiscard]] std::string task_id_fault(std::string_view id);
+[[nodiscard]] std::string new_task_id_fault(std::string_view id);
 
 /// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which
 /// names another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
 class UnnameableKeys {
  public:
-  /// Looks up the suspects of `listed`. If that fails, they count as ordinary keys.
-  UnnameableKeys(Store& store, const std::vector<wire::KvEntry>& listed);
+  /// Looks up the suspects of `listed`, entries or TaskInfos. If that fails, they count as ordinary
+  /// keys.
+  template <class Listed>
+  UnnameableKeys(Store& store, const std::vector<Listed>& listed) {
+    for (const Listed& each : listed) add_if_suspect(each.key, each.create_index);
+    keep_unnameable(store);
+  }
 
   /// Sets the state of a listed task to kUnnameable if its key is one of them.
   void mark(TaskInfo& task) const;
 
  private:
+  void add_if_suspect(const std::string& key, std::uint64_t create_index);
+  void keep_unnameable(Store& store);
+
   std::set<std::pair<std::string, std::uint64_t>> keys_;  ///< with their CreateIndex
 };
 
-/// Advice for a task that was not found; empty, unless its key may not be UTF-8.
-[[nodiscard]] std::string unnameable_hint(const wire::Layout& layout, const std::string& id);
+/// Advice for a key `prefix` + `id` that was not found; empty, unless it may not be UTF-8.
+[[nodiscard]] std::string unnameable_hint(const std::string& prefix, const std::string& id);
 
 }  // namespace lictor::client

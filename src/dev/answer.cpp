@@ -95,6 +95,7 @@ Result<void> read_text(const nlohmann::json& value, std::string_view field, std:
 }
 
 Result<Duration> parse_go_duration(std::string_view text) {
+  if (text == "0") return Duration::zero();
   const auto duration = parse_duration(text);
   const bool is_go = text.find_first_of("dw") == std::string_view::npos;  // Go has no days or weeks
   if (duration && is_go) return *duration;

@@ -77,7 +77,7 @@ void Membership::step(Instant now) {
 
 void Membership::create() {
   // No lock-delay: nothing relies on the lock, and a restarted daemon must be listed at once.
-  const json session{{"Name", "lictor member " + options_.node},
+  const json session{{"Name", wire::member_session_name(options_.node)},
                      {"TTL", format_duration(kTtl)},
                      {"LockDelay", "0s"},
                      {"Behavior", "delete"},
@@ -135,8 +135,12 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
     return;
   }
   if (replied(response, 200)) {
-    return complain(key, "another daemon has this member's entry; give each node a name of its own",
-                    key);
+    return complain(
+        key,
+        "this member's entry is held by another session: this node's last one, which ends "
+        "within a minute, or another daemon of the same name; give each node a name of "
+        "its own",
+        key);
   }
   if (replied(response, 500) && response.body.find("invalid session") != std::string::npos) {
     return lose(now);

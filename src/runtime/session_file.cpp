@@ -52,6 +52,7 @@ void SessionFile::save(const std::string& session) const {
   const std::string aside = path_ + ".new";
   const UniqueFd file{
       open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
+  const int error = file ? 0 : errno;
   const std::string text = json{{"session", session},
                                 {"file", file_identity(file.get())},
                                 {"node", node_},
@@ -62,8 +63,8 @@ void SessionFile::save(const std::string& session) const {
   const bool written =
       file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (!written || std::rename(aside.c_str(), path_.c_str()) != 0) {
-    log(Level::kWarn, "cannot keep the session's id; after a crash the lock-delay is waited for",
-        {{"file", path_}, {"error", errno_text()}});
+    log(Level::kWarn, "cannot keep the session's id; a restarted daemon cannot resume its session",
+        {{"file", path_}, {"error", errno_text(error != 0 ? error : errno)}});
     unlink(aside.c_str());
   }
 }

@@ -13,8 +13,8 @@ namespace lictor::runtime {
 class SessionFile {
  public:
   /// A daemon resumes a session only if node and timing are the same: trusting a session beyond its
-  /// own, shorter lock-delay would let two leaders run. So would a copy of the file, beside the
-  /// daemon that it is of: a copy, or a file of an earlier boot of the host, counts as none.
+  /// own, shorter lock-delay would let two leaders run. So would a copy of the file, while the
+  /// original's daemon runs. A file that was copied, or saved before the last boot, is ignored.
   SessionFile(std::string state_dir, const std::string& name, std::string node, Duration ttl,
               Duration lock_delay);
 

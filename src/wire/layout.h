@@ -60,4 +60,9 @@ struct Layout {
 /// Percent-encodes a query's value.
 [[nodiscard]] std::string query_value(std::string_view text);
 
+/// The name of the session that holds a member's entries.
+[[nodiscard]] inline std::string member_session_name(const std::string& node) {
+  return "lictor member " + node;
+}
+
 }  // namespace lictor::wire

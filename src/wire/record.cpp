@@ -292,7 +292,8 @@ Result<std::string> read_string(std::string_view text) {
 Result<Duration> read_duration(std::string_view text) {
   const auto duration =
       text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
-  if (!duration) return expected(R"(a duration such as "90s", "10m" or "2h")", text);
+  if (!duration)
+    return expected(R"(a duration such as "90s", "10m" or "2h", at most 10 years)", text);
   return *duration;
 }
 

@@ -332,13 +332,18 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
   REQUIRE(eventually([&] { return world.all_done(); }));
   MESSAGE(count << " tasks and " << changes << " changes of leader in " << seconds << " s; up to "
                 << longest << " tasks waited");
+  // Of the daemons, which are alike: one that has not led by the middle needs less then.
+  long middle = 0;
+  for (const auto& each : samples) {
+    middle = std::max<long>(middle, trend_of(each, &Footprint::memory_kb).middle);
+  }
   for (std::size_t i = 0; i < daemons.size(); ++i) {
     const Trend memory = trend_of(samples[i], &Footprint::memory_kb);
     const Trend descriptors = trend_of(samples[i], &Footprint::descriptors);
     MESSAGE(daemons[i]->node() << ": memory " << memory.middle << ", then " << memory.last
                                << " kB; descriptors " << descriptors.middle << ", then "
                                << descriptors.last);
-    if (kMemoryTells) CHECK(memory.last < memory.middle + memory.middle / 20 + 2048);
+    if (kMemoryTells) CHECK(memory.last < middle + middle / 20 + 2048);
     CHECK(descriptors.last <= descriptors.middle + 8);  // connections come and go
     CHECK(daemons[i]->runs());
   }

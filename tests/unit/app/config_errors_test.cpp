@@ -87,9 +87,11 @@ TEST_CASE("a wrong type is refused with the expected and the found type") {
   const std::string delays = "0s to 1m (Consul bars a lock no longer, whatever it was asked)";
   check_all(
       {{queue_text("\"name\": 7"),
-        "name: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got the number 7"},
+        "name: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\", got "
+        "the number 7"},
        {queue_text("\"name\": \"a/b\""),
-        "name: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"a/b\""},
+        "name: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\", got "
+        "\"a/b\""},
        {queue_text("\"concurrency\": \"2\""),
         "concurrency: expected a whole number from 1 to 10000, got \"2\""},
        {queue_text("\"concurrency\": 0"),
@@ -135,9 +137,11 @@ TEST_CASE("a wrong type is refused with the expected and the found type") {
               "\"loud\""},
              {"{\"state_dir\": \"here\"}", "state_dir: expected an absolute path, got \"here\""},
              {"{\"node\": \"\"}",
-              "node: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"\""},
+              "node: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or "
+              "\"..\", got \"\""},
              {"{\"node\": \"..\"}",
-              "node: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"..\""},
+              "node: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or "
+              "\"..\", got \"..\""},
              {"{\"admin\": {\"listen\": [\"127.0.0.1:1\", \"8642\"]}}",
               "admin.listen[1]: \"8642\": expected host:port such as \"127.0.0.1:8642\" or "
               "\"[::1]:8642\", or \"unix:///path\""},

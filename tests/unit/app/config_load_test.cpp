@@ -193,7 +193,8 @@ TEST_CASE("an error in a variable or flag names it") {
   CHECK(with_variable("LICTOR_LOG_FORMAT", "xml") ==
         "LICTOR_LOG_FORMAT: expected one of \"text\", \"json\", \"journal\", got \"xml\"");
   CHECK(with_variable("LICTOR_NODE", "a b") ==
-        "LICTOR_NODE: expected at most 128 letters, digits, \"_\", \"-\" and \".\", got \"a b\"");
+        "LICTOR_NODE: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or "
+        "\"..\", got \"a b\"");
   CHECK(with_variable("LICTOR_ROOT", "jobs") ==
         R"(LICTOR_ROOT: "jobs": a prefix ends in "/"; write "jobs/")");
   CHECK(with_variable("LICTOR_ROOT", "/jobs/") ==

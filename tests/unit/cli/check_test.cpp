@@ -293,7 +293,7 @@ TEST_CASE("how long a takeover lasts follows from the settings") {
   using namespace std::chrono_literals;
   const std::string text = takeover_text({}, {"serfHealth"}, 5s);
   CHECK(contains(text, "dies, within 1s of the end of its jobs, which have 5s (kill_grace)"));
-  CHECK(contains(text, "when it hangs, that much after 5s (hang_timeout)"));
+  CHECK(contains(text, "when it hangs, 5s (hang_timeout) later than that"));
   CHECK(contains(text, "cut off, within 40s to 1m"));
   CHECK(contains(text, ", or from 30s on if Consul notices"));
   CHECK_FALSE(contains(takeover_text({}, {}, 5s), "notices"));

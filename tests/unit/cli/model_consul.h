@@ -41,8 +41,9 @@ class ModelConsul : public net::Transport {
   }
   void cancel(RequestId) override {}
 
-  std::string session() {
-    const std::string made = ask("PUT", "/v1/session/create", R"({"NodeChecks":[]})");
+  std::string session(const std::string& name = {}) {
+    const nlohmann::json asked{{"Name", name}, {"NodeChecks", nlohmann::json::array()}};
+    const std::string made = ask("PUT", "/v1/session/create", asked.dump());
     return nlohmann::json::parse(made).at("ID");
   }
   /// With a `session`, which then holds the key.

@@ -237,7 +237,8 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   REQUIRE(list(listed.client, {}) == 0);
   CHECK(asked_a == 1);
   CHECK(asked_b == 1);
-  for (const json& task : json::parse(listed.out()).at("tasks")) {
+  const json told = json::parse(listed.out());
+  for (const json& task : told.at("tasks")) {
     const bool led = task.at("id") != id_in(3);
     CHECK(task.at("state") == (led ? "running" : "waiting"));
     CHECK(task.at("node") == (task.at("id") == id_in(0)   ? json("a")
@@ -294,13 +295,13 @@ TEST_CASE("stats and events say what to do where nobody leads") {
     REQUIRE_FALSE(told);
     const bool nobody = partitions.empty();
     CHECK(exit_code(told.error().code) == (nobody ? kNotFound : kFailed));
-    CHECK(contains(told.error().message, "see: lictor leader") == nobody);
+    CHECK(contains(told.error().message, "\"lictor leader\" says why") == nobody);
   }
   ModelConsul consul;
   Stage stage{consul};
   const auto told = events(stage.client, {});
   REQUIRE_FALSE(told);
-  CHECK(told.error().message == "no member leads; see: lictor leader");
+  CHECK(told.error().message == "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
 
 TEST_CASE("events names the partition of a lock where the queue has several") {
@@ -428,6 +429,15 @@ TEST_CASE("check reports that all members ask for another number than the queue 
   fleet.consul.put("lictor/q/members/a", R"({"node":"a","partitions":{"q":16,"other":4}})",
                    session);
   CHECK(contains(checked(fleet.consul), "the queue has 8 partitions, and its members ask for 16"));
+}
+
+TEST_CASE("check warns of two daemons of one name") {
+  Fleet fleet;
+  fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
+  fleet.consul.session("lictor member a");
+  CHECK_FALSE(contains(checked(fleet.consul), "daemons are called"));
+  fleet.consul.session("lictor member a");
+  CHECK(contains(checked(fleet.consul), "2 daemons are called a, and only one of them takes part"));
 }
 
 }  // namespace lictor::cli::test

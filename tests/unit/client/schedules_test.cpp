@@ -56,7 +56,7 @@ TEST_CASE("a schedule's name is a part of its tasks' ids") {
     const auto added = Schedules{store, wire::Layout::under("lictor/", "q")}.add(name, kRecord);
     return added ? "" : added.error().message;
   };
-  for (const char* fine : {"nightly", "db/nightly", "a b", "n\u00e4chtlich"}) {
+  for (const char* fine : {"nightly", "db/nightly", "a b", "n\u00e4chtlich", "report~2"}) {
     CHECK(fault(fine) == "");
   }
   CHECK(fault("a@b") == "its name has \"@\", which comes before the tick in the ids of its tasks");

@@ -31,6 +31,13 @@ TEST_CASE("a task is created by cas with index 0, and its index is returned") {
   CHECK(consul.asked[0].body == R"([{"KV":{"Verb":"cas","Key":"t/42","Value":"e30="}}])");
 }
 
+TEST_CASE("the index is returned also from a large answer") {
+  FakeConsul consul{{reply(200, result("t/42", std::string(70'000, 'x'), 9))}};
+  const auto created = Store{consul}.create({{"t/42", "{}"}});
+  REQUIRE(created);
+  CHECK(created->index == 9);
+}
+
 TEST_CASE("existing records are left out and the others are written") {
   FakeConsul consul{
       {reply(409, R"({"Results":null,"Errors":[)"

@@ -67,6 +67,22 @@ TEST_CASE("a key that is listed but cannot be read is unnameable") {
   CHECK(state_of(reply(403, "Permission denied"), kBad) == TaskState::kWaiting);
 }
 
+TEST_CASE("dead purge --all refuses unnameable dead letters, too") {
+  const auto letter = [](const std::string& id, std::uint64_t index) {
+    return entry("lictor/q/dead/" + id, R"({"reason":"failed"})", index);
+  };
+  Scene scene{{reply(200, listing(letter(kBad, 7), letter("good", 8)), 9),
+               reply(404, "", 9),  // the folder
+               reply(409, txn_error(0, "key doesn't exist")),
+               reply(200, R"({"Results":null,"Errors":null})")}};
+  const auto purged = scene.client.purge_all({});
+  REQUIRE(purged);
+  REQUIRE(purged->tasks.size() == 1);
+  CHECK(purged->tasks.front().id == "good");
+  REQUIRE(purged->refused.size() == 1);
+  CHECK(contains(purged->refused.front().error.message, "/v1/kv/lictor/q/dead/bad%FFnow"));
+}
+
 TEST_CASE("cancel --all refuses unnameable tasks without a try") {
   for (const bool waiting : {true, false}) {
     Scene scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
@@ -109,8 +125,8 @@ TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
     CHECK(contains(cancel.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
   }
   const wire::Layout layout = wire::Layout::under("lictor/", "q");
-  CHECK(unnameable_hint(layout, "good").empty());
-  CHECK(contains(unnameable_hint(layout, "a\xfe\xef\xbf\xbd"), "/a%FE%EF%BF%BD"));
+  CHECK(unnameable_hint(layout.tasks_prefix, "good").empty());
+  CHECK(contains(unnameable_hint(layout.tasks_prefix, "a\xfe\xef\xbf\xbd"), "/a%FE%EF%BF%BD"));
 }
 
 }  // namespace
