@@ -199,13 +199,10 @@ void Scheduler::place(const std::string& name, Entry& entry) {
   remove(name, entry);
   if (entry.too_large || entry.writing || entry.outdated) return;
   const schedule::Definition* definition = entry.known.definition.get();
-  if (differs(name, entry)) {
+  const bool is_read = definition != nullptr;
+  if (differs(name, entry) || (is_read && !entry.noted)) {
     entry.next = kAtOnce;
-  } else if (definition == nullptr) {
-    return;
-  } else if (!entry.noted) {
-    entry.next = kAtOnce;
-  } else if (!definition->paused) {
+  } else if (is_read && !definition->paused) {
     entry.next = definition->schedule.next_after(entry.last);
   }
   if (entry.next) due_.emplace(*entry.next, name);

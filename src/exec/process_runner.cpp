@@ -106,7 +106,7 @@ std::string step_text(Step step, const Program& program) {
 // "cannot run /opt/x: No such file or directory"
 std::string failure_text(const SpawnFailed& failed, const Program& program, std::string_view user) {
   const std::string& path = program.argv.front();
-  const std::string text =
+  std::string text =
       "cannot run " + path + ": " + step_text(failed.step, program) + errno_text(failed.error);
   if (failed.step != Step::kRun) return text;
   if (failed.error == ENOEXEC) return text + " (a script needs a first line like #!/bin/sh)";

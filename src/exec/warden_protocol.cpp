@@ -62,7 +62,7 @@ class Writer {
   template <class Message>
   requires(!Plain<Message>) && requires(const Message& message) { members(message); }
   void put(const Message& message) {
-    std::apply([this](const auto&... each) { (put(each), ...); }, members(message));
+    std::apply([&](const auto&... each) { (put(each), ...); }, members(message));
   }
 
   [[nodiscard]] std::string take() { return std::move(bytes_); }
@@ -108,7 +108,7 @@ class Reader {
   template <class Message>
   requires(!Plain<Message>) && requires(Message& message) { members(message); }
   void get(Message& message) {
-    std::apply([this](auto&... each) { (get(each), ...); }, members(message));
+    std::apply([&](auto&... each) { (get(each), ...); }, members(message));
   }
 
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
