@@ -159,11 +159,12 @@ class LeaderCheck {
       const auto same =
           std::count(held.begin(), held.end(), wire::member_session_name(member.node));
       if (same < 2) continue;
-      report_.warn(name("members"),
-                   fmt::format("{} daemons are called {}, and only one of them takes part", same,
-                               member.node),
-                   "set \"node\" in the configuration of each; where the daemon has just been "
-                   "restarted, its last session ends within a minute");
+      report_.warn(
+          name("members"),
+          fmt::format("{} daemons are called {}, and only one of them is among the members", same,
+                      member.node),
+          "set \"node\" in the configuration of each; where the daemon has just been "
+          "restarted, its last session ends within a minute");
     }
   }
 

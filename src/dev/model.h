@@ -13,8 +13,9 @@
 // to its table; one below a prefix that a transaction has written and then deleted as a tree wakes,
 // where Consul forgets it; text after the JSON of a body is an error; the reason of a 400 is in
 // other words, and so is that of a bad duration; a path that is not clean is refused, where Consul
-// redirects; of unprintable characters in a path only control characters are refused; OPTIONS and the headers Allow and Vary are left out; services and checks are accepted
-// and not kept, so serfHealth is the only check; there are no ACLs and no other datacenter.
+// redirects; of unprintable characters in a path only control characters are refused; OPTIONS and
+// the headers Allow and Vary are left out; services and checks are accepted and not kept, so
+// serfHealth is the only check; there are no ACLs and no other datacenter.
 
 #include <cstdint>
 #include <map>

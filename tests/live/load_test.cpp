@@ -332,7 +332,7 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
   REQUIRE(eventually([&] { return world.all_done(); }));
   MESSAGE(count << " tasks and " << changes << " changes of leader in " << seconds << " s; up to "
                 << longest << " tasks waited");
-  // Of the daemons, which are alike: one that has not led by the middle needs less then.
+  // The daemons are alike, but one that has not led yet needs less memory.
   long middle = 0;
   for (const auto& each : samples) {
     middle = std::max<long>(middle, trend_of(each, &Footprint::memory_kb).middle);

@@ -437,7 +437,8 @@ TEST_CASE("check warns of two daemons of one name") {
   fleet.consul.session("lictor member a");
   CHECK_FALSE(contains(checked(fleet.consul), "daemons are called"));
   fleet.consul.session("lictor member a");
-  CHECK(contains(checked(fleet.consul), "2 daemons are called a, and only one of them takes part"));
+  CHECK(contains(checked(fleet.consul),
+                 "2 daemons are called a, and only one of them is among the members"));
 }
 
 }  // namespace lictor::cli::test
