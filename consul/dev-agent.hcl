@@ -1,6 +1,9 @@
 # A Consul for developing against: one server on the loopback interface, on the default ports.
 #
-#   consul agent -config-file=consul/dev-agent.hcl
+#   consul agent -ui -config-file=consul/dev-agent.hcl
+#
+# -ui is Consul's web page, http://127.0.0.1:8500/ui. No setting of a file for it suits every
+# version: the old one causes warnings since 1.9, the new one is refused before.
 #
 # Unlike "consul agent -dev" it keeps its data on disk, so that a restart of Consul with tasks in it
 # can be tried: sessions, locks and lock-delays come back as they would in earnest. Not for
@@ -15,10 +18,6 @@ data_dir = "consul-data"
 # Nobody else on the network sees this agent or can join it. client_addr, and so the HTTP API, is
 # 127.0.0.1 by default, port 8500.
 bind_addr = "127.0.0.1"
-
-# The web UI on http://127.0.0.1:8500/ui (newer spelling: ui_config { enabled = true }; this one is
-# understood by old and new versions).
-ui = true
 
 performance {
   # 1 is the fastest timing, the one recommended for production too: after a restart the server leads

@@ -8,7 +8,8 @@
 # the loopback interface, writes tasks with curl, and kills the leader in mid-job. All that it
 # starts and writes lies in one temporary folder, but for the build.
 #
-# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once.
+# LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers run at once. LICTOR_BIN names
+# a lictor that was built elsewhere, and nothing is installed or built.
 set -euo pipefail
 
 keep=no
@@ -30,31 +31,45 @@ give_up() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
 # Prints the command as a user would type it, and runs it.
 run() { printf '   $ %s\n' "$*"; "$@" | sed 's/^/   /'; }
 
-# wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds.
+# wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds, while all lives that has to.
+declare -A log_of=()  # the processes that have to live, by their ids
 wait_for() {
-  local limit=$((SECONDS + $1)) what=$2; shift 2
+  local limit=$((SECONDS + $1)) what=$2 pid; shift 2
   until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$limit" ] || give_up "waited too long for $what; see the logs in $dir"
+    for pid in "${!log_of[@]}"; do
+      kill -0 "$pid" 2>/dev/null || {
+        tail -n 8 "${log_of[$pid]}" >&2
+        give_up "waited for $what, but the process with this log has ended: ${log_of[$pid]}"
+      }
+    done
+    if [ "$SECONDS" -ge "$limit" ]; then
+      tail -n 8 "${log_of[@]}" >&2
+      give_up "waited too long for $what; see above"
+    fi
     sleep 0.1
   done
 }
 
 # ------------------------------------------------------------------------------------------------
 step "Installing what is missing, building, finding Consul"
-[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh build
+if [ -n "${LICTOR_BIN-}" ]; then
+  lictor=$(realpath -- "$LICTOR_BIN")
+else
+  [ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh build
+  fresh=()
+  if [ -f build/release/CMakeCache.txt ] &&
+    ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/release/CMakeCache.txt; then
+    fresh=(--fresh)
+  fi
+  cmake --preset release "${fresh[@]}" >/dev/null
+  say "building; the first time this takes 12 to 25 minutes on two cores; to watch it: tail -f $PWD/build/release/build.log"
+  if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" >build/release/build.log 2>&1; then
+    tail -n 40 build/release/build.log >&2
+    give_up "lictor cannot be built; see build/release/build.log"
+  fi
+  lictor=$source_dir/build/release/src/lictor
+fi
 consul=$(consul/get-consul.sh)
-fresh=()
-if [ -f build/release/CMakeCache.txt ] &&
-  ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/release/CMakeCache.txt; then
-  fresh=(--fresh)
-fi
-cmake --preset release "${fresh[@]}" >/dev/null
-say "building; the first time this takes 12 to 25 minutes on two cores; to watch it: tail -f $PWD/build/release/build.log"
-if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" >build/release/build.log 2>&1; then
-  tail -n 40 build/release/build.log >&2
-  give_up "lictor cannot be built; see build/release/build.log"
-fi
-lictor=$source_dir/build/release/src/lictor
 say "$("$lictor" version | head -n 1)"
 
 # ------------------------------------------------------------------------------------------------
@@ -88,10 +103,13 @@ free_port() {  # below the range that the kernel hands out to clients
 
 step "Starting a Consul agent"
 http=$(free_port)
-"$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
+closed_ports=$(consul/agent-ports.sh "$consul")
+mapfile -t closed_ports <<<"$closed_ports"
+"$consul" agent -ui -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
   -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" \
-  -serf-wan-port=-1 -dns-port=-1 -grpc-port=-1 >"$dir/consul.log" 2>&1 &
+  "${closed_ports[@]}" >"$dir/consul.log" 2>&1 &
 pids+=($!)
+log_of[$!]=$dir/consul.log
 export CONSUL_HTTP_ADDR=127.0.0.1:$http
 kv=http://$CONSUL_HTTP_ADDR/v1/kv
 consul_is_up() { [ "$(curl -fs -X PUT "$kv/up" -d yes)" = true ] && curl -fs -X DELETE "$kv/up"; }
@@ -143,6 +161,7 @@ start_daemon() {  # start_daemon NODE
   LICTOR_NODE=$1 LICTOR_STATE_DIR=$dir/state-$1 \
     "$lictor" run --config "$dir/lictor.json" >>"$dir/$1.log" 2>&1 &
   pids+=($!)
+  log_of[$!]=$dir/$1.log
 }
 lead() { "$lictor" leader --json | sed -n 's/.*"node": *"\([^"]*\)".*/\1/p' | head -n 1; }
 somebody_leads() { [ -n "$(lead)" ]; }
@@ -158,7 +177,7 @@ say "the leader ran the tasks, oldest taskTime first, and deleted their keys:"
 sed 's/^/   /' "$dir/said"
 order=$(sed -n 's/^begin \([^ ]*\) .*/\1/p' "$dir/said" | tr '\n' ' ')
 [ "$order" = "first second third " ] || give_up "the order was $order"
-say "and task 42 made a database of the size that it asked for:"
+say "and task 42 made a file of the size that it asked for:"
 run ls -l "$dir/tablespaces/db7.db"
 [ "$(stat -c %s "$dir/tablespaces/db7.db")" -eq 8192000 ] || give_up "its size is wrong"
 
@@ -170,6 +189,7 @@ wait_for 30 "the job to begin" grep -q "begin long" "$dir/said"
 old=$(lead)
 index=1; [ "$old" = host-a ] || index=2
 say "$old runs it; now: kill -9 ${pids[$index]}"
+unset "log_of[${pids[$index]}]"
 kill -9 "${pids[$index]}"
 wait "${pids[$index]}" 2>/dev/null || true
 say "its warden ends the job, and then gives the lock back, so that no two hosts ever work at a time ..."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian (bookworm or later) or Ubuntu (24.04 or later).
+# Installs what is missing on Debian (12, 13 or later) or Ubuntu (24.04 or later).
 #
 #   tests/install-deps.sh build    what building lictor and trying it takes
 #   tests/install-deps.sh test     that, and what its tests and examples use
@@ -18,7 +18,7 @@ packages=(g++ dpkg-dev file cmake ninja-build pkg-config ca-certificates curl
 case "${1-}" in
   build) ;;
   test)
-    packages+=(doctest-dev sqlite3 git iproute2 openssl python3 python3-consul python3-croniter clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
+    packages+=(doctest-dev git iproute2 openssl python3 python3-consul python3-croniter clang clang-format clang-tidy libclang-rt-dev systemd prometheus influxdb chromium tmux
       debootstrap systemd-container lintian fish zsh)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)

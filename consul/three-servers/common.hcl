@@ -1,13 +1,13 @@
-# What the three servers share. Each has its own loopback address (server-1.hcl to server-3.hcl), so
-# that all of them can use the default ports. Linux answers on the whole of 127.0.0.0/8; on other
-# systems the addresses 127.0.0.2 and 127.0.0.3 must be added to the loopback interface first.
+# What the three servers share. Each has ports of its own (server-1.hcl to server-3.hcl), none of them
+# a default one, so that they run beside another Consul of this host; run.sh closes the rest.
 
 datacenter       = "dc1"
 server           = true
 bootstrap_expect = 3
 
 # Joining is tried again until it works: the order in which the servers start is of no importance.
-retry_join     = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+bind_addr      = "127.0.0.1"
+retry_join     = ["127.0.0.1:8311", "127.0.0.1:8321", "127.0.0.1:8331"]
 retry_interval = "1s"
 
 performance {

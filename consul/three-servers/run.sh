@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a cluster of three Consul servers on 127.0.0.1, 127.0.0.2 and 127.0.0.3 until Ctrl-C.
+# Runs a cluster of three Consul servers on 127.0.0.1, ports 8510, 8520 and 8530, until Ctrl-C.
 #
 #   consul/three-servers/run.sh [DATA_DIR]
 #
@@ -9,7 +9,7 @@
 # again is printed too. A server started by hand is stopped by hand.
 #
 # Let lictor know all three:
-#   "consul": {"addresses": ["http://127.0.0.1:8500", "http://127.0.0.2:8500", "http://127.0.0.3:8500"]}
+#   "consul": {"addresses": ["http://127.0.0.1:8510", "http://127.0.0.1:8520", "http://127.0.0.1:8530"]}
 set -euo pipefail
 
 case "${1-}" in
@@ -19,6 +19,8 @@ esac
 
 here="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)"
 consul="$("$here/../get-consul.sh")"
+closed_ports=$("$here/../agent-ports.sh" "$consul")
+mapfile -t closed_ports <<<"$closed_ports"
 
 temporary=
 data="${1-}"
@@ -46,11 +48,11 @@ trap 'stop; exit 130' INT
 trap 'stop; exit 143' TERM
 
 for n in 1 2 3; do
-  command=("$consul" agent -config-file="$here/common.hcl" -config-file="$here/server-$n.hcl"
-    -data-dir="$data/server-$n")
+  command=("$consul" agent -ui -config-file="$here/common.hcl" -config-file="$here/server-$n.hcl"
+    -data-dir="$data/server-$n" "${closed_ports[@]}")
   "${command[@]}" >"$data/server-$n.out" 2>&1 &
   pids+=($!)
-  printf 'server-%s  http://127.0.0.%s:8500  pid %s  log %s\n' "$n" "$n" "$!" "$data/server-$n.out"
+  printf 'server-%s  http://127.0.0.1:85%s0  pid %s  log %s\n' "$n" "$n" "$!" "$data/server-$n.out"
   printf '          again after a kill: %s\n' "$(printf '%q ' "${command[@]}")"
 done
 
@@ -63,7 +65,7 @@ for ((tenths = 0; ; tenths++)); do
       exit 1
     fi
   done
-  if leader="$("$consul" operator raft list-peers 2>/dev/null -http-addr=127.0.0.1:8500 |
+  if leader="$("$consul" operator raft list-peers 2>/dev/null -http-addr=127.0.0.1:8510 |
     awk '$4 == "leader" && $1 ~ /^server-[123]$/ { print $1 }')" && [ -n "$leader" ]; then
     printf 'leader: %s\n' "$leader"
     break

@@ -1,5 +1,8 @@
-# Server 2 of 3: everything on 127.0.0.2, the HTTP API on http://127.0.0.2:8500.
+# Server 2 of 3: the HTTP API on http://127.0.0.1:8520.
 
-node_name   = "server-2"
-bind_addr   = "127.0.0.2"
-client_addr = "127.0.0.2"
+node_name = "server-2"
+ports {
+  http     = 8520
+  server   = 8320
+  serf_lan = 8321
+}

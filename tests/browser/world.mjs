@@ -1,67 +1,19 @@
 // Consul, daemons and pages for one test. Everything listens on free loopback ports, and is stopped
 // by its process id.
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync, openSync, closeSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+
+import { eventually, kPatience, Program, startConsul } from "./programs.mjs";
+
+export { eventually, kPatience };
 
 const { LICTOR_PACKAGES, LICTOR_BROWSER, LICTOR_COMMAND, CONSUL_BIN } = process.env;
 const require = createRequire(join(LICTOR_PACKAGES, "from-here.js"));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-
-export const kPatience = 60_000;
-
-/** Waits until `condition` returns something true, and returns it. */
-export async function eventually(condition, what = String(condition), patience = kPatience) {
-  const end = Date.now() + patience;
-  let last;
-  for (;;) {
-    try {
-      const value = await condition();
-      if (value) return value;
-      last = value;
-    } catch (error) {
-      last = error;
-    }
-    if (Date.now() > end) throw new Error(`not within ${patience} ms: ${what} (${last?.message ?? last})`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-async function freePorts(count) {
-  const servers = await Promise.all(
-    Array.from({ length: count }, () => new Promise((resolve, reject) => {
-      const server = createServer().once("error", reject).listen(0, "127.0.0.1", () => resolve(server));
-    })),
-  );
-  const ports = servers.map((server) => server.address().port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
-
-class Program {
-  constructor(command, log, environment = {}) {
-    this.log = log;
-    const out = openSync(log, "a");
-    this.process = spawn(command[0], command.slice(1), { stdio: ["ignore", out, out], env: { ...process.env, ...environment } });
-    closeSync(out);
-    this.ended = new Promise((resolve) => this.process.once("exit", resolve));
-  }
-  text() {
-    return readFileSync(this.log, "utf8");
-  }
-  async stop(signal = "SIGTERM") {
-    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
-    this.process.kill(signal);
-    const timer = setTimeout(() => this.process.kill("SIGKILL"), 30_000);
-    await this.ended;
-    clearTimeout(timer);
-  }
-}
 
 export class World {
   static async create() {
@@ -69,28 +21,12 @@ export class World {
     world.folder = mkdtempSync(join(tmpdir(), "lictor-browser."));
     world.daemons = [];
     try {
-      await eventually(() => world.startConsul(), "Consul starts", 2 * kPatience);
+      ({ program: world.consul, url: world.consulUrl } = await startConsul(CONSUL_BIN, world.folder));
     } catch (error) {
       await world.end();
       throw error;
     }
     return world;
-  }
-
-  // Ports may be taken between their choice and their use: then others are chosen.
-  async startConsul() {
-    await this.consul?.stop("SIGKILL");
-    const [http, server, lan, wan] = await freePorts(4);
-    this.consulUrl = `http://127.0.0.1:${http}`;
-    this.consul = new Program(
-      [CONSUL_BIN, "agent", "-dev", "-bind=127.0.0.1", `-http-port=${http}`, `-server-port=${server}`, `-serf-lan-port=${lan}`, `-serf-wan-port=${wan}`, "-grpc-port=-1", "-dns-port=-1", "-log-level=warn"],
-      join(this.folder, "consul.log"),
-    );
-    return eventually(async () => {
-      if (this.consul.process.exitCode !== null) throw new Error("Consul ended");
-      const answer = await fetch(`${this.consulUrl}/v1/status/leader`);
-      return answer.ok && (await answer.text()).length > 4;
-    }, "Consul has a leader", 30_000);
   }
 
   async put(key, value) {
@@ -146,7 +82,10 @@ export class World {
     daemon.node = node;
     daemon.config = config;
     this.daemons.push(daemon);
-    daemon.url = await eventually(() => daemon.text().match(/admin face listens address=(http\S+)/)?.[1], `${node} listens`);
+    daemon.url = await eventually(() => {
+      daemon.mustLive();
+      return daemon.text().match(/admin face listens address=(http\S+)/)?.[1];
+    }, `${node} listens`);
     return daemon;
   }
   /** The same daemon again, on the same address. */

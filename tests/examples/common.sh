@@ -48,12 +48,14 @@ start_dev() {
 
 # start_consul ARGUMENT...: of the agent.
 start_consul() {
-  local consul http
+  local consul http closed_ports
   consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
+  closed_ports=$(consul/agent-ports.sh "$consul")
+  mapfile -t closed_ports <<<"$closed_ports"
   http=$(free_port)
   start consul.log "$consul" agent -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
-    -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" -serf-wan-port=-1 \
-    -dns-port=-1 -grpc-port=-1 "$@"
+    -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" \
+    "${closed_ports[@]}" "$@"
   export CONSUL_HTTP_ADDR=127.0.0.1:$http LICTOR_STATE_DIR=$dir/state
   unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL
   until [ "$(curl -fs -X PUT "http://$CONSUL_HTTP_ADDR/v1/kv/up" -d yes)" = true ]; do

@@ -31,7 +31,7 @@ grep -q "$CONSUL_HTTP_ADDR.*choose another with --listen" "$dir/taken.log"
 # examples/create-tablespace, as its README says. Its daemon's tasks are not printed by the other.
 mkdir "$dir/try"
 for example in create-tablespace existing-layout; do
-  sed -e "s|/opt/jobs|$PWD/examples/create-tablespace|" -e "s|/var/lib/lictor|$dir/try|" \
+  sed -e "s|/opt/jobs|$PWD/examples/create-tablespace|" -e "s|/srv|$dir/try|" \
     -e "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|" "examples/$example/lictor.json" >"$dir/$example.json"
 done
 LICTOR_STATE_DIR=$dir/run start run.log "$lictor" run --config "$dir/create-tablespace.json"

@@ -16,7 +16,7 @@ snippet() {
     !inside && $0 == "```" language { inside = 1; block = ""; next }
     inside && $0 == "```" { inside = 0; if (index(block, text)) { printf "%s", block; exit } next }
     inside { block = block $0 "\n" }' "$readme" |
-    sed "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|; s|/opt/jobs/|$PWD/examples/create-tablespace/|; s|/var/lib/lictor/|$dir/|" |
+    sed "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|; s|/opt/jobs/|$PWD/examples/create-tablespace/|; s|/srv/|$dir/|" |
     grep . || { echo "README.md has no block of $1 with \"$2\"" >&2; exit 1; }
 }
 gone() {

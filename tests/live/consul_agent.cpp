@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 
 #include "kv.h"
@@ -27,22 +28,30 @@ const std::string& consul_binary() {
   return path;
 }
 
+std::vector<std::string> agent_command(const std::string& config_file) {
+  static const std::string closed_ports = [] {
+    const Output flags = run({LICTOR_CONSUL_FOLDER "/agent-ports.sh", consul_binary()});
+    if (flags.exit_code != 0) throw std::runtime_error{flags.out};
+    return flags.out;
+  }();
+  std::vector<std::string> command{consul_binary(), "agent", "-config-file=" + config_file};
+  std::istringstream lines{closed_ports};
+  for (std::string flag; std::getline(lines, flag);) command.push_back(flag);
+  return command;
+}
+
 ConsulAgent::ConsulAgent(const json& extra) : extra_(extra) {
   node_ = "live-" + std::to_string(getpid());
   for (int tries = 0; tries < 5; ++tries) {
     http_port_ = free_port();
+    const json ports{{"http", http_port_}, {"server", free_port()}, {"serf_lan", free_port()}};
     json config{{"node_name", node_},
                 {"server", true},
                 {"bootstrap_expect", 1},
                 {"data_dir", folder_.file("data")},
                 {"bind_addr", "127.0.0.1"},
                 {"client_addr", "127.0.0.1"},
-                {"ports",
-                 {{"http", http_port_},
-                  {"server", free_port()},
-                  {"serf_lan", free_port()},
-                  {"serf_wan", -1},
-                  {"dns", -1}}},
+                {"ports", ports},
                 {"performance", {{"raft_multiplier", 1}}},
                 {"leave_on_terminate", false},
                 {"disable_update_check", true},
@@ -72,15 +81,15 @@ void ConsulAgent::stop() {
 }
 
 void ConsulAgent::start() {
-  if (!starts()) throw std::runtime_error{"consul does not start again"};
+  if (!starts()) {
+    throw std::runtime_error{"consul does not start again:\n" + read_text(folder_.file("log"))};
+  }
 }
 
 // False: it ended, as when somebody else took one of its ports meanwhile.
 bool ConsulAgent::starts() {
-  process_ = std::make_unique<Process>(
-      std::vector<std::string>{consul_binary(), "agent",
-                               "-config-file=" + folder_.file("consul.json")},
-      folder_.file("log"));
+  process_ =
+      std::make_unique<Process>(agent_command(folder_.file("consul.json")), folder_.file("log"));
   Kv kv{address()};
   const bool has_acl = extra_.contains("acl");
   return eventually([&] {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,9 @@ namespace lictor::live {
 
 /// CONSUL_BIN, or what consul/get-consul.sh finds or fetches.
 [[nodiscard]] const std::string& consul_binary();
+
+/// The command that starts an agent with only the ports of its configuration, whatever its version.
+[[nodiscard]] std::vector<std::string> agent_command(const std::string& config_file);
 
 /// One Consul server on the loopback, on ports of its own, its data on disk.
 class ConsulAgent {

@@ -50,7 +50,7 @@ class Server {
                       {"client_addr", "0.0.0.0"},
                       {"retry_join", join},
                       {"retry_interval", "1s"},
-                      {"ports", {{"http", 8500}, {"serf_wan", -1}, {"dns", -1}}},
+                      {"ports", {{"http", 8500}}},
                       {"performance", {{"raft_multiplier", 1}}},
                       {"leave_on_terminate", false},
                       {"disable_update_check", true},
@@ -62,8 +62,8 @@ class Server {
 
   void start() {
     auto argv = hosts_.on(host_);
-    argv.insert(argv.end(),
-                {consul_binary(), "agent", "-config-file=" + folder_.file("consul.json")});
+    const auto agent = agent_command(folder_.file("consul.json"));
+    argv.insert(argv.end(), agent.begin(), agent.end());
     process_ = std::make_unique<Process>(argv, folder_.file("log"));
   }
   void kill() {

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds the packages and has them through the life of a service on a Debian 12 of its own, with
-# systemd as its first process: installed, started, broken, upgraded and purged.
+# Builds the packages and has them through the life of a service on a Debian of its own, of this
+# machine's release, with systemd as its first process: installed, started, broken, upgraded and
+# purged.
 #
 #   boot.sh BUILD            a build folder of lictor, built
 #   boot.sh BUILD --shell    opens a shell in there before the first step, and when a step has failed
 #
-# Needs root, since it boots a container. A step that fails says so, with its name. BUILD/debian-12
+# Needs root, since it boots a container. A step that fails says so, with its name. BUILD/debian
 # keeps that Debian for the next run. The network is used to make it and at no other time: the
 # container has none. Nothing else stays: processes and mounts end with the namespaces that this
 # makes for itself.
@@ -14,21 +15,14 @@
 set -euo pipefail
 shopt -s inherit_errexit
 
-skip() {
-  echo "skipped: $*"
-  exit 77
-}
-
 build=$(cd -P -- "$1" && pwd)
 source=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$source/tests/package/debian.sh"
 
 # --- Outside: a cgroup and namespaces, which end with this test whatever ends it. -----------------
 
 if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
-  [ "$(id -u)" -eq 0 ] || skip "needs root, to boot a container"
-  for tool in debootstrap systemd-nspawn lintian nsenter unshare setpriv dpkg-deb apt-get findmnt cpack; do
-    type -P "$tool" >/dev/null || skip "needs $tool (tests/install-deps.sh test)"
-  done
+  needs_root_and systemd-nspawn lintian nsenter setpriv dpkg-deb findmnt cpack
   unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "namespaces cannot be made here"
 
   # Not below BUILD: debootstrap takes no path with a space.
@@ -84,7 +78,6 @@ fi
 # --- The container. -------------------------------------------------------------------------------
 
 work=$LICTOR_BOOT_WORK
-debian=$build/debian-12
 root=$work/root
 began=$SECONDS
 current="before the first step"
@@ -191,28 +184,16 @@ cmake -S "$work/dev/usr/share/doc/lictor-dev/examples/producer" -B "$work/produc
   -DCMAKE_PREFIX_PATH="$work/dev/usr" >"$work/example.log" 2>&1 &&
   cmake --build "$work/producer" >>"$work/example.log" 2>&1 || { cat "$work/example.log" >&2; fail "see above"; }
 
-step "a Debian 12 with systemd and what the package depends on"
+own_release
+step "a Debian ($release) with systemd and what the package depends on"
 needs=$(dpkg-deb -f "$work/debs/$deb" Depends)
-if [ "$(cat "$debian/needs" 2>/dev/null)" != "$needs" ]; then
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' \
-    'Codename: bookworm' 'Component: main' "Architecture: $arch" | head -n 1)
-  [ -n "$mirror" ] || skip "apt of this machine knows no mirror of Debian 12"
-  rm -rf -- "$debian"
-  mkdir "$debian"
-  debootstrap --variant=minbase --include=systemd-sysv,curl \
-    bookworm "$work/tree" "$mirror" >"$work/debootstrap.log" 2>&1 || {
-    tail -n 5 "$work/debootstrap.log"
-    rm -rf -- "$debian"
-    skip "debootstrap could not make a Debian 12, see above"
-  }
-  chroot "$work/tree" env DEBIAN_FRONTEND=noninteractive \
-    apt-get satisfy -q -y --no-install-recommends "$needs" >"$work/satisfy.log" 2>&1 ||
-    { tail -n 20 "$work/satisfy.log" >&2; fail "Debian 12 cannot satisfy: $needs"; }
-  rm -rf -- "$work"/tree/var/cache/apt/archives/*.deb
-  mv -- "$work/tree" "$debian/tree"
-  echo "$needs" >"$debian/needs"
-fi
-cp -a -- "$debian/tree" "$root"
+with_systemd() {
+  chroot "$1" apt-get update -q &&
+    chroot "$1" env DEBIAN_FRONTEND=noninteractive \
+      apt-get satisfy -q -y --no-install-recommends "systemd-sysv, curl, $needs"
+}
+debian_tree "$release" boot "$needs" with_systemd
+cp -a -- "$tree" "$root"
 cat >"$root/etc/systemd/system/consul.service" <<'UNIT'
 [Service]
 Type=exec
@@ -274,6 +255,10 @@ until_true "task 1 is done" done_well 1
 output 1 | grep -q '"to": *"you"' || fail "output: $(output 1)"
 in_it lictor logs 1 | grep -q '"you"' || fail "lictor logs shows: $(in_it lictor logs 1 2>&1)"
 in_it lictor check >"$work/check.log" 2>&1 || { cat "$work/check.log" >&2; fail "lictor check"; }
+
+step "every command of README.md for a first real queue"
+"$source/tests/package/first_queue.sh" "$source/README.md" >"$root/root/first_queue.sh"
+in_it bash /root/first_queue.sh >"$work/queue.log" 2>&1 || { tail -n 60 "$work/queue.log" >&2; fail "see above"; }
 
 step "systemctl reload takes over a new executor"
 configure() {
@@ -493,6 +478,7 @@ left=$(in_it find / -xdev -iname '*lictor*' -not -path '/proc/*' -not -path '/de
 [ -z "$left" ] || fail "left: $left"
 [ "$(in_it ls /etc/lictor | tr '\n' ' ')" = "own.token second.json " ] || fail "left in /etc/lictor: $(in_it ls /etc/lictor)"
 in_it id -u lictor >/dev/null || fail "the user is gone, and files of jobs elsewhere have none"
+in_it test -s /srv/tablespaces/db7.db || fail "what a job made is gone"
 ! gone tasks/running || fail "the task is gone from Consul"
 [ "$(in_it systemctl show lictor.service --value -p LoadState)" = not-found ] || fail "systemd knows the unit"
 
