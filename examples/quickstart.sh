@@ -31,6 +31,18 @@ give_up() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
 # Prints the command as a user would type it, and runs it.
 run() { printf '   $ %s\n' "$*"; "$@" | sed 's/^/   /'; }
 
+# show_progress LOG: writes what a build says to LOG and, on a terminal, how many steps are done.
+show_progress() {
+  local line
+  : >"$1"
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$1"
+    [ -t 1 ] && [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    printf '\r   %s of %s steps done' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+  done
+  [ ! -t 1 ] || printf '\n'
+}
+
 # wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds, while all lives that has to.
 declare -A log_of=()  # the processes that have to live, by their ids
 wait_for() {
@@ -62,8 +74,8 @@ else
     fresh=(--fresh)
   fi
   cmake --preset release "${fresh[@]}" >/dev/null
-  say "building; the first time this takes 12 to 25 minutes on two cores; to watch it: tail -f $PWD/build/release/build.log"
-  if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" >build/release/build.log 2>&1; then
+  say "building; the first time this takes 4 to 12 minutes on two cores"
+  if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" 2>&1 | show_progress build/release/build.log; then
     tail -n 40 build/release/build.log >&2
     give_up "lictor cannot be built; see build/release/build.log"
   fi
