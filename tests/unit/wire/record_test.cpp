@@ -414,6 +414,7 @@ TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
 
 TEST_CASE("a dead letter holds the record as its producer wrote it") {
   BuryOp op;
+  op.key = "l/q/tasks/a \"b\"";
   op.record = std::make_shared<const std::string>(
       R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})");
   op.stamp.attempt = 3;
@@ -423,7 +424,8 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
   op.output_tail = "line \xff\n";
   op.at = seconds(1'800'000'000);
   CHECK(dead_letter(op, "host-a") ==
-        R"({"record":{"taskType":"T","taskTaken":"false","x":1.0},"reason":"failed",)"
+        R"({"key":"l/q/tasks/a \"b\"","record":{"taskType":"T","taskTaken":"false","x":1.0},)"
+        R"("reason":"failed",)"
         R"("error":"exit status 1","attempts":3,"lost":1,"output_tail":"line )"
         "\xef\xbf\xbd"
         R"(\n","at":"2027-01-15T08:00:00.000Z","node":"host-a"})");
