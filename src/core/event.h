@@ -172,7 +172,7 @@ struct SchedulesListed {
   struct Entry {
     std::string name;
     std::string key;
-    std::string tasks;          // what the keys of its tasks begin with; the tick follows
+    std::string tasks_prefix;   // of the queue; a task's id follows
     std::string last_task_key;  // of Definition::last_task; empty: it has made none
     std::uint64_t create_index = 0;
     std::uint64_t modify_index = 0;

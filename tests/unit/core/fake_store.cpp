@@ -280,7 +280,7 @@ SchedulesListed::Entry& FakeStore::entry_of(const std::string& name) {
   entry.create_index = index_;
   entry.name = name;
   entry.key = "schedules/" + name;
-  entry.tasks = std::string{kTasks} + name + '@';
+  entry.tasks_prefix = kTasks;
   entry.record = std::make_shared<const std::string>(name);
   return entry;
 }

@@ -191,6 +191,25 @@ TEST_CASE("ticks that nobody made in time are skipped, or made up for as the sch
   CHECK(made(a.cluster).size() == expected + 1);
 }
 
+TEST_CASE("after an upgrade no tick is made again under its new name, and an old task counts") {
+  Alone a;
+  const std::string old = "s@" + schedule::tick_text(kFirst + 10s);  // as older versions named it
+  a.cluster.plan = [&](const Task& task) {
+    return JobPlan{task.id == old ? 13s : 1s, JobEnding::kDone, {}};
+  };
+  run_to(a.cluster, kStart + 12s);
+  a.cluster.put(old);
+  a.cluster.store.put_schedule("s", every(10s, [&](Definition& d) {
+                                 d.overlap = Overlap::kSkip;
+                                 d.missed.policy = Missed::Policy::kAll;
+                                 d.last_tick = kFirst + 10s;
+                                 d.last_task = old;
+                               }));
+  run_to(a.cluster, kStart + 45s);
+  CHECK(made(a.cluster) == std::vector{id(30s), id(40s)});  // at 20 s the old one still ran
+  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(40s));
+}
+
 TEST_CASE("with overlap skip a tick makes no task while the last one waits or runs") {
   Alone a;
   a.all_end_after(25s);

@@ -339,7 +339,7 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
   CHECK(listed.entries[0].error.find("expected one of cron, every and at") != std::string::npos);
   const auto& entry = listed.entries[1];
   CHECK(entry.name == "good");
-  CHECK(entry.tasks == "l/q/tasks/good@");
+  CHECK(entry.tasks_prefix == "l/q/tasks/");
   CHECK(entry.last_task_key == "l/q/tasks/good@x");
   CHECK(entry.modify_index == 4);
   REQUIRE(entry.definition);

@@ -206,7 +206,7 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
                 record,
                 std::make_shared<const schedule::Definition>(*std::move(definition)),
                 tick,
-                "s@2026-11-24T09:00:00Z",
+                "s/20261124T090000Z",
                 true};
   Commit commit;
   commit.session = "5e55";
@@ -221,8 +221,8 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
       text(encode(binding(), commit)) ==
       fence +
           schedule(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1,)"
-                   R"("lastTick":"2026-11-24T09:00:00Z","lastTask":"s@2026-11-24T09:00:00Z"})") +
-          R"(,{"KV":{"Verb":"cas","Key":"l/q/tasks/s@2026-11-24T09:00:00Z","Value":")" +
+                   R"("lastTick":"2026-11-24T09:00:00Z","lastTask":"s/20261124T090000Z"})") +
+          R"(,{"KV":{"Verb":"cas","Key":"l/q/tasks/s/20261124T090000Z","Value":")" +
           base64_encode(
               R"({"taskType":"T","taskPara":"2026-11-24T09:00:00Z","executeAt":"2026-11-24T09:00:00Z"})") +
           R"("}}])");
