@@ -135,6 +135,11 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
     if (!refuses_name(response)) return tl::unexpected(read_error("read " + shown(key), response));
   }
   LICTOR_TRY(auto entries, get_all({key}));
+  if (!entries.front()) {
+    // A transaction says of a missing key nothing about rights. The beginning of its name does.
+    const http::Response near = ask("GET", wire::kv_path(part_that_fits_path(key)) + "?consistent");
+    if (replied(near, 403)) return tl::unexpected(read_error("read " + shown(key), near));
+  }
   return std::move(entries.front());
 }
 

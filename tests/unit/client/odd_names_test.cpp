@@ -93,6 +93,15 @@ TEST_CASE("a schedule of any name can be added, paused, run and removed") {
   CHECK(scene.consul.refused == 0);
 }
 
+TEST_CASE("a missing right is told from a missing key, whatever its name") {
+  const auto gone = test::reply(409, test::txn_error(0, "key doesn't exist"));
+  test::FakeConsul denied{{gone, test::reply(403, "Permission denied")}};
+  CHECK(Store{denied}.get("l/q/dead/a b").error().code == ErrorCode::kPermissionDenied);
+  CHECK(denied.asked.back().target == "/v1/kv/l/q/dead/a?consistent");
+  test::FakeConsul missing{{gone, test::reply(404, "", 9)}};
+  CHECK_FALSE(*Store{missing}.get("l/q/dead/a b"));
+}
+
 TEST_CASE("a name that Consul refuses is not to be tried again") {
   test::FakeConsul consul{{test::reply(500, "invalid key name, use only ...")}};
   const auto listed = Store{consul}.list("odd queue/tasks/");
