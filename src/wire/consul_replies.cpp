@@ -35,7 +35,7 @@ bool contains(std::string_view text, std::string_view part) {
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
-  if (refuses_name(response)) return Outcome::kRejected;
+  if (response.status >= 500 && refuses_name(response)) return Outcome::kRejected;
   constexpr std::array kRefusals{400, 401, 403, 404, 405, 413, 429};
   const bool refused = std::ranges::find(kRefusals, response.status) != kRefusals.end();
   return refused ? Outcome::kRejected : Outcome::kUnknown;

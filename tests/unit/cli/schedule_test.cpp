@@ -167,7 +167,7 @@ TEST_CASE("pause, resume, run and remove") {
 
   const json ran = tell(consul, schedule_run, {"nightly"}, true).document();
   const std::string id = ran["id"];
-  CHECK(id.starts_with("nightly@2"));
+  CHECK(id.starts_with("nightly/2"));
   CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
   CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
 

@@ -434,17 +434,18 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
 TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
   BuryOp op;
   op.readable = false;
+  op.key = "l/q/tasks/a";
   op.reason = "unreadable";
   const auto start = [&](const std::string& bytes) {
     op.record = std::make_shared<const std::string>(bytes);
     const std::string text = dead_letter(op, "a");
     return text.substr(0, text.find(",\"reason\""));
   };
-  CHECK(start("soon \"x\"") == R"({"raw":"soon \"x\"")");
-  CHECK(start("") == R"({"raw":"")");
-  CHECK(start("\xff\xfe") == R"({"raw_base64":"//4=")");
+  CHECK(start("soon \"x\"") == R"({"key":"l/q/tasks/a","raw":"soon \"x\"")");
+  CHECK(start("") == R"({"key":"l/q/tasks/a","raw":"")");
+  CHECK(start("\xff\xfe") == R"({"key":"l/q/tasks/a","raw_base64":"//4=")");
   CHECK(start(std::string(30, '\x01')) ==
-        R"({"raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
+        R"({"key":"l/q/tasks/a","raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
 }
 
 TEST_SUITE_END();
