@@ -70,7 +70,10 @@ enum class TaskState {
 
 /// What Consul holds of a task.
 struct TaskInfo {
-  std::string id;  ///< the key's part after the prefix; of a later dead letter with its "~2"
+  std::string id;  ///< the key's part after the prefix: of a dead letter its own name
+  /// The task's id. A dead letter's differs from `id` if it is not the task's first. Empty: its key
+  /// is not of this queue.
+  std::string task_id;
   std::string key;
   std::string type;
   TaskState state = TaskState::kWaiting;
@@ -217,10 +220,10 @@ class Client {
                                               const Progress& progress = {});
 
   /// Makes a dead letter a waiting task again, in one transaction, with the record as its producer
-  /// wrote it. `id` is the task's, which means the newest of its dead letters, or names one
-  /// ("x~2"). Returns the dead letter. Errors: kNotFound; kConflict, there is a task of this id;
-  /// kInvalid, it cannot be read as a task, or its expireAt has passed and `drop_expiry` is not
-  /// set.
+  /// wrote it and under the key that the task had. `id` is the task's, which means the newest of
+  /// its dead letters, or else the name of one ("x,57"). Returns the dead letter.
+  /// Errors: kNotFound; kConflict, there is a task of this id; kInvalid, it cannot be read as a
+  /// task, its key is not of this queue, or its expireAt has passed and `drop_expiry` is not set.
   [[nodiscard]] Result<TaskInfo> retry(const std::string& id, bool drop_expiry = false);
   /// Of several dead letters of one task the newest.
   [[nodiscard]] Result<BulkResult> retry_all(const TaskFilter& filter, bool drop_expiry = false,

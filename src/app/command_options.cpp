@@ -226,12 +226,12 @@ Examples:
   const auto [retry, retried] = to.add<cli::RetryOptions>(
       "retry", "Make dead letters waiting tasks again",
       R"(A dead letter becomes a waiting task again, with its producer's record and no attempts. If a task has
-several dead letters, the newest is taken; ID~2 names one. A task of the same id that waits or runs
-is left as it is (exit code 1).
+several dead letters, the newest is taken; "lictor dead list" shows the names of the others, such as
+42,5710. A task of the same id that waits or runs is left as it is (exit code 1).
 
 Examples:
   lictor retry 42
-  lictor retry 42~2
+  lictor retry 42,5710
   lictor retry --all --type CreateTableSpace
   lictor retry --all --reason expired --drop-expiry
 )");
@@ -268,7 +268,7 @@ void add_dead(Adder& to) {
   const auto [show, shown] =
       to.add<cli::DeadShowOptions>("show", "Show everything about dead letters", R"(Examples:
   lictor dead show 42                     all of its dead letters
-  lictor dead show 42~2 --json | jq .tasks[0].value.record
+  lictor dead show 42,5710 --json | jq .tasks[0].value.record
 )",
                                    dead);
   add_id(show, shown->id);
@@ -278,7 +278,7 @@ void add_dead(Adder& to) {
       R"(Deletes for good. Asks first on a terminal; without a terminal --all needs --yes.
 
 Examples:
-  lictor dead purge 42 42~2
+  lictor dead purge 42 42,5710
   lictor dead purge --all --reason unreadable --older-than 24h --yes
 )",
       dead);

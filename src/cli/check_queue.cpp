@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "cli/check_report.h"
@@ -85,6 +86,7 @@ class QueueCheck {
   void run() {
     const auto count = client::read_partition_count(store_, queue_.layout);
     if (count) count_ = *count;
+    check_names();
     if (!check_rights()) return;
     check_session_right();
     if (!count && count.error().code == ErrorCode::kInvalid) {
@@ -102,6 +104,20 @@ class QueueCheck {
  private:
   [[nodiscard]] std::string name(std::string_view what) const {
     return queue_.name + ": " + std::string{what};
+  }
+
+  void check_names() {
+    for (const std::string& key :
+         {queue_.layout.tasks_prefix, queue_.layout.leader_key, queue_.layout.dead_prefix,
+          queue_.layout.done_prefix, queue_.layout.control_key, queue_.layout.members_prefix,
+          queue_.layout.schedules_prefix}) {
+      if (fits_path(key)) continue;
+      return report_.warn(
+          name("names"),
+          "Consul 1.21.5 and newer refuse " + printable(key) + ", so nobody leads there",
+          R"(call root, queue and paths by letters, digits and ",_./-" before the )"
+          "upgrade");
+    }
   }
 
   // False: Consul does not answer, so skip the other checks.

@@ -59,6 +59,9 @@ class ScheduleCheck {
                        stored.key));
     }
     if (!stored.odd.empty()) warn(stored.name, stored.odd, "correct " + stored.key);
+    if (const std::string note = client::name_note(stored.name); !note.empty()) {
+      warn(stored.name, note, R"(add it under a name of letters, digits and ",_./-")");
+    }
     if (const auto fault = type_fault_(stored.type)) warn(stored.name, fault->what, fault->remedy);
   }
 

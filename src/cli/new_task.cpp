@@ -125,7 +125,7 @@ Result<WallTime> time_argument(std::string_view text) {
 Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
   LICTOR_TRY(auto fields, work(text, "TYPE"));
   fields.id = text.id ? *text.id : ids.next(now);
-  if (const std::string fault = client::new_task_id_fault(fields.id); !fault.empty()) {
+  if (const std::string fault = client::id_fault(fields.id); !fault.empty()) {
     return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
   }
   LICTOR_TRY(const auto task_time, moment("--task-time", text.task_time, "", {}, now));

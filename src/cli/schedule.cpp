@@ -239,6 +239,9 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   client.console.print_line(named(added->name) + " is written; its next ticks:");
   print_ticks(client, *added, ticks);
   if (!added->odd.empty()) client.console.note(added->odd);
+  if (const std::string note = client::name_note(added->name); !note.empty()) {
+    client.console.note(note + R"(; use letters, digits and ",_./-")");
+  }
   if (ticks.empty()) client.console.note("all its ticks have passed, so it makes no tasks");
   if (added->definition->paused) client.console.note("it is paused, so it makes no tasks");
   note_if_never_led(client);
@@ -322,11 +325,10 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
 }
 
 std::vector<std::string> tick_reasons(const Client& client, const std::string& id) {
-  const std::size_t at = id.rfind('@');
-  const auto tick =
-      at == std::string::npos ? std::nullopt : schedule::parse_tick(id.substr(at + 1));
-  if (!tick || at == 0) return {};
-  const std::string name = id.substr(0, at);
+  const auto made = schedule::parse_tick_id(id);
+  if (!made) return {};
+  const std::string name{made->schedule_name};
+  const schedule::Tick tick = made->tick;
   const auto stored = Schedules(client.store, client.layout).get(name);
   if (!stored) return {};
   if (!stored->definition) {
@@ -338,15 +340,15 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
             " made it last, and it is gone: it is done, or somebody deleted it; a queue with "
             "\"history\" keeps what is done"};
   }
-  if (read.schedule.next_after(*tick - std::chrono::seconds{1}) != tick) {
-    const auto next = read.schedule.next_after(*tick);
+  if (read.schedule.next_after(tick - std::chrono::seconds{1}) != tick) {
+    const auto next = read.schedule.next_after(tick);
     return {
         fmt::format("{} ({}) has no such tick{}; a task made by \"lictor schedule run\" that "
                     "is done is gone, too",
                     named(name), rule_line(*stored),
                     next ? ", its next one would be " + schedule::tick_text(*next) : "")};
   }
-  if (read.last_tick && *tick <= *read.last_tick) {
+  if (read.last_tick && tick <= *read.last_tick) {
     return {
         fmt::format("the leader has decided about this tick (lastTick is {}): the task was made "
                     "and is gone, or the tick was skipped, by \"missed\" or by \"overlap\"",
@@ -358,7 +360,7 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
     reasons.push_back(
         fmt::format("{0} is paused; \"lictor schedule resume {1}\" ends that", named(name), name));
   }
-  if (*tick > now) {
+  if (tick > now) {
     reasons.push_back("its tick comes at " + tick_line(tick, now));
   } else if (!read.paused) {
     reasons.push_back("its tick was at " + tick_line(tick, now) +

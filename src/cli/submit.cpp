@@ -118,7 +118,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   if (options.wait) {
     words.emplace(program_name() + ": interrupted: " + name + " was not written\n");
     // Fail now, before anything is written, and not when the task has ended.
-    const auto letter = client.store.get(client.layout.dead_key(key, 1));
+    const auto letter = client.store.get(client.layout.dead_key(key));
     if (!letter && letter.error().code == ErrorCode::kPermissionDenied) {
       return fail(letter.error().code,
                   "--wait could not see how the task ends, so it was not written: " +

@@ -13,33 +13,36 @@
 namespace lictor::client {
 namespace {
 
-// Copies probed at once. Purged letters leave gaps, so only so many missing in a row end the
-// search.
-constexpr std::uint32_t kProbed = 16;
+// Whether lictor may have made `key` from the name `first` of a task's first dead letter:
+// "<first>,<index>", and "<first>~2" in versions that counted them.
+bool is_later_name(std::string_view key, std::string_view first) {
+  return key.size() > first.size() && key.starts_with(first) &&
+         (key[first.size()] == ',' || key[first.size()] == '~');
+}
 
 }  // namespace
 
-Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue, const std::string& id) {
-  const std::string task_key = queue.layout.task_key(id);
-  std::vector<TaskInfo> letters;
-  // Read alone: a read of many keys reports a missing right only for keys that exist.
-  LICTOR_TRY(auto first, queue.store.get(queue.layout.dead_key(task_key, 1)));
-  if (first) letters.push_back(view_dead_letter(queue.layout, *std::move(first)));
-
-  for (std::uint32_t copy = 2;; copy += kProbed) {
-    std::vector<std::string> keys;
-    for (std::uint32_t i = 0; i < kProbed; ++i) {
-      keys.push_back(queue.layout.dead_key(task_key, copy + i));
+Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
+  const std::string key = queue.layout.dead_prefix + id;
+  // Read alone: only a single key tells a missing right from a missing key.
+  LICTOR_TRY(auto first, queue.store.get(key));
+  LICTOR_TRY(auto names, queue.store.names(key));
+  std::erase_if(names, [&](const std::string& name) { return !is_later_name(name, key); });
+  LICTOR_TRY(auto entries, queue.store.get_all(names));
+  entries.push_back(std::move(first));
+  Letters letters;
+  for (auto& entry : entries) {
+    if (!entry) continue;
+    TaskInfo letter = view_dead_letter(queue.layout, *std::move(entry));
+    if (letter.task_id == id) {
+      letters.of_task.push_back(std::move(letter));
+    } else if (letter.id == id) {
+      letters.named = std::move(letter);
     }
-    LICTOR_TRY(auto entries, queue.store.get_all(keys));
-    bool any = false;
-    for (auto& entry : entries) {
-      if (!entry) continue;
-      any = true;
-      letters.push_back(view_dead_letter(queue.layout, *std::move(entry)));
-    }
-    if (!any) return letters;
   }
+  std::sort(letters.of_task.begin(), letters.of_task.end(),
+            [](const auto& a, const auto& b) { return a.create_index < b.create_index; });
+  return letters;
 }
 
 Result<std::string> retried_record(std::string_view letter, WallTime now, bool drop_expiry) {
@@ -68,19 +71,6 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
     kept.add_raw(member.name_text, member.value_text);
   }
   return kept.take();
-}
-
-std::string task_of_letter(const TaskInfo& letter) {
-  const std::string_view task = id_before_copy(letter.id);
-  if (task.empty()) return letter.id;
-  const auto value = wire::parse_json(letter.record);
-  if (value && value->is_object() && value->contains("record")) {
-    const auto& record = (*value)["record"];
-    if (record.is_object() && record.value("taskId", nlohmann::json{}) == letter.id) {
-      return letter.id;
-    }
-  }
-  return std::string{task};
 }
 
 }  // namespace lictor::client

@@ -87,7 +87,7 @@ class Follower {
     }
     // The first letter after the task was written; if that is unknown, the last one.
     Ending ending;
-    for (TaskInfo& letter : *letters) {
+    for (TaskInfo& letter : letters->of_task) {
       if (letter.create_index <= since) continue;
       ending = {Ending::How::kDead, std::move(letter)};
       if (since != 0) return ending;

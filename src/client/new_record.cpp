@@ -66,7 +66,7 @@ Result<std::string> id_among(const std::vector<wire::Member>& members) {
   for (const wire::Member& member : members) {
     if (member.name != "taskId" || member.value_text == "null") continue;
     id = wire::read_string(member.value_text).value_or("");
-    if (const std::string fault = new_task_id_fault(id); !fault.empty()) {
+    if (const std::string fault = id_fault(id); !fault.empty()) {
       return refuse("taskId", member.value_text.starts_with('"')
                                   ? excerpt(member.value_text) + ' ' + fault
                                   : "expected a string, got " + excerpt(member.value_text));
@@ -124,7 +124,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
 Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   RecordFields fields;
   fields.id = task.id.empty() ? ids.next(now) : task.id;
-  if (const std::string fault = new_task_id_fault(fields.id); !fault.empty()) {
+  if (const std::string fault = id_fault(fields.id); !fault.empty()) {
     return refuse("id", '"' + excerpt(fields.id) + "\" " + fault);
   }
   for (const auto& [name, text] :

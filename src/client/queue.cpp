@@ -122,7 +122,11 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
     found.push_back(view_task(queue.layout, *std::move(task), locks, wall_now()));
   }
   auto letters = dead_letters_of(queue, id);
-  if (letters) std::move(letters->begin(), letters->end(), std::back_inserter(found));
+  if (letters) {
+    auto& of_task = letters->of_task;
+    std::move(of_task.begin(), of_task.end(), std::back_inserter(found));
+    if (letters->named) found.push_back(*std::move(letters->named));
+  }
   auto done = queue.store.get(queue.done_key(id));
   if (done && *done) found.push_back(view_done(queue.layout, std::move(**done)));
   if (!found.empty()) return found;
@@ -205,10 +209,10 @@ Result<Cancelling> cancelling(const Queue& queue) {
 Error not_there(const Queue& queue, const std::string& id) {
   const std::string what = no_task(queue, id) + " waits or runs";
   const auto letters = dead_letters_of(queue, id);
-  if (letters && !letters->empty()) {
+  if (letters && !letters->of_task.empty()) {
     return {ErrorCode::kNotFound,
             fmt::format("{}: it is dead ({}); \"lictor dead purge\" deletes a dead letter", what,
-                        printable(letters->back().reason))};
+                        printable(letters->of_task.back().reason))};
   }
   const auto done = queue.store.get(queue.done_key(id));
   if (done && *done) {
@@ -231,7 +235,14 @@ Plan retry_plan(const Queue& queue, bool drop_expiry) {
       return fail(record.error().code,
                   "dead letter " + printable(letter.id) + ": " + record.error().message);
     }
-    const std::string id = task_of_letter(letter);
+    const std::string& id = letter.task_id;
+    if (id.empty()) {
+      return fail(
+          ErrorCode::kInvalid,
+          fmt::format("dead letter {}: its task's key is not below {}; submit its record as "
+                      "a new task, then purge it",
+                      printable(letter.id), queue.layout.tasks_prefix));
+    }
     const std::string key = queue.layout.task_key(id);
     planned.conflict =
         fmt::format("task {} exists in queue \"{}\", so its dead letter {} was left as it is",
@@ -374,11 +385,10 @@ Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& 
 Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(const auto letters, check_id(id).and_then([&] { return dead_letters_of(queue, id); }));
-  if (letters.empty()) return tl::unexpected(no_letter(queue, id));
-  const auto newest = std::max_element(
-      letters.begin(), letters.end(),
-      [](const auto& a, const auto& b) { return a.create_index < b.create_index; });
-  return change_one(queue, newest->key, retry_plan(queue, drop_expiry));
+  const Plan plan = retry_plan(queue, drop_expiry);
+  if (!letters.of_task.empty()) return change_one(queue, letters.of_task.back().key, plan);
+  if (letters.named) return change_one(queue, letters.named->key, plan);
+  return tl::unexpected(no_letter(queue, id));
 }
 
 Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
@@ -390,13 +400,13 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
   // Only the newest letter of each task: the others would conflict with it.
   std::map<std::string, std::uint64_t> newest;
   for (const TaskInfo& letter : listed.tasks) {
-    std::uint64_t& index = newest[task_of_letter(letter)];
+    std::uint64_t& index = newest[letter.task_id];
     index = std::max(index, letter.create_index);
   }
   std::vector<TaskInfo> chosen;
   for (TaskInfo& letter : listed.tasks) {
-    const std::string task = task_of_letter(letter);
-    if (letter.create_index == newest[task]) {
+    const std::string& task = letter.task_id;
+    if (task.empty() || letter.create_index == newest[task]) {  // the plan refuses one without
       chosen.push_back(std::move(letter));
     } else {
       left.push_back({letter.id,

@@ -10,6 +10,7 @@
 //   purge    dead/<id>   -- check-index, delete-cas ---------------------------> gone
 //   pause    control     -- read, change, cas, again if it changed meanwhile
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,16 +40,15 @@ struct Queue {
 
 [[nodiscard]] Result<PauseState> pause_state(const Queue& queue);
 
-/// The dead letters of the task `id`, the oldest first: dead/<id>, dead/<id>~2, ...
-[[nodiscard]] Result<std::vector<TaskInfo>> dead_letters_of(const Queue& queue,
-                                                            const std::string& id);
+struct Letters {
+  std::vector<TaskInfo> of_task;  ///< the dead letters of the task `id`, the oldest first
+  std::optional<TaskInfo> named;  ///< dead/<id>, if it is of another task
+};
+[[nodiscard]] Result<Letters> dead_letters_of(const Queue& queue, const std::string& id);
 
 /// The producer's record in a dead letter, to be tried again.
 /// Errors: kInvalid, the letter holds no task, or one whose expireAt has passed.
 [[nodiscard]] Result<std::string> retried_record(std::string_view letter, WallTime now,
                                                  bool drop_expiry);
-
-/// The id of its task: "x" for "x~2", unless the record says that its id is "x~2".
-[[nodiscard]] std::string task_of_letter(const TaskInfo& letter);
 
 }  // namespace lictor::client

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -114,11 +115,9 @@ constexpr int kSecondsTried = 60;
 // lastTask may have had their tasks, and the ticks have theirs yet to come. Nothing: each second is
 // a tick.
 std::optional<Tick> free_second(const Definition& schedule, Tick from) {
-  const auto last = schedule::parse_tick(
-      std::string_view{schedule.last_task}.substr(schedule.last_task.find('@') + 1));
-  for (const auto& used : {schedule.last_tick, last}) {
-    if (used) from = std::max(from, *used + seconds{1});
-  }
+  const auto last = schedule::parse_tick_id(schedule.last_task);
+  if (schedule.last_tick) from = std::max(from, *schedule.last_tick + seconds{1});
+  if (last) from = std::max(from, last->tick + seconds{1});
   for (int i = 0; i < kSecondsTried; ++i, from += seconds{1}) {
     if (schedule.schedule.next_after(from - seconds{1}) != from) return from;
   }
@@ -215,6 +214,13 @@ nlohmann::ordered_json ticks_json(const std::vector<Tick>& ticks, const Definiti
          {"local", zone ? schedule::local_text(tick, *zone) : schedule::tick_text(tick)}});
   }
   return told;
+}
+
+std::string name_note(const std::string& schedule_name) {
+  if (fits_path(schedule_name)) return {};
+  return "Consul 1.21.5 and newer refuse its name, and so its tasks' ids, in the path of a "
+         "request: "
+         "its tasks run, but curl cannot read or delete them there";
 }
 
 StoredSchedule Schedules::view(wire::KvEntry entry) {

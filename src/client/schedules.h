@@ -44,6 +44,9 @@ struct StoredSchedule {
   bool from_config = false;  ///< a leader wrote it as its configuration says
 };
 
+/// What newer versions of Consul make of tasks that are called after a schedule; empty: nothing.
+[[nodiscard]] std::string name_note(const std::string& schedule_name);
+
 enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 
 /// "active"

@@ -1,15 +1,16 @@
 #include "client/store.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "client/task_id.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
@@ -23,6 +24,8 @@ using nlohmann::json;
 
 // 100,000 tasks take half a second, over a slow line a minute. `silence` detects a dead Consul.
 constexpr std::chrono::milliseconds kListTimeout{60'000};
+// At a key that cannot be watched.
+constexpr std::chrono::milliseconds kLookAgain{500};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -97,6 +100,10 @@ Error store_error(std::string_view doing, const http::Response& response) {
             " has no cluster leader; an election takes seconds, so try again; if there is still "
             "no leader then, look at \"consul operator raft list-peers\""};
   }
+  if (refuses_name(response) && status >= 500) {
+    return error(ErrorCode::kFailed,
+                 "; use names of letters, digits and \",_./-\", which every Consul takes");
+  }
   if (status >= 500) return error(ErrorCode::kUnavailable, "; try again");
   if (status == 400 && contains(response.body, "HTTPS server")) {
     return error(ErrorCode::kInvalid, "; use https:// in the address");
@@ -118,19 +125,21 @@ http::Response Store::ask(std::string method, std::string target, std::string bo
 }
 
 Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
-  if (key_fault(key).empty()) {
+  if (fits_path(key)) {
     const http::Response response = ask("GET", wire::kv_path(key) + "?consistent");
     if (replied(response, 404) && response.consul_index != 0) return std::nullopt;
     if (replied(response, 200)) {
       LICTOR_TRY(auto entries, wire::read_kv_entries(response.body));
       if (!entries.empty()) return std::move(entries.front());
     }
-    // 301, 400: the key does not fit into a path. A transaction takes every key.
-    if (!replied(response, 301) && !replied(response, 400)) {
-      return tl::unexpected(read_error("read " + shown(key), response));
-    }
+    if (!refuses_name(response)) return tl::unexpected(read_error("read " + shown(key), response));
   }
   LICTOR_TRY(auto entries, get_all({key}));
+  if (!entries.front()) {
+    // A transaction says of a missing key nothing about rights. The beginning of its name does.
+    const http::Response near = ask("GET", wire::kv_path(part_that_fits_path(key)) + "?consistent");
+    if (replied(near, 403)) return tl::unexpected(read_error("read " + shown(key), near));
+  }
   return std::move(entries.front());
 }
 
@@ -208,8 +217,29 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
   return listed;
 }
 
+Result<std::vector<std::string>> Store::names(const std::string& prefix) {
+  const http::Response response =
+      ask("GET", wire::kv_path(part_that_fits_path(prefix)) + "?keys&consistent", {}, kListTimeout);
+  std::vector<std::string> names;
+  if (replied(response, 404) && response.consul_index != 0) return names;
+  if (!replied(response, 200)) {
+    return tl::unexpected(read_error("list " + shown(prefix), response));
+  }
+  LICTOR_TRY(const auto listed, wire::read_key_names(response.body));
+  for (const std::string_view name : listed.in_order()) {
+    if (name.starts_with(prefix)) names.emplace_back(name);
+  }
+  return names;
+}
+
 Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
                                     std::chrono::milliseconds wait) {
+  if (!fits_path(key)) {
+    if (index != 0) std::this_thread::sleep_for(std::min(wait, kLookAgain));
+    LICTOR_TRY(auto entry, get(key));
+    const std::uint64_t seen = entry ? entry->modify_index : 0;
+    return Watched{std::move(entry), seen};
+  }
   http::Request request;
   request.target = wire::kv_path(key);
   request.timeout = kStoreTimeout;

@@ -85,8 +85,13 @@ class Store {
   };
   [[nodiscard]] Result<Listed> list(const std::string& prefix);
 
+  /// The names of the keys that begin with `prefix`, in their order, without those that the token
+  /// may not read.
+  [[nodiscard]] Result<std::vector<std::string>> names(const std::string& prefix);
+
   /// Waits until the key's entry is newer than `index`, at most for `wait`. Not consistent. The
-  /// wait for a key that does not exist ends with unrelated writes too (CONSUL-FACTS.md 4.2).
+  /// wait for a key that does not exist ends with unrelated writes too (CONSUL-FACTS.md 4.2). A
+  /// key whose name fits no path is read again after half a second.
   [[nodiscard]] Result<Watched> watch(const std::string& key, std::uint64_t index,
                                       std::chrono::milliseconds wait);
 

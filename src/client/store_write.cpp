@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -31,7 +32,8 @@ constexpr const char* kLookAgain = "; look again when Consul is back";
 // Whether the write may have been applied, or may still be (CONSUL-FACTS.md 6.5).
 bool is_unknown(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return false;
-  return response.delivery != Delivery::kReplied || response.status >= 500;
+  return response.delivery != Delivery::kReplied ||
+         (response.status >= 500 && !refuses_name(response));
 }
 
 // Only a `get` fails like this.
@@ -234,11 +236,22 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
 
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value,
                             std::uint64_t flags) {
-  std::string target = wire::kv_path(key) + "?cas=" + std::to_string(index);
-  if (flags != 0) target += "&flags=" + std::to_string(flags);
-  const http::Response response = transport_.perform(put(std::move(target), value));
-  if (replied(response, 200)) return response.body.starts_with("true");
-  if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
+  http::Response response;
+  if (fits_path(key)) {
+    std::string target = wire::kv_path(key) + "?cas=" + std::to_string(index);
+    if (flags != 0) target += "&flags=" + std::to_string(flags);
+    response = transport_.perform(put(std::move(target), value));
+    if (replied(response, 200)) return response.body.starts_with("true");
+    if (!is_unknown(response)) return tl::unexpected(store_error("write " + shown(key), response));
+  } else {
+    const std::vector<Change> change{{{Op::Verb::kCas, key, index, value, flags}}};
+    response = transport_.perform(change_request(change));
+    if (!is_unknown(response)) {
+      return apply_from(response, change).map([](const Refused& refused) {
+        return !refused.front();
+      });
+    }
+  }
   const auto now = get(key);
   if (!now) return tl::unexpected(lost(key, response));
   if (*now && (*now)->value == value) return true;

@@ -55,22 +55,6 @@ std::string key_fault(std::string_view key) {
   return {};
 }
 
-std::string_view id_before_copy(std::string_view id) {
-  const std::size_t tilde = id.rfind('~');
-  if (tilde == std::string_view::npos || tilde == 0) return {};
-  const std::string_view copy = id.substr(tilde + 1);
-  if (copy.empty() || copy == "1" || copy.front() == '0') return {};
-  return copy.find_first_not_of("0123456789") == std::string_view::npos ? id.substr(0, tilde)
-                                                                        : std::string_view{};
-}
-
-std::string new_task_id_fault(std::string_view id) {
-  if (!id_before_copy(id).empty()) {
-    return "ends in \"~\" and a number, which names a task's second dead letter; choose another id";
-  }
-  return id_fault(id);
-}
-
 std::string id_fault(std::string_view id) {
   if (id.empty()) return "is empty";
   if (id.ends_with('/')) return "ends in \"/\", which makes it a folder";

@@ -33,14 +33,8 @@ class TaskIds {
 /// and ".." segments and a leading "/", and 400 to unprintable characters (CONSUL-FACTS.md 9.2).
 [[nodiscard]] std::string key_fault(std::string_view key);
 
-/// "a" of "a~2", the name of the second dead letter of the task a. Empty: `id` is no such name.
-[[nodiscard]] std::string_view id_before_copy(std::string_view id);
-
-/// Why `id` cannot be the id of a task or the name of a schedule; empty: it can.
+/// Why `id` cannot be the id of a new task or the name of a schedule; empty: it can.
 [[nodiscard]] std::string id_fault(std::string_view id);
-
-/// Why `id` cannot be the id of a new task; empty: it can.
-[[nodiscard]] std::string new_task_id_fault(std::string_view id);
 
 /// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which
 /// names another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.

@@ -38,6 +38,22 @@ TaskState claimed_state(const core::Stamp& stamp, const Lock& lock) {
   return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
 }
 
+// The id of the task by its dead letter's name, in letters that do not tell the task's key. The
+// versions that wrote those named the second of a task "<id>~2", unless the task was called so.
+std::string task_id_by_name(const std::string& name, const json& letter) {
+  const std::size_t tilde = name.rfind('~');
+  if (tilde == std::string::npos || tilde == 0) return name;
+  const std::string number = name.substr(tilde + 1);
+  if (number.empty() || number == "1" || number.front() == '0' ||
+      number.find_first_not_of("0123456789") != std::string::npos) {
+    return name;
+  }
+  const auto record = letter.find("record");
+  const bool is_called_so =
+      record != letter.end() && record->is_object() && text_member(*record, "taskId") == name;
+  return is_called_so ? name : name.substr(0, tilde);
+}
+
 std::uint32_t count_field(const json& object, const char* name) {
   const auto it = object.find(name);
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
@@ -57,7 +73,7 @@ std::optional<Duration> milliseconds_field(const json& object, const char* name)
 TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entry) {
   TaskInfo view;
   view.state = state;
-  view.id = entry.key.substr(std::min(prefix.size(), entry.key.size()));
+  view.id = view.task_id = entry.key.substr(std::min(prefix.size(), entry.key.size()));
   view.key = std::move(entry.key);
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
@@ -87,7 +103,7 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks&
                    WallTime now) {
   TaskInfo view;
   view.key = entry.key;
-  view.id = layout.task_id(entry.key).value_or(entry.key);
+  view.id = view.task_id = layout.task_id(entry.key).value_or(entry.key);
   view.create_index = entry.create_index;
   view.modify_index = entry.modify_index;
   core::StoredRecord stored = wire::read_record(layout, std::move(entry));
@@ -136,6 +152,8 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
     view.error = "this is not a dead letter of lictor";
     return view;
   }
+  const std::string key = text_member(*letter, "key");
+  view.task_id = key.empty() ? task_id_by_name(view.id, *letter) : layout.task_id(key).value_or("");
   view.reason = text_member(*letter, "reason");
   view.error = text_member(*letter, "error");
   view.output_tail = text_member(*letter, "output_tail");
@@ -263,6 +281,7 @@ ordered_json pause_json(const PauseState& state) {
 
 ordered_json task_json(const TaskInfo& task) {
   return {{"id", task.id},
+          {"task_id", text_or_null(task.task_id)},
           {"key", task.key},
           {"type", text_or_null(task.type)},
           {"state", state_name(task.state)},

@@ -69,10 +69,6 @@ std::string Commits::too_large(const std::string& key, std::size_t bytes) const 
 }
 
 void Commits::add(Instant now, Write write) {
-  if (copies_.contains(key_of(*write.op)) && std::holds_alternative<BuryOp>(*write.op)) {
-    apart_.emplace_back().push_back(std::move(write));  // its name is usually taken
-    return;
-  }
   const Cost cost = options_.costs->cost(*write.op);
   wait(now, {std::move(write), cost}, false);
 }
@@ -168,7 +164,6 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
         if (write.dropped) continue;
-        if (write.purpose == Purpose::kBury) remember_copy(write);
         result.settled.push_back(
             {std::move(write), Verdict::kApplied, reply.modify_index, nullptr});
       }
@@ -195,7 +190,6 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       }
       break;
   }
-  number(out);
   resolve(out);
   return result;
 }
@@ -299,20 +293,15 @@ void Commits::on_time(Instant now, Effects& out) {
   if (now >= deferred_until_) deferred_until_ = Instant::min();
   if (now < retry_after_) return;
   retry_after_ = Instant::min();
-  number(out);
   resolve(out);
 }
 
 void Commits::clear(Effects& out) {
   for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
-  for (const auto& [request, write] : numbering_) out.emplace_back(CancelRequest{request});
   cancel(read_, out);
   in_flight_.clear();
   waiting_.clear();
   apart_.clear();
-  unnumbered_.clear();
-  numbering_.clear();
-  copies_.clear();
   most_bytes_ = options_.max_transaction_bytes;
   doubtful_.clear();
   unanswered_.clear();
@@ -328,8 +317,6 @@ void Commits::drop(std::uint32_t partition) {
   waiting_.erase_if(is_over);
   for (auto& writes : apart_) std::erase_if(writes, is_over);
   std::erase_if(apart_, [](const auto& writes) { return writes.empty(); });
-  std::erase_if(unnumbered_, is_over);
-  std::erase_if(numbering_, entry_is_over);
   std::erase_if(doubtful_, entry_is_over);
   std::erase_if(unanswered_, entry_is_over);
   std::erase_if(refused_, is_over);
@@ -352,15 +339,13 @@ bool Commits::idle(std::uint32_t partition) const {
                        [&](const auto& entry) { return is_its(entry.second); });
   };
   return !waiting_.any(is_its) && std::none_of(apart_.begin(), apart_.end(), any) &&
-         !any(unnumbered_) && !any_entry(numbering_) && !any_entry(doubtful_) &&
-         !any_entry(unanswered_) && !any(refused_) &&
+         !any_entry(doubtful_) && !any_entry(unanswered_) && !any(refused_) &&
          std::none_of(in_flight_.begin(), in_flight_.end(),
                       [&](const auto& entry) { return any(entry.second.writes); });
 }
 
 std::size_t Commits::writes() const {
-  std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + unnumbered_.size() +
-                      numbering_.size() + refused_.size();
+  std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + refused_.size();
   for (const auto& writes : apart_) count += writes.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;

@@ -13,8 +13,8 @@
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
 //
 // A transaction that Consul refuses as a whole (too large, or not understood) is sent again in
-// halves until the write at fault is known. Halves, and dead letters whose names may be taken, get
-// transactions of their own, so that nothing else is refused with them.
+// halves until the write at fault is known. Halves get transactions of their own, so that nothing
+// else is refused with them.
 
 #include <deque>
 #include <map>
@@ -73,7 +73,6 @@ class Commits {
 
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
   [[nodiscard]] Result on(Instant now, const TasksFetched& reply, Effects& out);
-  void on(Instant now, const CopiesListed& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
   /// While `patient`, few writes wait up to 20 ms for more: enough claimed tasks are ready
@@ -96,7 +95,7 @@ class Commits {
 
   [[nodiscard]] bool idle() const {
     return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
-           unanswered_.empty() && unnumbered_.empty() && numbering_.empty() && refused_.empty();
+           unanswered_.empty() && refused_.empty();
   }
   /// Number of writes that are not settled; number of transactions under way.
   [[nodiscard]] std::size_t writes() const;
@@ -125,15 +124,10 @@ class Commits {
              Result& result);
   void settle_refused(Instant now, const Committed::Failure& failure, Write write, Effects& out,
                       Result& result);
-  [[nodiscard]] bool rename(Write& write) const;
-  void number(Effects& out);
-  void remember_copy(const Write& write);
   enum class Fate {
-    kDoubtful,    // stale: what the store holds is read; of a minor write: let go
-    kPostponed,   // refused: a claim, a tick is settled as that, others are sent again later
-    kRefused,     // what the job wrote is refused
-    kRenamed,     // its dead letter has another name now, and goes in a transaction of its own
-    kUnnumbered,  // its dead letter needs another name
+    kDoubtful,   // stale: what the store holds is read; of a minor write: let go
+    kPostponed,  // refused: a claim, a tick is settled as that, others are sent again later
+    kRefused,    // what the job wrote is refused
   };
   [[nodiscard]] std::optional<Fate> fate_of(const Committed::Failure& failure, Write& write) const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
@@ -156,10 +150,6 @@ class Commits {
   std::deque<std::vector<Write>> apart_;  // each needs a transaction of its own
   std::size_t most_bytes_;                // of a transaction, by what the store has refused
   std::map<RequestId, Batch> in_flight_;
-
-  std::deque<Write> unnumbered_;  // dead letters whose names are taken; a listing finds a free one
-  std::map<RequestId, Write> numbering_;
-  std::map<std::string, std::uint32_t> copies_;  // by task: the number to try after dead/<id>
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
   RequestId read_;

@@ -49,7 +49,10 @@ std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
     return needed ? Fate::kPostponed : Fate::kDoubtful;
   }
   if (failure.part == Committed::Part::kDeadLetter) {
-    return rename(write) ? Fate::kRenamed : Fate::kUnnumbered;
+    BuryOp renamed = std::get<BuryOp>(*write.op);
+    ++renamed.taken;
+    write.op = std::make_shared<const Op>(std::move(renamed));
+    return std::nullopt;
   }
   if (failure.part != Committed::Part::kNewTask) return Fate::kDoubtful;
   // The task is there: what made it is not asked again.
@@ -101,17 +104,12 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::optional<Fate>>& fates,
                                      std::map<std::size_t, std::string>& errors, Result& result) {
   std::vector<Write> others;
-  std::vector<Write> renamed;
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
     Write& write = batch.writes[i];
     if (write.dropped) continue;
     const bool asks = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
     if (!fates[i]) {
       others.push_back(std::move(write));
-    } else if (fates[i] == Fate::kRenamed) {
-      renamed.push_back(std::move(write));
-    } else if (fates[i] == Fate::kUnnumbered) {
-      unnumbered_.push_back(std::move(write));
     } else if (fates[i] == Fate::kRefused || (fates[i] == Fate::kPostponed && asks)) {
       result.settled.push_back(
           {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
@@ -124,7 +122,6 @@ std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::option
       doubtful_.insert_or_assign(key, std::move(write));
     }
   }
-  if (!renamed.empty()) apart_.push_back(std::move(renamed));
   return others;
 }
 
@@ -171,54 +168,6 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
     refused_.push_back(std::move(write));
     refused_until_ = now + kRefusedPause;
   }
-}
-
-// Picks the next name for a dead letter whose name is taken. False: unknown, the existing names
-// must be read first.
-bool Commits::rename(Write& write) const {
-  BuryOp next = std::get<BuryOp>(*write.op);
-  const auto known = copies_.find(next.key);
-  const std::uint32_t copy = known == copies_.end() ? 2 : known->second;
-  if (next.copy >= copy) return false;
-  next.copy = copy;
-  write.op = std::make_shared<const Op>(std::move(next));
-  return true;
-}
-
-void Commits::number(Effects& out) {
-  constexpr std::size_t kAtOnce = 4;
-  while (!unnumbered_.empty() && numbering_.size() < kAtOnce) {
-    ListCopies list{requests_.next(), key_of(*unnumbered_.front().op)};
-    numbering_.emplace(list.request, std::move(unnumbered_.front()));
-    unnumbered_.pop_front();
-    out.emplace_back(std::move(list));
-  }
-}
-
-void Commits::on(Instant now, const CopiesListed& reply, Effects& out) {
-  auto node = numbering_.extract(reply.request);
-  if (node.empty()) return;
-  Write& write = node.mapped();
-  if (!reply.ok) {
-    unnumbered_.push_back(std::move(write));
-    retry_after_ = now + kRetryPause;
-    return;
-  }
-  BuryOp next = std::get<BuryOp>(*write.op);
-  // The refused name exists. A token that may not list names finds a free number by doubling.
-  next.copy = reply.last >= next.copy ? reply.last + 1 : next.copy * 2;
-  write.op = std::make_shared<const Op>(std::move(next));
-  apart_.emplace_back().push_back(std::move(write));
-  number(out);
-}
-
-// Remembers the number, so that a task that fails repeatedly needs no listing each time.
-void Commits::remember_copy(const Write& write) {
-  constexpr std::size_t kMost = 1'000;
-  const auto* bury = std::get_if<BuryOp>(write.op.get());
-  if (bury == nullptr || bury->copy == 1) return;
-  if (copies_.size() >= kMost) copies_.clear();
-  copies_[bury->key] = bury->copy + 1;
 }
 
 }  // namespace lictor::core

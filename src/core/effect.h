@@ -96,12 +96,6 @@ struct FetchTasks {  // TasksFetched
   std::vector<std::string> keys;  // at most QueueOptions::max_operations
 };
 
-/// The dead letters that a task left beside dead/<id>, by a quorum read of their names.
-struct ListCopies {  // CopiesListed
-  RequestId request;
-  std::string key;  // of the task
-};
-
 /// The finished tasks that are kept.
 struct ListHistory {  // HistoryListed
   RequestId request;
@@ -155,7 +149,8 @@ struct PruneOp {
   std::string key;  // that the task had
   std::uint64_t index = 0;
 };
-/// Moves the task to the dead letters, never over another one.
+/// Moves the task to the dead letters, never over another one: where dead/<id> is taken, to
+/// dead/<id>,<index>. The index is of the record that ends, so nobody has to ask which are there.
 struct BuryOp {
   std::string key;
   std::uint64_t index = 0;
@@ -166,7 +161,15 @@ struct BuryOp {
   std::string error;
   std::string output_tail;
   WallTime at{};
-  std::uint32_t copy = 1;  // 1: dead/<id>, 2: dead/<id>~2, ...
+  // How many names are taken. Above 1 only where a task has such an id, or indexes came again.
+  std::uint32_t taken = 0;
+
+  /// What its name has after dead/<id>.
+  [[nodiscard]] std::string name_end() const {
+    std::string end;
+    for (std::uint32_t i = 0; i < taken; ++i) end += ',' + std::to_string(index);
+    return end;
+  }
 };
 /// Makes a key that must always be there, if it is missing: the folder key at the tasks' prefix
 /// (a listing without it was filtered by ACLs), or the control key and the schedules' folder key (a
@@ -351,8 +354,8 @@ struct Stopped {};
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
                  ReleaseLock, ReadLeader, ProveLocks, WatchControl, ListTasks, FetchTasks,
-                 ListCopies, ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob,
-                 ExtendLease, EndLease, Fact, Drained, Stopped>;
+                 ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob, ExtendLease,
+                 EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

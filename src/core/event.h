@@ -154,14 +154,6 @@ struct TasksFetched {
   std::string error;
 };
 
-/// The dead letters dead/<id>~<number> of a task.
-struct CopiesListed {
-  RequestId request;
-  bool ok = false;
-  std::uint32_t last = 0;  // the greatest number; 0: none that can be seen
-  std::string error;
-};
-
 /// The finished tasks that are kept, in any order.
 struct HistoryListed {
   struct Entry {
@@ -180,7 +172,7 @@ struct SchedulesListed {
   struct Entry {
     std::string name;
     std::string key;
-    std::string tasks;          // what the keys of its tasks begin with; the tick follows
+    std::string tasks_prefix;   // of the queue; a task's id follows
     std::string last_task_key;  // of Definition::last_task; empty: it has made none
     std::uint64_t create_index = 0;
     std::uint64_t modify_index = 0;
@@ -260,11 +252,10 @@ struct StopRequested {
   bool keeps_locks = false;
 };
 
-using Event =
-    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, LocksProved, ControlRead,
-                 TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed, Committed,
-                 JobExited, Reconfigured, MembersSeen, StopRequested>;
+using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, LocksProved,
+                           ControlRead, TasksListed, TasksFetched, HistoryListed, SchedulesListed,
+                           Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.

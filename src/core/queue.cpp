@@ -272,10 +272,6 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   source_.on(now, event, out);
 }
 
-void Queue::on(Instant now, const CopiesListed& event, Effects& out) {
-  commits_.on(now, event, out);
-}
-
 void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
   history_.accept(now, event, out);
 }

@@ -157,7 +157,6 @@ class Queue {
   void on(Instant now, const TasksListed& event, Effects& out);
   void on(Instant now, const TasksFetched& event, Effects& out);
   void on(Instant now, const Committed& event, Effects& out);
-  void on(Instant now, const CopiesListed& event, Effects& out);
   void on(Instant now, const HistoryListed& event, Effects& out);
   void on(Instant now, const SchedulesListed& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);

@@ -247,7 +247,7 @@ std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name
                 entry.known.flags};
   // The record may be older than what was written in this term.
   if (const std::string& key = entry.known.last_task_key; !key.empty()) {
-    op.last_task = key.substr(entry.known.tasks.size() - name.size() - 1);
+    op.last_task = key.substr(entry.known.tasks_prefix.size());
   }
   entry.makes_task = entry.overlaps = false;
   entry.skipped = 0;
@@ -322,7 +322,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
         entry.noted = entry.noted && entry.known.definition &&
                       entry.known.definition->last_tick == entry.last;
       }
-      const std::string task = entry.known.tasks + schedule::tick_text(op.last);
+      const std::string task = entry.known.tasks_prefix + schedule::tick_id(op.name, op.last);
       if (entry.makes_task) {
         entry.known.last_task_key = task;
         entry.made_at = settled.modify_index;

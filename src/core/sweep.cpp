@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/kv_name.h"
+
 namespace lictor::core {
 namespace {
 
@@ -21,15 +23,6 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
   std::size_t end = size;
   while (end > 0 && end < a.size() && continues_character(a[end])) --end;
   return end;
-}
-
-// Consul answers a path with such parts by a redirection to another one.
-bool fits_path(std::string_view prefix) {
-  const auto has = [&](std::string_view part) {
-    return prefix.find(part) != std::string_view::npos;
-  };
-  return !has("//") && !has("/./") && !has("/../") && !prefix.ends_with("/.") &&
-         !prefix.ends_with("/..");
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ namespace lictor::dev {
 struct ModelOptions {
   std::uint64_t seed = 1;  ///< of session ids, and of when between one and two TTLs a session ends
   std::string node = "dev";
+  /// As from 1.21.5 on: /v1/kv refuses names with other characters than a few, and those with "..";
+  /// as from 1.22.4 on, a transaction refuses keys that begin with "/".
+  bool refuses_names = false;
 };
 
 /// Pure: no thread, clock or socket; the same calls give the same answers. Not thread safe. `now`

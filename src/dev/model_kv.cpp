@@ -25,6 +25,13 @@ std::optional<http::Response> conflict(const httpd::Url& url,
 
 http::Response missing_key() { return answer(400, "Missing key name"); }
 
+bool is_refused_name(std::string_view key) {
+  constexpr std::string_view kTaken =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789,_./-?&=";
+  return key.find_first_not_of(kTaken) != std::string_view::npos ||
+         key.find("..") != std::string_view::npos;
+}
+
 }  // namespace
 
 void append_record(std::string& out, const KvRecord& record, bool with_value) {
@@ -43,6 +50,9 @@ void append_record(std::string& out, const KvRecord& record, bool with_value) {
 
 Model::Answer Model::kv(const Call& call, const std::string& key) {
   const std::string& method = call.request.method;
+  if (options_.refuses_names && is_refused_name(key)) {
+    return answer(500, "invalid key name, use only letters, digits and ,_./-?&=");
+  }
   if (method == "PUT") return kv_put(call, key);
   if (method == "DELETE") return kv_delete(call, key);
   if (call.url.has("keys") || call.url.has("recurse")) return kv_list(call, key);

@@ -189,6 +189,10 @@ http::Response Model::txn(const Call& call) {
         413, "Transaction contains too many operations (" + std::to_string(ops.size()) + " > 64)");
   }
   std::erase_if(ops, [](const TxnOp& op) { return !op.is_kv; });
+  const auto is_refused = [&](const TxnOp& op) { return op.record.key.starts_with('/'); };
+  if (options_.refuses_names && std::any_of(ops.begin(), ops.end(), is_refused)) {
+    return answer(400, "Invalid key in transaction: a key must not begin with \"/\"");
+  }
 
   std::string results;
   std::string errors;

@@ -78,7 +78,6 @@ const char* name_of(const core::ListTasks& effect) {
   return effect.consistent ? "list_tasks" : "watch_tasks";
 }
 const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
-const char* name_of(const core::ListCopies&) { return "list_dead_letters"; }
 const char* name_of(const core::ListHistory&) { return "list_history"; }
 const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";

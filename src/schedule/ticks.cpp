@@ -1,6 +1,7 @@
 #include "schedule/ticks.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/siphash.h"
@@ -277,8 +278,25 @@ std::optional<Tick> parse_tick(std::string_view text) {
   return floor<seconds>(*time);
 }
 
+// ISO 8601's basic form: newer versions of Consul refuse a ":" in the name of a key.
 std::string tick_id(std::string_view schedule_name, Tick tick) {
-  return std::string{schedule_name} + '@' + tick_text(tick);
+  std::string text = tick_text(tick);
+  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
+  return std::string{schedule_name} + '/' + text;
+}
+
+std::optional<TickId> parse_tick_id(std::string_view id) {
+  const std::size_t end = id.find_last_of("/@");
+  if (end == std::string_view::npos || end == 0) return std::nullopt;
+  std::string text{id.substr(end + 1)};
+  if (id[end] == '/') {
+    constexpr std::size_t kBasic = std::string_view{"20261124T093000Z"}.size();
+    if (text.size() != kBasic) return std::nullopt;
+    for (const std::size_t at : {13U, 11U}) text.insert(at, ":");
+    for (const std::size_t at : {6U, 4U}) text.insert(at, "-");
+  }
+  const auto tick = parse_tick(text);
+  return tick ? std::optional{TickId{id.substr(0, end), *tick}} : std::nullopt;
 }
 
 milliseconds delay_of(std::string_view schedule_name, milliseconds jitter) {

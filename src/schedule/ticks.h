@@ -3,8 +3,9 @@
 // When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule and
 // the same tzdata.
 //
-// A tick is an instant to the second. It names its task (tick_id()), so that nobody makes a tick
-// twice, whatever jitter and clocks do.
+// A tick is an instant to the second. It names its task (tick_id()), and lastTick in the schedule's
+// record, written together with the task, tells that it was made. So nobody makes a tick twice,
+// whatever jitter and clocks do.
 //
 // When the clock of the zone is changed, what a cron expression does depends on its hour field:
 //
@@ -149,8 +150,15 @@ struct Definition {
 [[nodiscard]] std::string local_text(Tick tick, const Zone& zone);
 /// Nothing: `text` is no RFC 3339 time, or names a fraction of a second.
 [[nodiscard]] std::optional<Tick> parse_tick(std::string_view text);
-/// "backup@2026-11-24T09:30:00Z"
+/// "backup/20261124T093000Z"
 [[nodiscard]] std::string tick_id(std::string_view schedule_name, Tick tick);
+struct TickId {
+  std::string_view schedule_name;  ///< within the text that was read
+  Tick tick;
+};
+/// Nothing: `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which older
+/// versions wrote.
+[[nodiscard]] std::optional<TickId> parse_tick_id(std::string_view id);
 
 /// How long after its ticks the schedule's tasks become due: from 0 to below `jitter`, the same on
 /// all hosts. It depends on the name alone: schedules spread out, while the tasks of one keep their

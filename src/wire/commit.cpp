@@ -83,6 +83,12 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
     return refuse(number, "key: expected 1 to " + std::to_string(kMaxKeyBytes) + " bytes, got " +
                               std::to_string(write.key.size()));
   }
+  if (write.key.front() == '/') {
+    return refuse(number,
+                  "key: expected one that does not begin with \"/\", which Consul refuses, "
+                  "got " +
+                      excerpt(write.key));
+  }
   if (write.erase == has_value) {
     return refuse(number, "expected either a value or \"delete\": true, got " +
                               std::string{has_value ? "both" : "neither"});

@@ -42,7 +42,6 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
-[[nodiscard]] http::Request encode(const Binding&, const core::ListCopies&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
@@ -62,8 +61,6 @@ struct Binding {
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
-                                        const http::Response&);
-[[nodiscard]] core::CopiesListed decode(const Layout&, const core::ListCopies&,
                                         const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/kv_name.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
@@ -34,15 +35,16 @@ bool contains(std::string_view text, std::string_view part) {
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
+  if (response.status >= 500 && refuses_name(response)) return Outcome::kRejected;
   constexpr std::array kRefusals{400, 401, 403, 404, 405, 413, 429};
   const bool refused = std::ranges::find(kRefusals, response.status) != kRefusals.end();
   return refused ? Outcome::kRejected : Outcome::kUnknown;
 }
 
-core::OpFailure why_refused(int status) {
-  if (status == 400) return core::OpFailure::kMalformed;
-  if (status == 403) return core::OpFailure::kDenied;
-  return status == 413 ? core::OpFailure::kTooLarge : core::OpFailure::kOther;
+core::OpFailure why_refused(const http::Response& response) {
+  if (response.status == 400 || refuses_name(response)) return core::OpFailure::kMalformed;
+  if (response.status == 403) return core::OpFailure::kDenied;
+  return response.status == 413 ? core::OpFailure::kTooLarge : core::OpFailure::kOther;
 }
 
 core::Committed::Failure failure_of(const Place& place, const TxnReply::OpError& error) {
@@ -333,33 +335,6 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
   return event;
 }
 
-core::CopiesListed decode(const Layout& layout, const core::ListCopies& effect,
-                          const http::Response& response) {
-  core::CopiesListed event;
-  event.request = effect.request;
-  const bool refused = response.delivery == Delivery::kReplied && response.status >= 300 &&
-                       response.status < 500 && response.status != 429;
-  // There are none, the token may not list them, or no path can name the key (9.2). The core then
-  // tries further numbers.
-  event.ok = refused;
-  if (refused) return event;
-  const auto names = read_answer(http::Response{response}, read_key_names);
-  if (!names) {
-    event.error = names.error().message;
-    return event;
-  }
-  const std::string prefix = layout.dead_copies_prefix(effect.key);
-  for (std::string_view name : names->in_order()) {
-    constexpr std::size_t kMostDigits = 9;  // of those that lictor makes
-    if (!name.starts_with(prefix)) continue;
-    name.remove_prefix(prefix.size());
-    const auto number = to_number<std::uint32_t>(name);
-    if (number && name.size() <= kMostDigits) event.last = std::max(event.last, *number);
-  }
-  event.ok = true;
-  return event;
-}
-
 core::HistoryListed decode(const Layout& layout, const core::ListHistory& effect,
                            const http::Response& response) {
   core::HistoryListed event;
@@ -436,7 +411,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
     event.outcome = failed_write(response);
     event.error = describe(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
-      event.failures.push_back({core::Committed::kFence, why_refused(response.status),
+      event.failures.push_back({core::Committed::kFence, why_refused(response),
                                 core::Committed::Part::kTask, event.error});
     }
     return event;

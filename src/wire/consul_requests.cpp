@@ -136,10 +136,6 @@ http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
   return put(binding, "/v1/txn?consistent", std::move(txn).body());
 }
 
-http::Request encode(const Binding& binding, const core::ListCopies& effect) {
-  return read(binding, kv_path(binding.layout.dead_copies_prefix(effect.key)) + "?keys", true, 0);
-}
-
 http::Request encode(const Binding& binding, const core::ListHistory&) {
   return read(binding, kv_path(binding.layout.done_prefix) + "?recurse", false, 0);
 }

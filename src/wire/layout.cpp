@@ -22,10 +22,8 @@ std::optional<std::string> Layout::task_id(std::string_view key) const {
   return std::string{key.substr(tasks_prefix.size())};
 }
 
-std::string Layout::dead_key(std::string_view task_key, std::uint32_t copy) const {
-  std::string key = dead_prefix + task_id(task_key).value_or(std::string{task_key});
-  if (copy > 1) key += "~" + std::to_string(copy);
-  return key;
+std::string Layout::dead_key(std::string_view task_key) const {
+  return dead_prefix + task_id(task_key).value_or(std::string{task_key});
 }
 
 std::string Layout::done_key(std::string_view task_key) const {

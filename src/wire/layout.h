@@ -41,12 +41,8 @@ struct Layout {
   [[nodiscard]] std::string task_key(std::string_view id) const {
     return tasks_prefix + std::string{id};
   }
-  /// "dead/<id>", then "dead/<id>~2", "dead/<id>~3", ...
-  [[nodiscard]] std::string dead_key(std::string_view task_key, std::uint32_t copy) const;
-  /// The prefix of all of these except the first.
-  [[nodiscard]] std::string dead_copies_prefix(std::string_view task_key) const {
-    return dead_key(task_key, 1) + '~';
-  }
+  /// "dead/<id>", the name of the task's first dead letter.
+  [[nodiscard]] std::string dead_key(std::string_view task_key) const;
   [[nodiscard]] std::string done_key(std::string_view task_key) const;
   [[nodiscard]] std::string schedule_key(std::string_view name) const {
     return schedules_prefix + std::string{name};

@@ -388,12 +388,12 @@ std::size_t raw_size(std::string_view record) {
 }
 
 std::string dead_letter(const core::BuryOp& op, std::string_view node) {
-  std::string text;
+  std::string text = "{\"key\":" + json_quoted(op.key);
   if (op.readable) {
-    text = "{\"record\":" + unstamped_record(*op.record);
+    text += ",\"record\":" + unstamped_record(*op.record);
   } else {
-    text = text_size(*op.record) ? "{\"raw\":" + json_quoted(*op.record)
-                                 : "{\"raw_base64\":\"" + base64_encode(*op.record) + '"';
+    text += text_size(*op.record) ? ",\"raw\":" + json_quoted(*op.record)
+                                  : ",\"raw_base64\":\"" + base64_encode(*op.record) + '"';
   }
   text += ",\"reason\":" + json_quoted(op.reason) +
           ",\"error\":" + json_quoted(excerpt(op.error, kMaxErrorBytes)) +

@@ -237,7 +237,7 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
                                  schedule::Zones& zones) {
   if (name.find('@') != std::string_view::npos) {
     return fail(ErrorCode::kInvalid,
-                "its name has \"@\", which comes before the tick in the ids of its tasks");
+                "its name has \"@\", which newer versions of Consul refuse, as in its tasks' ids");
   }
   if (name.find("\xef\xbf\xbd") != std::string_view::npos) {  // how Consul shows other bytes
     return fail(ErrorCode::kInvalid, "its name is not valid UTF-8");
@@ -291,7 +291,7 @@ std::vector<core::SchedulesListed::Entry> ScheduleCache::read(const Layout& layo
     } else {
       entry.key = kv.key;
       entry.name = kv.key.substr(layout.schedules_prefix.size());
-      entry.tasks = layout.task_key(entry.name + '@');
+      entry.tasks_prefix = layout.tasks_prefix;
       entry.create_index = kv.create_index;
       entry.modify_index = kv.modify_index;
       entry.flags = kv.flags;

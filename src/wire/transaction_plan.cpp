@@ -1,7 +1,9 @@
 #include "wire/transaction_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <utility>
 #include <variant>
 
 #include "core/overloaded.h"
@@ -27,7 +29,7 @@ using Value =
 struct Key {
   std::string_view prefix;
   std::string_view rest;
-  std::uint32_t copy = 1;  // of a dead letter
+  std::string end{};  // of the name of a later dead letter
 };
 
 struct Step {
@@ -44,9 +46,9 @@ constexpr std::string_view kOfTask = "the task";
 constexpr std::string_view kOfQueue = "a key of the queue";
 
 Key key_below(std::string_view prefix, const Layout& layout, std::string_view task_key,
-              std::uint32_t copy = 1) {
+              std::string end = {}) {
   if (layout.is_task(task_key)) task_key.remove_prefix(layout.tasks_prefix.size());
-  return {prefix, task_key, copy};
+  return {prefix, task_key, std::move(end)};
 }
 
 template <class Take>
@@ -81,7 +83,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {
   // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
   take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
   take({Part::kDeadLetter, "the dead letter", "cas",
-        key_below(layout.dead_prefix, layout, op.key, op.copy), 0, 0, &op});
+        key_below(layout.dead_prefix, layout, op.key, op.name_end()), 0, 0, &op});
   take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
 }
 
@@ -119,10 +121,8 @@ void each_step_of(const Layout& layout, const core::Op& op, Take&& take) {
 
 std::string text_of(const Key& key) {
   std::string text;
-  text.reserve(key.prefix.size() + key.rest.size() + 11);
-  text.append(key.prefix).append(key.rest);
-  if (key.copy > 1) text.append("~").append(std::to_string(key.copy));
-  return text;
+  text.reserve(key.prefix.size() + key.rest.size() + key.end.size());
+  return text.append(key.prefix).append(key.rest).append(key.end);
 }
 
 std::string text_of(const core::ScheduleOp& op) {
@@ -158,7 +158,7 @@ constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 
 constexpr std::size_t length(std::string_view text) { return text.size(); }
 
 std::size_t size_of(const Key& key) {
-  return quoted_size(key.prefix) + quoted_size(key.rest) - 2 + (key.copy > 1 ? 1 + kNumber : 0);
+  return quoted_size(key.prefix) + quoted_size(key.rest) - 2 + key.end.size();
 }
 
 std::size_t error_size(std::string_view error) {
@@ -187,9 +187,9 @@ std::size_t size_of(const core::DoneRecord& done, std::string_view node) {
 }
 
 std::size_t size_of(const core::BuryOp& op, std::string_view node) {
-  std::size_t bytes = length(R"({"record":"false","reason":,"error":,"attempts":,"lost":)") +
-                      length(R"(,"at":,"node":})") + 2 * kNumber + kTime + quoted_size(node) +
-                      quoted_size(op.reason) + error_size(op.error);
+  std::size_t bytes = length(R"({"key":,"record":"false","reason":,"error":,"attempts":,"lost":)") +
+                      length(R"(,"at":,"node":})") + 2 * kNumber + kTime + quoted_size(op.key) +
+                      quoted_size(node) + quoted_size(op.reason) + error_size(op.error);
   bytes += op.readable ? op.record->size() : raw_size(*op.record);
   if (!op.output_tail.empty()) bytes += length(R"(,"output_tail":)") + quoted_size(op.output_tail);
   return bytes;
@@ -251,8 +251,8 @@ std::size_t record_limit(const Layout& layout, std::string_view key,
   // called for every record that is read.
   thread_local core::Op op = [] {
     core::BuryOp bury;
-    bury.index = 1;
-    bury.copy = 2;
+    bury.index = std::numeric_limits<std::uint64_t>::max();
+    bury.taken = 1;
     bury.record = std::make_shared<const std::string>();
     return bury;
   }();

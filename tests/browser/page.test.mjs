@@ -158,7 +158,7 @@ describe("one daemon", () => {
     await button(page, "Run now").click();
     await button(page, "Make a task").click();
     await shows(page, "is made", "#toasts");
-    await shows(page, "db/nightly@", ".facts"); // its last task
+    await shows(page, "db/nightly/2", ".facts"); // its last task
     await button(page, "Resume").click();
     await shows(page, "Resumed", "#toasts");
     await shows(page, "active");

@@ -26,8 +26,7 @@ void check_letter(const std::string& text) {
   const auto letter = client::view_dead_letter(layout(), entry(layout().dead_prefix + "a~2", text));
   FUZZ_REQUIRE(letter.state == TaskState::kDead);
   FUZZ_REQUIRE(letter.record == text);
-  const std::string task = client::task_of_letter(letter);
-  FUZZ_REQUIRE(task == "a" || task == "a~2");
+  FUZZ_REQUIRE(letter.id == "a~2");
   const auto done = client::view_done(layout(), entry(layout().done_prefix + "a", text));
   FUZZ_REQUIRE(done.state == TaskState::kDone);
   static_cast<void>(wire::done_at(text));

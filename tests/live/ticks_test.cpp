@@ -71,13 +71,13 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   std::optional<Tick> last;
   for (const KvEntry& entry : done) {
     const std::string id = entry.key.substr((world.root + "default/done/").size());
-    REQUIRE(id.starts_with("s@"));
-    const auto tick = schedule::parse_tick(id.substr(2));
-    REQUIRE(tick);
-    if (last) CHECK_MESSAGE(*tick == *last + seconds{1}, id);  // none is lost
-    last = tick;
+    const auto made = schedule::parse_tick_id(id);
+    REQUIRE(made);
+    CHECK(made->schedule_name == "s");
+    if (last) CHECK_MESSAGE(made->tick == *last + seconds{1}, id);  // none is lost
+    last = made->tick;
     CHECK_MESSAGE(attempts.contains(id), id);
-    CHECK(json::parse(entry.value)["record"]["taskPara"]["at"] == id.substr(2));
+    CHECK(json::parse(entry.value)["record"]["taskPara"]["at"] == schedule::tick_text(*last));
   }
   CHECK(schedule::parse_tick(world.kv.get_json(key).value("lastTick", "")) >= last);
   CHECK(world.dead() == 0);

@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "simple_costs.h"
 #include "wire/record.h"
+#include "wire/txn.h"
 
 namespace lictor::core::test {
 namespace {
@@ -37,7 +38,8 @@ std::string json_text(const Task& task) {
 
 }  // namespace
 
-FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev"}) {
+// A third of the seeds have a Consul of 1.21.5 or newer.
+FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) {
   binding_.layout = wire::Layout::under("", "");
   binding_.layout.tasks_prefix = std::string{kTasks};
   binding_.layout.leader_key = "leader";
@@ -118,6 +120,19 @@ void FakeStore::write(const std::string& method, const std::string& target, std:
   request.target = target;
   request.body = std::move(body);
   static_cast<void>(model_.handle(now_, request, true));
+}
+
+// By a transaction, since a producer's name may fit no path.
+void FakeStore::set(const std::string& key, const std::string& value, std::uint64_t flags) {
+  wire::Txn txn;
+  txn.verb("set", key).flags(flags).value(value);
+  write("PUT", "/v1/txn", std::move(txn).body());
+}
+
+void FakeStore::remove(const std::string& key) {
+  wire::Txn txn;
+  txn.verb("delete", key);
+  write("PUT", "/v1/txn", std::move(txn).body());
 }
 
 SessionCreated FakeStore::create_session(Instant now, const CreateSession& effect, Duration ttl,
@@ -217,10 +232,6 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   return reply;
 }
 
-CopiesListed FakeStore::list(const ListCopies& effect) const {
-  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
-}
-
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
 }
@@ -288,7 +299,7 @@ Committed FakeStore::commit(const Commit& commit) {
 
 void FakeStore::note(const Op& op, const std::map<std::string, std::string>& there) {
   if (const auto* bury = std::get_if<BuryOp>(&op)) {
-    dead.emplace(binding_.layout.dead_key(bury->key, bury->copy), *bury);
+    dead.emplace(binding_.layout.dead_key(bury->key) + bury->name_end(), *bury);
   } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
     if (const auto it = there.find(finish->key); it != there.end()) finished.push_back(it->second);
     for (const KvWrite& each : finish->writes) ++app_writes[each.key + "=" + each.value];
@@ -341,11 +352,11 @@ void FakeStore::put(const Task& task) {
   const std::string json = json_text(task);
   json_of_[*task.record] = json;
   record_of_[wire::unstamped_record(json)] = task.record;
-  write("PUT", "/v1/kv/" + task.key + "?flags=" + std::to_string(task.flags), json);
+  set(task.key, json, task.flags);
 }
 
 void FakeStore::put_bad(const std::string& key, const std::string& bytes, const std::string&) {
-  write("PUT", "/v1/kv/" + key, bytes);
+  set(key, bytes, 0);
 }
 
 // A member more, beside lictor's.
@@ -353,11 +364,11 @@ void FakeStore::touch(const std::string& key, const std::string& bytes) {
   const dev::KvRecord* record = find(key);
   if (record == nullptr || !record->value.starts_with('{')) return;
   const std::string json = R"({"note":")" + bytes + "\"," + record->value.substr(1);
-  const std::string flags = std::to_string(record->flags);
+  const std::uint64_t flags = record->flags;
   const std::string plain = wire::unstamped_record(json);
   json_of_[bytes] = plain;
   record_of_[plain] = std::make_shared<const std::string>(bytes);
-  write("PUT", "/v1/kv/" + key + "?flags=" + flags, json);
+  set(key, json, flags);
 }
 
 void FakeStore::control(bool paused, const std::string& step_down) {

@@ -45,7 +45,6 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
-  CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
@@ -60,7 +59,7 @@ class FakeStore {
   void put_schedule(const std::string& name, const std::string& record) {
     write("PUT", "/v1/kv/schedules/" + name, record);
   }
-  void remove(const std::string& key) { write("DELETE", "/v1/kv/" + key); }
+  void remove(const std::string& key);
   void remove_leader_key() { write("DELETE", "/v1/kv/leader"); }
   void overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
   void control(bool paused, const std::string& step_down);
@@ -107,7 +106,7 @@ class FakeStore {
   [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
-  std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
+  std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the records that a FinishOp deleted
   std::map<std::string, std::size_t> app_writes;
 
@@ -116,6 +115,7 @@ class FakeStore {
   [[nodiscard]] http::Response ask(const http::Request& request) const;
   void spoil(const http::Request& request, http::Response& response) const;
   void write(const std::string& method, const std::string& target, std::string body = {});
+  void set(const std::string& key, const std::string& value, std::uint64_t flags);
   [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
   [[nodiscard]] Commit worded(const Commit& commit) const;
   void translate(StoredRecord& record) const;

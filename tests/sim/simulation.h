@@ -129,7 +129,8 @@ class Simulation {
   QueueOptions options_;
   std::array<double, kMisfortunes> mix_{};  // how likely what is, in this run
   std::array<std::size_t, kMisfortunes> struck_{};
-  bool large_ = false;  // few records fit into a transaction, and some not at all
+  std::string prefix_ = "t";  // of the tasks' ids
+  bool large_ = false;        // few records fit into a transaction, and some not at all
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

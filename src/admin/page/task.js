@@ -124,7 +124,7 @@ async function undoCancel(queue, task) {
 function actions(task, { queue, base, refresh }) {
   const { id, state } = task;
   const change = (path, done) => act(() => post(path, { queue }, {}), done, refresh);
-  const retry = () => change(`/v1/dead/${idPath(id)}/retry`, { text: `Task ${id} waits again.` });
+  const retry = () => change(`/v1/dead/${idPath(id)}/retry`, { text: `Task ${task.task_id ?? id} waits again.` });
   const purge = async () => {
     const sure = await ask({ title: `Delete the dead letter ${id} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
     if (sure) change(`/v1/dead/${idPath(id)}/purge`, { text: "Deleted.", leave: `${base}/dead` });

@@ -17,7 +17,7 @@ function tableOf(tasks, base) {
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, h("a", { href: `${base}/task/${idPath(task.state === "dead" ? task.id.replace(/~\d+$/, "") : task.id)}`, "data-key": task.key }, task.id)),
+      h("th", { scope: "row" }, h("a", { href: `${base}/task/${idPath(task.task_id ?? task.id)}`, "data-key": task.key }, task.id)),
       h("td", { "data-label": "Type" }, task.type ?? ""),
       h("td", { "data-label": "State" }, chip(task.state, task.orphan ? "running, owner lost" : task.state)),
       h("td", { "data-label": "Time" }, when(task)),

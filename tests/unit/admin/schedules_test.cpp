@@ -139,7 +139,7 @@ TEST_CASE("a schedule is paused and resumed, run and removed") {
   const Response run = post("run");
   REQUIRE_MESSAGE(run.status == 201, run.body);
   const std::string id = json::parse(run.body)["id"];
-  CHECK(id.starts_with("db/nightly@"));
+  CHECK(id.starts_with("db/nightly/"));
   const json task = scene.read("/v1/tasks/" + wire::query_value(id) + "?queue=q")["tasks"][0];
   CHECK(task["type"] == "Backup");
   CHECK(task["state"] == "waiting");

@@ -36,7 +36,7 @@ TEST_CASE("JSON is indented without being changed") {
 
 // Nothing waits, is dead, or is done.
 std::deque<http::Response> nowhere() {
-  return {test::reply(404, "", 9), test::reply(404, "", 9), test::reply(409, test::kNoLetters),
+  return {test::reply(404, "", 9), test::reply(404, "", 9), test::no_names(),
           test::reply(404, "", 9), test::reply(404, "", 9)};
 }
 

@@ -41,7 +41,7 @@ class State {
 
 // Consul knows neither the task nor a dead letter of it, nor any member.
 std::deque<http::Response> nothing_known() {
-  return {reply(404, "", 9), reply(404, "", 9), reply(409, kNoLetters), reply(404, "", 9),
+  return {reply(404, "", 9), reply(404, "", 9), no_names(),       reply(404, "", 9),
           reply(404, "", 9), reply(404, "", 9), reply(404, "", 9)};
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/kv_name.h"
 #include "dev/model.h"
 #include "httpd/server.h"
 #include "net/transport.h"
@@ -21,7 +22,8 @@ namespace lictor::cli::test {
 /// for a change waits longer than `on_wait` takes.
 class ModelConsul : public net::Transport {
  public:
-  explicit ModelConsul(std::string node = "dev") : model_{{1, std::move(node)}} {}
+  explicit ModelConsul(std::string node = "dev", bool refuses_names = false)
+      : model_{{1, std::move(node), refuses_names}} {}
 
   RequestId send(net::Request request, net::Callback done) override {
     const std::size_t number = asked_++;
@@ -36,6 +38,7 @@ class ModelConsul : public net::Transport {
     }
     if (!answer) answer = model_.handle(boot_now(), request, true);
     answer->endpoint = "http://consul";
+    if (refuses_name(*answer)) ++refused;
     done(*std::move(answer));
     return RequestId{number + 1};
   }
@@ -65,6 +68,7 @@ class ModelConsul : public net::Transport {
   void remove(const std::string& key) { ask("DELETE", wire::kv_path(key)); }
   [[nodiscard]] std::size_t asked() const { return asked_; }
 
+  std::size_t refused = 0;        ///< requests, for a name in them
   std::size_t faulty = SIZE_MAX;  ///< which request is answered by `fault`
   http::Response fault;
   std::function<void()> on_wait;  ///< once, when something waits for a change

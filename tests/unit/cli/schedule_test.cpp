@@ -167,7 +167,7 @@ TEST_CASE("pause, resume, run and remove") {
 
   const json ran = tell(consul, schedule_run, {"nightly"}, true).document();
   const std::string id = ran["id"];
-  CHECK(id.starts_with("nightly@2"));
+  CHECK(id.starts_with("nightly/2"));
   CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
   CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
 
@@ -288,19 +288,20 @@ TEST_CASE("why tells of a tick without a task what its schedule knows") {
   const auto with = [](const std::string& more) {
     return R"({"cron":"0 0 * * *",)" + more + R"("task":{"taskType":"T"}})";
   };
-  CHECK(contains(reason(with(""), "s@2999-01-01T00:00:00Z"), "its tick comes at 2999"));
-  CHECK(contains(reason(with(R"("paused":true,)"), "s@2999-01-01T00:00:00Z"), "is paused"));
-  CHECK(contains(reason(with(""), "s@2020-01-01T00:00:00Z"), "no leader has decided about it"));
-  CHECK(contains(reason(with(""), "s@2999-01-01T00:00:01Z"), "has no such tick"));
+  CHECK(contains(reason(with(""), "s/29990101T000000Z"), "its tick comes at 2999"));
+  CHECK(contains(reason(with(R"("paused":true,)"), "s/29990101T000000Z"), "is paused"));
+  CHECK(contains(reason(with(""), "s/20200101T000000Z"), "no leader has decided about it"));
+  CHECK(contains(reason(with(""), "s/29990101T000001Z"), "has no such tick"));
   const std::string last = R"("lastTick":"2026-11-24T00:00:00Z",)";
-  CHECK(contains(reason(with(last), "s@2026-11-23T00:00:00Z"), "the tick was skipped"));
-  CHECK(contains(
-      reason(with(R"("lastTask":"s@2026-11-24T00:00:00Z",)" + last), "s@2026-11-24T00:00:00Z"),
-      "made it last, and it is gone"));
-  CHECK(contains(reason("nonsense", "s@2026-11-24T00:00:00Z"), "makes no tasks: "));
+  CHECK(contains(reason(with(last), "s/20261123T000000Z"), "the tick was skipped"));
+  CHECK(contains(reason(with(R"("lastTask":"s/20261124T000000Z",)" + last), "s/20261124T000000Z"),
+                 "made it last, and it is gone"));
+  const std::string old = "s@2026-11-24T00:00:00Z";  // as older versions named it
+  CHECK(contains(reason(with(R"("lastTask":")" + old + R"(",)" + last), old), "made it last"));
+  CHECK(contains(reason("nonsense", "s/20261124T000000Z"), "makes no tasks: "));
   // No tick, no schedule: as for any id.
   CHECK(contains(reason(with(""), "s@now"), "no task s@now in queue"));
-  CHECK(contains(reason(with(""), "t@2026-11-24T00:00:00Z"), "no task t@2026"));
+  CHECK(contains(reason(with(""), "t/20261124T000000Z"), "no task t/2026"));
 }
 
 }  // namespace lictor::cli::test

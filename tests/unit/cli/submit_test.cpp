@@ -15,7 +15,7 @@ namespace {
 
 using test::contains;
 using test::entry;
-using test::kNoLetters;
+using test::no_names;
 using test::reply;
 using test::result;
 using test::Scene;
@@ -52,7 +52,7 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
                                 R"({"reason":"failed","error":"exit 3","attempts":3,)"
                                 R"("output_tail":"no\u001b[1m space\n"})",
                                 15)),
-               reply(409, kNoLetters)}};
+               no_names()}};
   CHECK(*submit(scene.client, options_of(true)) == kFailed);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err() ==

@@ -76,15 +76,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-inline constexpr const char* kNoLetters =
-    R"({"Results":null,"Errors":[)"
-    R"({"OpIndex":0,"What":"key doesn't exist"},{"OpIndex":1,"What":"key doesn't exist"},)"
-    R"({"OpIndex":2,"What":"key doesn't exist"},{"OpIndex":3,"What":"key doesn't exist"},)"
-    R"({"OpIndex":4,"What":"key doesn't exist"},{"OpIndex":5,"What":"key doesn't exist"},)"
-    R"({"OpIndex":6,"What":"key doesn't exist"},{"OpIndex":7,"What":"key doesn't exist"},)"
-    R"({"OpIndex":8,"What":"key doesn't exist"},{"OpIndex":9,"What":"key doesn't exist"},)"
-    R"({"OpIndex":10,"What":"key doesn't exist"},{"OpIndex":11,"What":"key doesn't exist"},)"
-    R"({"OpIndex":12,"What":"key doesn't exist"},{"OpIndex":13,"What":"key doesn't exist"},)"
-    R"({"OpIndex":14,"What":"key doesn't exist"},{"OpIndex":15,"What":"key doesn't exist"}]})";
+/// To a question for the names of a task's later dead letters.
+inline http::Response no_names() { return reply(404, "", 9); }
 
 }  // namespace lictor::client::test

@@ -9,7 +9,7 @@ namespace lictor::client {
 namespace {
 
 using test::entry;
-using test::kNoLetters;
+using test::no_names;
 using test::reply;
 using test::undelivered;
 using namespace std::chrono_literals;
@@ -31,7 +31,7 @@ const std::string kLetter = R"({"reason":"failed","error":"exit 3","attempts":3}
 
 TEST_CASE("a task that is gone without a dead letter is done") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
-               reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
+               reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
   const auto ending = scene.follow();
   REQUIRE(ending);
   CHECK(ending->how == Ending::How::kGone);
@@ -42,17 +42,17 @@ TEST_CASE("only a consistent read proves that a key is gone") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
                reply(404, "", 20),  // a deposed leader's view
                reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
-               reply(404, "", 30), reply(404, "", 30), reply(409, kNoLetters), reply(404, "", 20)}};
+               reply(404, "", 30), reply(404, "", 30), no_names(), reply(404, "", 20)}};
   REQUIRE(scene.follow());
   CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
   CHECK(scene.consul.all_asked());
 }
 
 TEST_CASE("an older dead letter of the same id does not count") {
-  Scene before{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), reply(409, kNoLetters),
-                reply(404, "", 20)}};
+  Scene before{
+      {reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), no_names(), reply(404, "", 20)}};
   CHECK(before.follow()->how == Ending::How::kGone);
-  Scene after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), reply(409, kNoLetters)}};
+  Scene after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names()}};
   const auto ending = after.follow();
   REQUIRE(ending);
   REQUIRE(ending->how == Ending::How::kDead);
@@ -63,7 +63,7 @@ TEST_CASE("a new task under the same id means that the old one has ended") {
   Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
                reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
-               reply(409, kNoLetters), reply(404, "", 20)}};
+               no_names(), reply(404, "", 20)}};
   REQUIRE(scene.follow());
   CHECK(scene.consul.all_asked());
 }
@@ -99,22 +99,21 @@ TEST_CASE(
 
 TEST_CASE("the history gives the result, unless its record is older than the task") {
   const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
-  Scene scene{{reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters),
+  Scene scene{{reply(404, "", 20), reply(404, "", 20), no_names(),
                reply(200, entry("lictor/q/done/42", done, 15))}};
   const auto ending = scene.follow();
   REQUIRE(ending);
   REQUIRE(ending->how == Ending::How::kDone);
   CHECK(ending->task.result == R"({"rows":7})");
-  Scene older{{reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters),
+  Scene older{{reply(404, "", 20), reply(404, "", 20), no_names(),
                reply(200, entry("lictor/q/done/42", done, 5))}};
   CHECK(older.follow()->how == Ending::How::kGone);
 }
 
 TEST_CASE("an unknown task is not found, and the latest trace of a known one counts") {
-  Scene nothing{
-      {reply(404, "", 20), reply(404, "", 20), reply(409, kNoLetters), reply(404, "", 20)}};
+  Scene nothing{{reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
   CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);
-  Scene both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), reply(409, kNoLetters),
+  Scene both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names(),
               reply(200, entry("lictor/q/done/42", "{}", 12))}};
   CHECK(both.follow({}, 0)->how == Ending::How::kDead);
 }

@@ -162,7 +162,7 @@ TEST_CASE("list and show tell the state of a task by the leader of its partition
 
   // Then no dead letters, and no history.
   for (const auto& answer : {reply(200, in_2, 9), count_of("4"), reply(200, locked, 9), none, none,
-                             reply(409, test::kNoLetters), none}) {
+                             test::no_names(), none}) {
     consul.add(answer);
   }
   const auto shown = client.show("2");

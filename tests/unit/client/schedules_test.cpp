@@ -59,13 +59,13 @@ TEST_CASE("a schedule's name is a part of its tasks' ids") {
   for (const char* fine : {"nightly", "db/nightly", "a b", "n\u00e4chtlich", "report~2"}) {
     CHECK(fault(fine) == "");
   }
-  CHECK(fault("a@b") == "its name has \"@\", which comes before the tick in the ids of its tasks");
+  CHECK(contains(fault("a@b"), "its name has \"@\""));
   CHECK(fault("") == "its name is empty");
   CHECK(fault("a/") != "");
   CHECK(fault("a//b") == "its name has \"//\"");
   CHECK(fault("../b") != "");
-  CHECK(fault(std::string(491, 'x')) == "");
-  CHECK(fault(std::string(492, 'x')) == "its name with a tick after it is longer than 512 bytes");
+  CHECK(fault(std::string(495, 'x')) == "");
+  CHECK(fault(std::string(496, 'x')) == "its name with a tick after it is longer than 512 bytes");
 }
 
 TEST_CASE("add writes the record as it is, unless there is one") {
@@ -151,10 +151,10 @@ TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
   };
   const std::string jittered = std::string{R"({"jitter":"1h",)"} + (kRecord + 1);
   const auto [id, asked] = with({reply(200, entry(kKey, jittered)), reply(200, kApplied)}, run);
-  CHECK(id.value() == "nightly@2026-11-24T09:30:00Z");
+  CHECK(id.value() == "nightly/20261124T093000Z");
   const auto ops = nlohmann::json::parse(asked.back().body);
   REQUIRE(ops.size() == 2);
-  CHECK(ops[0]["KV"]["Key"] == "lictor/q/tasks/nightly@2026-11-24T09:30:00Z");
+  CHECK(ops[0]["KV"]["Key"] == "lictor/q/tasks/nightly/20261124T093000Z");
   CHECK(ops[0]["KV"]["Verb"] == "cas");
   const auto task = nlohmann::json::parse(*base64_decode(ops[0]["KV"]["Value"].get<std::string>()));
   CHECK(task["executeAt"] == "2026-11-24T09:30:00Z");
@@ -162,7 +162,7 @@ TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
   CHECK(ops[1]["KV"]["Key"] == kKey);
   CHECK(ops[1]["KV"]["Index"] == 7);
   const std::string record = *base64_decode(ops[1]["KV"]["Value"].get<std::string>());
-  CHECK(contains(record, R"("lastTask":"nightly@2026-11-24T09:30:00Z")"));
+  CHECK(contains(record, R"("lastTask":"nightly/20261124T093000Z")"));
   CHECK_FALSE(contains(record, "lastTick"));
 }
 
@@ -180,14 +180,16 @@ std::pair<std::string, nlohmann::json> run_with(const std::string& members) {
 }
 
 TEST_CASE("run names its task after a second that no other task of the schedule has") {
-  const auto second = [](const std::string& members) { return run_with(members).first.substr(8); };
+  const auto second = [](const std::string& members) {
+    return schedule::tick_text(schedule::parse_tick_id(run_with(members).first).value().tick);
+  };
   CHECK(second(R"("every":"1h")") == "2026-11-24T09:30:00Z");
   // The task of another run, or of the tick that came last, may be done and gone.
   CHECK(second(R"("every":"1h","lastTask":"nightly@2026-11-24T09:30:00Z")") ==
         "2026-11-24T09:30:01Z");
   CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:30:02Z")") == "2026-11-24T09:30:03Z");
   CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:00:00Z",)"
-               R"("lastTask":"nightly@2026-11-24T09:30:04Z")") == "2026-11-24T09:30:05Z");
+               R"("lastTask":"nightly/20261124T093004Z")") == "2026-11-24T09:30:05Z");
   CHECK(second(R"("every":"1h","lastTask":"somebody's","lastTick":"2026-11-24T09:00:00Z")") ==
         "2026-11-24T09:30:00Z");
   // Those of ticks are the leader's, also while the schedule is paused: "missed" may make them.
@@ -220,13 +222,13 @@ TEST_CASE("of two runs at once the second takes another second") {
   const auto stale = [](std::size_t op) {
     return reply(409, test::txn_error(op, "failed to set key, index is stale"));
   };
-  const std::string after = wire::with_last_task(kRecord, "nightly@2026-11-24T09:30:00Z");
+  const std::string after = wire::with_last_task(kRecord, "nightly/20261124T093000Z");
   // The first one's task is done and gone, or is there still.
   for (const std::size_t op : {std::size_t{1}, std::size_t{0}}) {
     const auto [id, asked] = with({reply(200, entry(kKey, kRecord)), stale(op),
                                    reply(200, entry(kKey, after, 8)), reply(200, kApplied)},
                                   run);
-    CHECK(id.value() == "nightly@2026-11-24T09:30:01Z");
+    CHECK(id.value() == "nightly/20261124T093001Z");
     CHECK(nlohmann::json::parse(asked.back().body)[1]["KV"]["Index"] == 8);
   }
   // A task that the record does not tell of.
@@ -234,7 +236,7 @@ TEST_CASE("of two runs at once the second takes another second") {
                            reply(200, entry(kKey, kRecord)), reply(200, kApplied)},
                           run)
                          .first;
-  CHECK(other.value() == "nightly@2026-11-24T09:30:01Z");
+  CHECK(other.value() == "nightly/20261124T093001Z");
 }
 
 TEST_CASE("a lost reply to run is told as such") {
@@ -242,7 +244,7 @@ TEST_CASE("a lost reply to run is told as such") {
       {reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
       [](Schedules& schedules) { return schedules.run("nightly", at("2026-11-24T09:30:00Z")); });
   CHECK(id.error().code == ErrorCode::kTimeout);
-  CHECK(contains(id.error().message, "lictor show nightly@2026-11-24T09:30:00Z"));
+  CHECK(contains(id.error().message, "lictor show nightly/20261124T093000Z"));
 }
 
 TEST_CASE("no tick comes before the lastTick, and after the last one a schedule has ended") {
@@ -263,7 +265,7 @@ TEST_CASE("no tick comes before the lastTick, and after the last one a schedule 
         R"("timeZone" is no field of a schedule and has no effect; did you mean "timezone"?)");
   CHECK(state_of(view("nonsense"), now) == ScheduleState::kBad);
   CHECK(schedules.view({"lictor/q/schedules/a@b", kRecord, {}}).definition.error().message ==
-        "its name has \"@\", which comes before the tick in the ids of its tasks");
+        "its name has \"@\", which newer versions of Consul refuse, as in its tasks' ids");
 }
 
 }  // namespace lictor::client

@@ -50,7 +50,6 @@ Event failed(const ReadLeader& e, bool) { return with_error<LeaderRead>(e.reques
 Event failed(const WatchControl& e, bool) {
   return with_error<ControlRead>(e.request, "no answer");
 }
-Event failed(const ListCopies& e, bool) { return with_error<CopiesListed>(e.request, "no answer"); }
 Event failed(const ListHistory& e, bool) {
   return with_error<HistoryListed>(e.request, "no answer");
 }

@@ -259,7 +259,6 @@ class Cluster {
   Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
   Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
-  Event serve(Daemon&, const ListCopies& effect) { return store.list(effect); }
   Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   Event serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
   Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }

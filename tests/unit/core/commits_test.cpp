@@ -75,15 +75,9 @@ struct Fixture {
     note(out);
     return result;
   }
-  void reply(const CopiesListed& event, Instant now = kNow) {
-    Effects out;
-    commits.on(now, event, out);
-    note(out);
-  }
   void note(const Effects& out) {
     for (const Effect& effect : out) {
       if (const auto* fetch = std::get_if<FetchTasks>(&effect)) fetched = *fetch;
-      if (const auto* list = std::get_if<ListCopies>(&effect)) listed = *list;
     }
   }
 
@@ -91,7 +85,6 @@ struct Fixture {
   Requests requests;
   Commits commits;
   FetchTasks fetched;
-  ListCopies listed;
 };
 
 Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
@@ -562,7 +555,7 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   CHECK(f.commits.has_room(kNow + 500ms));
 }
 
-TEST_CASE("a dead letter whose names are taken costs two refusals, however many there are") {
+TEST_CASE("a dead letter whose name is taken gets one by the index of what it ends") {
   Fixture f;
   f.commits.add(kNow, bury("a"));
   f.commits.add(kNow, finish("b"));
@@ -570,68 +563,22 @@ TEST_CASE("a dead letter whose names are taken costs two refusals, however many 
     return rejected(commit,
                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}});
   };
-  const auto copy_of = [](const Commit& commit) { return std::get<BuryOp>(commit.ops[0]).copy; };
-  f.reply(taken(f.send().at(0)));
-  auto sent = f.send();  // from here on it takes nothing else down
-  REQUIRE(sent.size() == 2);
-  CHECK(key_of(sent[0].ops[0]) == "b");
-  CHECK(sent[1].ops.size() == 1);
-  CHECK(copy_of(sent[1]) == 2);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
-  f.reply(taken(sent[1]));
-  REQUIRE(f.listed.key == "a");
-  CHECK(f.send().empty());
-  CHECK_FALSE(f.commits.idle());
-  f.reply(CopiesListed{f.listed.request, true, 1'000, {}});
+  const auto& letter_of = [](const Commit& commit) { return std::get<BuryOp>(commit.ops[0]); };
+  auto sent = f.send();
+  CHECK(letter_of(sent.at(0)).name_end().empty());
+  f.reply(taken(sent.at(0)));
   sent = f.send();
   REQUIRE(sent.size() == 1);
-  CHECK(copy_of(sent[0]) == 1'001);
+  CHECK(sent[0].ops.size() == 2);
+  const std::string index = std::to_string(letter_of(sent[0]).index);
+  CHECK(letter_of(sent[0]).name_end() == "," + index);
+  // Somebody's task has such an id, and died.
+  f.reply(taken(sent[0]));
+  sent = f.send();
+  REQUIRE(sent.size() == 1);
+  CHECK(letter_of(sent[0]).name_end() == "," + index + "," + index);
   f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}});
   CHECK(f.commits.idle());
-
-  // The next one of this task needs no listing, and goes alone from the first.
-  f.commits.add(kNow, bury("a"));
-  f.commits.add(kNow, finish("b"));
-  sent = f.send();
-  REQUIRE(sent.size() == 2);
-  CHECK(copy_of(sent[1]) == 1);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
-  f.reply(taken(sent[1]));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(copy_of(sent[0]) == 1'002);
-}
-
-TEST_CASE("a dead letter's number that cannot be listed is found by doubling") {
-  Fixture f;
-  f.commits.add(kNow, bury("a"));
-  std::uint32_t refusals = 0;
-  for (;;) {
-    const auto sent = f.send();
-    REQUIRE(sent.size() == 1);
-    if (std::get<BuryOp>(sent[0].ops[0]).copy > 1'000) break;
-    ++refusals;
-    f.reply(rejected(sent[0],
-                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
-    if (f.listed.key.empty()) continue;
-    f.reply(CopiesListed{f.listed.request, true, 0, {}});
-    f.listed = {};
-  }
-  CHECK(refusals <= 11);
-}
-
-TEST_CASE("a listing of dead letters that failed is asked for again after a pause") {
-  Fixture f;
-  f.commits.add(kNow, bury("a"));
-  for (int i = 0; i < 2; ++i) {
-    f.reply(rejected(f.send().at(0),
-                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}}));
-  }
-  const RequestId first = f.listed.request;
-  f.reply(CopiesListed{first, false, 0, "no answer"});
-  CHECK(f.commits.next_deadline() == kNow + 500ms);
-  CHECK(f.send(kNow + 500ms).empty());
-  CHECK(f.listed.request != first);
 }
 
 TEST_SUITE_END();

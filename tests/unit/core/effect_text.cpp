@@ -41,7 +41,6 @@ std::string text(const FetchTasks& e) {
   for (const std::string& key : e.keys) line += ' ' + key;
   return line;
 }
-std::string text(const ListCopies& e) { return "list the dead letters of " + e.key; }
 std::string text(const ListHistory&) { return "read the history"; }
 std::string text(const ListSchedules& e) {
   return "list the schedules from " + std::to_string(e.index);
@@ -62,7 +61,7 @@ std::string op_text(const FinishOp& op) {
 std::string op_text(const PruneOp& op) { return "forget " + op.key; }
 std::string op_text(const BuryOp& op) {
   std::string line = "bury " + op.key + " at " + std::to_string(op.index) + ": " + op.reason;
-  if (op.copy > 1) line += " as ~" + std::to_string(op.copy);
+  if (op.taken > 0) line += " as " + op.name_end();
   return line;
 }
 std::string op_text(const MarkOp& op) {

@@ -242,14 +242,6 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   return reply;
 }
 
-CopiesListed FakeStore::list(const ListCopies& effect) const {
-  CopiesListed reply{effect.request, true, 0, {}};
-  for (const auto& [key, op] : dead) {
-    if (op.key == effect.key) reply.last = std::max(reply.last, op.copy);
-  }
-  return reply;
-}
-
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   HistoryListed reply;
   reply.request = effect.request;
@@ -288,7 +280,7 @@ SchedulesListed::Entry& FakeStore::entry_of(const std::string& name) {
   entry.create_index = index_;
   entry.name = name;
   entry.key = "schedules/" + name;
-  entry.tasks = std::string{kTasks} + name + '@';
+  entry.tasks_prefix = kTasks;
   entry.record = std::make_shared<const std::string>(name);
   return entry;
 }
@@ -337,8 +329,7 @@ void FakeStore::apply(const ScheduleOp& op) {
 }
 
 std::string FakeStore::dead_key(const BuryOp& op) {
-  return "dead/" + op.key.substr(kTasks.size()) +
-         (op.copy > 1 ? "~" + std::to_string(op.copy) : std::string{});
+  return "dead/" + op.key.substr(kTasks.size()) + op.name_end();
 }
 
 Committed FakeStore::commit(const Commit& commit) {

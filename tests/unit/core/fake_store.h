@@ -41,7 +41,6 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
-  CopiesListed list(const ListCopies& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
@@ -128,7 +127,7 @@ class FakeStore {
   [[nodiscard]] std::uint64_t control_index() const;
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
-  std::map<std::string, BuryOp> dead;  // by "dead/<id>" and its copies
+  std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the bytes of the records that a FinishOp deleted
   // By the task's key, with the ModifyIndex.
   std::map<std::string, std::pair<std::shared_ptr<const DoneRecord>, std::uint64_t>> history;

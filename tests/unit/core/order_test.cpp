@@ -286,7 +286,9 @@ TEST_CASE("what cannot be read is a dead letter, and never over another one") {
   a.cluster.store.put_bad("tasks/1", "[", "expected a JSON object");
   a.cluster.run_for(1s);
   CHECK(*a.dead("dead/1").record == "{");
-  CHECK(*a.dead("dead/1~2").record == "[");
+  const std::string second = a.cluster.store.dead.rbegin()->first;
+  CHECK(second.starts_with("dead/1,"));
+  CHECK(*a.dead(second).record == "[");
   a.cluster.put("1");  // a readable one under the name of a buried one is a task
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.back() == "tasks/1");

@@ -191,6 +191,25 @@ TEST_CASE("ticks that nobody made in time are skipped, or made up for as the sch
   CHECK(made(a.cluster).size() == expected + 1);
 }
 
+TEST_CASE("after an upgrade no tick is made again under its new name, and an old task counts") {
+  Alone a;
+  const std::string old = "s@" + schedule::tick_text(kFirst + 10s);  // as older versions named it
+  a.cluster.plan = [&](const Task& task) {
+    return JobPlan{task.id == old ? 13s : 1s, JobEnding::kDone, {}};
+  };
+  run_to(a.cluster, kStart + 12s);
+  a.cluster.put(old);
+  a.cluster.store.put_schedule("s", every(10s, [&](Definition& d) {
+                                 d.overlap = Overlap::kSkip;
+                                 d.missed.policy = Missed::Policy::kAll;
+                                 d.last_tick = kFirst + 10s;
+                                 d.last_task = old;
+                               }));
+  run_to(a.cluster, kStart + 45s);
+  CHECK(made(a.cluster) == std::vector{id(30s), id(40s)});  // at 20 s the old one still ran
+  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(40s));
+}
+
 TEST_CASE("with overlap skip a tick makes no task while the last one waits or runs") {
   Alone a;
   a.all_end_after(25s);
@@ -310,7 +329,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   a.cluster.store.put_schedule("t", every(60s));
   a.cluster.run_for(2min);
   CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),
-                    [](const auto& tick) { return tick.first.starts_with("t@"); }));
+                    [](const auto& tick) { return tick.first.starts_with("t/"); }));
 }
 
 TEST_CASE("times that are centuries away are told as a century at most") {
@@ -333,7 +352,7 @@ TEST_CASE("times that are centuries away are told as a century at most") {
   bool ahead = false, late = false, started = false;
   for (const Fact& fact : all<Fact>(a.daemon)) {
     ahead |= fact.kind == Fact::Kind::kScheduleAhead && fact.took == kCentury;
-    if (!fact.key.starts_with("tasks/past@") || fact.late != kCentury) continue;
+    if (!fact.key.starts_with("tasks/past/") || fact.late != kCentury) continue;
     late |= fact.kind == Fact::Kind::kTickMade;
     started |= fact.kind == Fact::Kind::kStarted;
   }

@@ -333,7 +333,20 @@ TEST_CASE("the newest ticks are found however many are before them") {
 TEST_CASE("a tick names its task") {
   const Tick at = tick("2026-11-24T09:30:00Z");
   CHECK(tick_text(at) == "2026-11-24T09:30:00Z");
-  CHECK(tick_id("backup", at) == "backup@2026-11-24T09:30:00Z");
+  CHECK(tick_id("backup", at) == "backup/20261124T093000Z");
+  CHECK(tick_id("db/x", kFirstTick) == "db/x/00010101T000000Z");
+  for (const char* id : {"db/backup/20261124T093000Z", "db/backup@2026-11-24T09:30:00Z"}) {
+    const auto read = parse_tick_id(id);
+    REQUIRE(read);
+    CHECK(read->schedule_name == "db/backup");
+    CHECK(read->tick == at);
+  }
+  for (const char* id : {"", "backup", "20261124T093000Z", "/20261124T093000Z", "backup/20261124",
+                         "backup/2026-11-24T09:30:00Z", "backup/20261324T093000Z", "backup@soon",
+                         "backup@20261124T093000Z", "backup/20261124T093000.5Z"}) {
+    CAPTURE(id);
+    CHECK_FALSE(parse_tick_id(id));
+  }
   CHECK(parse_tick("2026-11-24T10:30:00+01:00") == at);
   CHECK(parse_tick("2026-11-24T09:30:00.000Z") == at);
   for (const char* text : {"", "2026-11-24T09:30:00.250Z", "2026-11-24", "soon"}) {

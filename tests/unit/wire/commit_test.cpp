@@ -60,6 +60,11 @@ TEST_CASE("a job's writes that make no sense are refused in words") {
         R"(entry 1: value_base64: expected a string in base64, got "?")");
 }
 
+TEST_CASE("a job may not write a key that newer versions of Consul do not take") {
+  const std::string error = error_of(R"([{"key":"app/x","value":"x"},{"key":"/x","delete":true}])");
+  CHECK(error.starts_with("entry 2: key: expected one that does not begin with \"/\""));
+}
+
 TEST_CASE("what lictor writes is not for jobs to write") {
   for (const char* key : {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a",
                           "l/q/tasks/1", "l/other/leader", "l/other/dead/x", "l/q/partitions",

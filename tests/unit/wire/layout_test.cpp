@@ -29,13 +29,6 @@ TEST_CASE("an id is the key's part after the prefix; folders are no tasks") {
   CHECK_FALSE(layout.task_id("").has_value());
 }
 
-TEST_CASE("the copies of a dead letter are counted from the second on") {
-  const Layout layout = Layout::under("l/", "q");
-  CHECK(layout.dead_key("l/q/tasks/a/b", 1) == "l/q/dead/a/b");
-  CHECK(layout.dead_key("l/q/tasks/a/b", 2) == "l/q/dead/a/b~2");
-  CHECK(layout.dead_key("l/q/tasks/a~2", 13) == "l/q/dead/a~2~13");
-}
-
 TEST_CASE("odd keys are percent-encoded, segment by segment") {
   CHECK(kv_path("a/b-c_d.e~f") == "/v1/kv/a/b-c_d.e~f");
   CHECK(kv_path("a b+c%d?e#f&g;h") == "/v1/kv/a%20b%2Bc%25d%3Fe%23f%26g%3Bh");

@@ -414,6 +414,7 @@ TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
 
 TEST_CASE("a dead letter holds the record as its producer wrote it") {
   BuryOp op;
+  op.key = "l/q/tasks/a \"b\"";
   op.record = std::make_shared<const std::string>(
       R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})");
   op.stamp.attempt = 3;
@@ -423,7 +424,8 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
   op.output_tail = "line \xff\n";
   op.at = seconds(1'800'000'000);
   CHECK(dead_letter(op, "host-a") ==
-        R"({"record":{"taskType":"T","taskTaken":"false","x":1.0},"reason":"failed",)"
+        R"({"key":"l/q/tasks/a \"b\"","record":{"taskType":"T","taskTaken":"false","x":1.0},)"
+        R"("reason":"failed",)"
         R"("error":"exit status 1","attempts":3,"lost":1,"output_tail":"line )"
         "\xef\xbf\xbd"
         R"(\n","at":"2027-01-15T08:00:00.000Z","node":"host-a"})");
@@ -432,17 +434,18 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
 TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
   BuryOp op;
   op.readable = false;
+  op.key = "l/q/tasks/a";
   op.reason = "unreadable";
   const auto start = [&](const std::string& bytes) {
     op.record = std::make_shared<const std::string>(bytes);
     const std::string text = dead_letter(op, "a");
     return text.substr(0, text.find(",\"reason\""));
   };
-  CHECK(start("soon \"x\"") == R"({"raw":"soon \"x\"")");
-  CHECK(start("") == R"({"raw":"")");
-  CHECK(start("\xff\xfe") == R"({"raw_base64":"//4=")");
+  CHECK(start("soon \"x\"") == R"({"key":"l/q/tasks/a","raw":"soon \"x\"")");
+  CHECK(start("") == R"({"key":"l/q/tasks/a","raw":"")");
+  CHECK(start("\xff\xfe") == R"({"key":"l/q/tasks/a","raw_base64":"//4=")");
   CHECK(start(std::string(30, '\x01')) ==
-        R"({"raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
+        R"({"key":"l/q/tasks/a","raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
 }
 
 TEST_SUITE_END();

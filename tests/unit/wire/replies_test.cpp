@@ -339,7 +339,7 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
   CHECK(listed.entries[0].error.find("expected one of cron, every and at") != std::string::npos);
   const auto& entry = listed.entries[1];
   CHECK(entry.name == "good");
-  CHECK(entry.tasks == "l/q/tasks/good@");
+  CHECK(entry.tasks_prefix == "l/q/tasks/");
   CHECK(entry.last_task_key == "l/q/tasks/good@x");
   CHECK(entry.modify_index == 4);
   REQUIRE(entry.definition);
@@ -522,8 +522,8 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
 }
 
 TEST_CASE("a transaction that is refused as a whole says whether what it holds is the matter") {
-  const auto why = [](int status) {
-    const auto committed = decode(some_commit(), reply(status, "no"));
+  const auto why = [](int status, const std::string& body = "no") {
+    const auto committed = decode(some_commit(), reply(status, body));
     REQUIRE(committed.outcome == Outcome::kRejected);
     REQUIRE(committed.failures.size() == 1);
     CHECK(committed.failures[0].op == Committed::kFence);
@@ -533,30 +533,7 @@ TEST_CASE("a transaction that is refused as a whole says whether what it holds i
   CHECK(why(400) == OpFailure::kMalformed);
   CHECK(why(403) == OpFailure::kDenied);
   CHECK(why(429) == OpFailure::kOther);
-}
-
-TEST_CASE("the last of a task's dead letters is the one with the greatest number") {
-  const ListCopies list{RequestId{1}, "l/q/tasks/a"};
-  const auto last = [&](const http::Response& response) {
-    const auto listed = decode(kLayout, list, response);
-    CHECK(listed.ok);
-    return listed.last;
-  };
-  CHECK(last(reply(200, R"(["l/q/dead/a~2","l/q/dead/a~10","l/q/dead/a~9"])", 9)) == 10);
-  // Copies of other tasks, and what lictor never wrote.
-  CHECK(last(reply(200,
-                   R"(["l/q/dead/a~2","l/q/dead/a~2~7","l/q/dead/a~x","l/q/dead/a~5/",)"
-                   R"("l/q/dead/a~4294967295","l/q/dead/ab~8"])",
-                   9)) == 2);
-  CHECK(last(reply(404, "", 9)) == 0);
-  CHECK(last(reply(301, "")) == 0);  // a path cannot name the key
-  CHECK(last(reply(403, "Permission denied")) == 0);
-  for (const auto& failed : {reply(500, "EOF"), reply(200, "[\"l/q/dead"), reply(429, ""),
-                             no_reply(http::Delivery::kLost)}) {
-    const auto listed = decode(kLayout, list, failed);
-    CHECK_FALSE(listed.ok);
-    CHECK_FALSE(listed.error.empty());
-  }
+  CHECK(why(500, "Invalid key in transaction: /x") == OpFailure::kMalformed);
 }
 
 TEST_SUITE_END();
