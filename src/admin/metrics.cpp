@@ -52,7 +52,8 @@ const char* outcome_of(const http::Response& response) {
   if (response.status < 400 || response.status == 404) return "ok";
   if (response.status == 409) return "conflict";
   if (response.status == 403) return "denied";
-  return response.status == 429 ? "throttled" : response.status < 500 ? "refused" : "error";
+  if (http::over_limit(response)) return "throttled";
+  return response.status < 500 ? "refused" : "error";
 }
 
 // The families that are made anew for each scrape, since a follower has no values for most of them.

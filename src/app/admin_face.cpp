@@ -5,6 +5,7 @@
 #include "app/executors.h"
 #include "base/host_name.h"
 #include "base/try.h"
+#include "net/connections.h"
 #include "runtime/log.h"
 
 namespace lictor::app {
@@ -45,7 +46,11 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
 
 Result<void> AdminFace::serve(const Sources& from) {
   if (listeners_.empty()) return {};
-  LICTOR_TRY(auto transport, net::Transport::open(config_.consul.options));
+  net::Tuning tuning;
+  tuning.max_short_requests = net::kAdminConnections;
+  tuning.max_urgent_requests = tuning.max_polls = 0;
+  tuning.backoff = from.backoff;
+  LICTOR_TRY(auto transport, net::Transport::open(config_.consul.options, std::move(tuning)));
   transport_ = std::move(transport);
   for (const QueueConfig& queue : config_.queues) {
     auto impl = std::make_unique<Client::Impl>(*transport_, queue.options.queue, queue.layout);

@@ -45,6 +45,7 @@ class AdminFace {
     AdminBackend::ReadWhy read_why;
     std::shared_ptr<exec::ActiveLogs> active_logs;
     Observers& observers;
+    std::shared_ptr<net::RateBackoff> backoff;  ///< of the daemon's clients of Consul
   };
   /// Answers until the face's end. Does nothing where it is switched off.
   /// Errors: those of net::Transport::open() and httpd::Server::start().

@@ -168,6 +168,7 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   for (const std::string& warning : config.warnings) console.complain(warning);
   console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,
                             config.consul.options.addresses.front(), config.state_dir));
+  console.print(cli::connections_text(config.queues.size(), !config.admin.listen.empty()) + '\n');
   for (const QueueConfig& queue : config.queues) {
     std::vector<std::string_view> types;
     for (const auto& [type, executor] : queue.executors) types.push_back(type);
@@ -204,12 +205,14 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
   options.warnings = config->warnings;
   options.consul = config->consul.options;
   options.registers = config->consul.register_service;
+  options.has_admin = !config->admin.listen.empty();
   const auto add = [&](const Target& target, const QueueConfig& queue) {
     options.queues.push_back(
         {target.queue, target.layout, queue.options, queue.session_checks, config->hang_timeout});
   };
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
+    ++options.served_queues;
     const std::string& name = queue.options.queue;
     if (!invocation.queue || *invocation.queue == name) add({name, queue.layout}, queue);
   }

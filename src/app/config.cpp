@@ -87,6 +87,7 @@ Settings consul_settings(ConsulConfig& consul) {
           {"tls_server_name", text(options.tls_server_name)},
           {"tls_verify", boolean(options.tls_verify)},
           {"namespace", text(options.consul_namespace)},
+          {"partition", text(options.consul_partition)},
           {"register", boolean(consul.register_service)}};
 }
 

@@ -31,6 +31,8 @@
 #include "exec/process_host.h"
 #include "exec/warden.h"
 #include "net/carrier.h"
+#include "net/connections.h"
+#include "net/rate_backoff.h"
 #include "net/transport.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
@@ -61,6 +63,24 @@ void log_pruned(const exec::Pruned& pruned) {
        {"bytes", std::to_string(pruned.removed_bytes)},
        {"files_kept", std::to_string(pruned.kept)},
        {"bytes_kept", std::to_string(pruned.kept_bytes)}});
+}
+
+net::Tuning tuning_of(const Config& config, const std::shared_ptr<net::RateBackoff>& backoff) {
+  net::Tuning tuning;
+  tuning.max_short_requests = net::kShortConnections;
+  tuning.max_urgent_requests = net::kUrgentConnections;
+  tuning.max_polls = net::kPollConnections;
+  tuning.expected_polls = config.queues.size() * net::kPollsPerQueue;
+  tuning.backoff = backoff;
+  return tuning;
+}
+
+net::Tuning tuning_of_commits(const std::shared_ptr<net::RateBackoff>& backoff) {
+  net::Tuning tuning;
+  tuning.max_short_requests = net::kCommitConnections;
+  tuning.max_urgent_requests = tuning.max_polls = 0;
+  tuning.backoff = backoff;
+  return tuning;
 }
 
 // A connection to Consul on the loop's own thread, for the transactions between one task and the
@@ -395,9 +415,10 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
   Observers observers;  // must outlive the transports, whose threads call them
-  auto transport = net::Transport::open(config.consul.options);
+  const auto backoff = std::make_shared<net::RateBackoff>(Random{random_seed()});
+  auto transport = net::Transport::open(config.consul.options, tuning_of(config, backoff));
   if (!transport) return refuse(transport.error());
-  auto carrier = net::Carrier::open(config.consul.options);
+  auto carrier = net::Carrier::open(config.consul.options, tuning_of_commits(backoff));
   if (!carrier) return refuse(carrier.error());
   CommitLine commits{*std::move(carrier), **loop};
 
@@ -427,7 +448,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto served = (*face)->serve(
       {**loop, [&daemon] { return daemon.status(); },
        [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
-       daemon.active_logs(), observers});
+       daemon.active_logs(), observers, backoff});
   if (!served) return refuse(served.error());
   daemon.run();
   face->reset();

@@ -13,6 +13,16 @@
 
 namespace lictor::http {
 
+/// A blocking query that waits for a change after `index`, which its target names. The HTTP client
+/// adds `&wait=` and may ask in pieces: an answer with the same index says that nothing changed, and
+/// is kept back until `wait` is over. Where there are more of them than connections for them, they
+/// take turns (net/poll_turns.h).
+struct Watch {
+  std::uint64_t index = 0;
+  std::chrono::milliseconds wait{25'000};
+  bool prompt = false;  ///< work waits for its answer: gets its turn more often than the others
+};
+
 /// One HTTP request. `target` is path and query, percent-encoded by the caller
 /// ("/v1/kv/a%20b?raw").
 struct Request {
@@ -20,12 +30,15 @@ struct Request {
   std::string target;
   std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
   std::vector<std::pair<std::string, std::string>> headers;
-  std::chrono::milliseconds timeout{3000};  ///< for the whole request
+  std::chrono::milliseconds timeout{3000};  ///< for the whole request; beyond the wait of `watch`
   /// The request fails earlier after so long without a byte, rounded up to seconds; 0: it does not.
   std::chrono::milliseconds silence{0};
   /// Changes nothing, whatever the method: may be sent twice, as a GET may.
   bool only_reads = false;
-  bool long_poll = false;  ///< a blocking query: gets a connection of its own, never waits for one
+  bool long_poll = false;      ///< a blocking query: takes no place of a short request
+  std::optional<Watch> watch;  ///< of a long poll; none: its target says how long to wait
+  /// What leadership rests on: goes before all others, also while Consul's limits hold those back.
+  bool urgent = false;
 };
 
 /// How far a request came. Only kReplied carries a status; kNotSent is the only failure after
@@ -64,6 +77,15 @@ struct Response {
 /// Whether the whole reply arrived, with this status.
 [[nodiscard]] inline bool replied(const Response& response, int status) {
   return response.delivery == Delivery::kReplied && response.status == status;
+}
+
+/// Consul refused because a limit of its own is reached: nothing was done, and less should be asked.
+/// 429: rpc_rate, http_max_conns_per_client, request_limits. 503 with this text: request_limits
+/// again, where only the leader could have answered. Client agents may pass the text on as a 500.
+[[nodiscard]] inline bool over_limit(const Response& response) {
+  if (response.delivery != Delivery::kReplied) return false;
+  return response.status == 429 ||
+         (response.status >= 500 && response.body.find("rate limit exceeded") != std::string::npos);
 }
 
 }  // namespace lictor::http

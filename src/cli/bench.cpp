@@ -151,7 +151,8 @@ class Site {
           {"client_cert", &consul_.client_cert},
           {"client_key", &consul_.client_key},
           {"tls_server_name", &consul_.tls_server_name},
-          {"namespace", &consul_.consul_namespace}}) {
+          {"namespace", &consul_.consul_namespace},
+          {"partition", &consul_.consul_partition}}) {
       if (!value->empty()) consul[name] = *value;
     }
     if (consul.contains("token_file")) consul.erase("token");

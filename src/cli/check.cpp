@@ -10,10 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
+#include "net/connections.h"
+#include "net/poll_turns.h"
 
 namespace lictor::cli {
 namespace {
@@ -125,6 +128,11 @@ void check_configuration(const CheckOptions& options, Report& report) {
   }
 }
 
+void check_connections(const CheckOptions& options, Report& report) {
+  if (!options.serves) return;
+  report.ok("connections", connections_text(options.served_queues, options.has_admin));
+}
+
 void check_state_dir(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
   if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
@@ -205,11 +213,24 @@ void check_service(Store& store, Report& report) {
 
 }  // namespace
 
+std::string connections_text(std::size_t queues, bool has_admin) {
+  const std::size_t polls = queues * net::kPollsPerQueue;
+  std::string text = fmt::format("the daemon takes at most {} to one Consul agent",
+                                 counted(net::connections_of(queues, has_admin), "connection"));
+  if (polls <= net::kPollConnections) return text;
+  return text + fmt::format(
+                    ": its {} blocking queries take turns on {}, so it sees a new task within "
+                    "about {} and other changes within about {}",
+                    polls, net::kPollConnections, format_duration(net::PollTurns::kPromptRound),
+                    format_duration(net::PollTurns::kRound));
+}
+
 Result<int> check(Console& console, const CheckOptions& options, bool json) {
   Report report;
   check_configuration(options, report);
   if (!options.error) {
     check_state_dir(options, report);
+    check_connections(options, report);
     console.progress("asking Consul...");
     const Reached reached = check_addresses(options.consul, console, report);
     if (reached.transport) {

@@ -256,6 +256,8 @@ struct CheckOptions {
   std::optional<Error> daemon_error;  ///< why the daemon cannot use it
   bool serves = false;                ///< it has executors, so a daemon uses it
   bool registers = false;             ///< that daemon registers its service
+  std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
+  bool has_admin = false;             ///< that daemon has an admin face
   std::string state_dir;              ///< of that daemon
   std::string state_dir_exposure;     ///< how others can access it; empty: not at all
   std::string state_dir_owner;        ///< its owner if another user; else empty
@@ -264,6 +266,9 @@ struct CheckOptions {
   bool strict = false;  ///< warnings count as failures
 };
 [[nodiscard]] Result<int> check(Console& console, const CheckOptions& options, bool json);
+
+/// How many connections to one agent such a daemon takes, and what follows from that, in one line.
+[[nodiscard]] std::string connections_text(std::size_t queues, bool has_admin);
 
 struct BenchOptions {
   std::size_t tasks = 2'000;  ///< for each measurement

@@ -31,7 +31,7 @@ using wire::txn_reply;
 /// which is better than a timeout.
 inline constexpr std::chrono::milliseconds kStoreTimeout{10'000};
 /// The longest blocking query (CONSUL-FACTS.md 4.4).
-inline constexpr std::chrono::milliseconds kMaxWait{55'000};
+inline constexpr std::chrono::milliseconds kMaxWait{25'000};
 
 /// Consul's KV store. Each call blocks until Consul has answered. Reads are consistent unless said
 /// otherwise. Thread-safe.

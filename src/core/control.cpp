@@ -32,13 +32,14 @@ void Control::read_anew(Effects& out) {
 
 void Control::watch(std::uint64_t index, Effects& out) {
   read_at_ = Instant::max();
+  retry_index_ = 0;
   asked_ = index;
   request_ = requests_.next();
   out.emplace_back(WatchControl{request_, index});
 }
 
 void Control::on_time(Instant now, Effects& out) {
-  if (!request_ && now >= read_at_) watch(0, out);
+  if (!request_ && now >= read_at_) watch(retry_index_, out);
 }
 
 void Control::set_paused(bool paused, const std::string& by, Effects& out) {
@@ -60,9 +61,11 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     if (reply.denied && !std::exchange(told_denied_, true)) {
       out.emplace_back(Fact{Fact::Kind::kDenied, {}, "reading the control key: " + reply.error});
     }
+    retry_index_ = !reply.denied && failures_.keeps_index(reply.over_limit) ? asked_ : 0;
     read_at_ = now + kReadPause;
     return std::nullopt;
   }
+  failures_.over();
   told_denied_ = false;
   const bool by_quorum = asked_ == 0;
   if (!by_quorum && (!reply.found || reply.consul_index < index_)) {

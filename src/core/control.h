@@ -33,6 +33,7 @@ class Control {
   /// The key was created and is watched from now on.
   void on_marked(Instant now) {
     missing_ = false;
+    retry_index_ = 0;
     read_at_ = now;
   }
 
@@ -52,8 +53,10 @@ class Control {
 
   Requests& requests_;
   RequestId request_;
-  std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
-  std::uint64_t index_ = 0;  // of the last answer that was acted on
+  std::uint64_t asked_ = 0;        // the index that the request waits beyond; 0: a quorum read
+  std::uint64_t index_ = 0;        // of the last answer that was acted on
+  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads anew
+  WatchFailures failures_;
   Instant read_at_ = Instant::max();
   std::uint64_t reading_ = 0;
   std::uint64_t read_ = 0;  // the last reading that was answered

@@ -61,12 +61,14 @@ struct ReleaseLock {  // UnlockReplied
   Partition partition{};
 };
 
-/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once).
+/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once). `held`: it
+/// is ours, and nothing waits for the answer.
 struct ReadLeader {  // LeaderRead
   RequestId request;
   bool consistent = false;
   std::uint64_t index = 0;
   Partition partition{};
+  bool held = false;
 };
 /// Whether the session holds the locks of these partitions: one quorum read for all, and no write.
 struct ProveLocks {  // LocksProved

@@ -72,6 +72,7 @@ struct LockReplied {
     kLockDelay,    // free, but barred since its last holder was lost
     kChanged,      // it is not any more as the request says
     kSessionGone,  // ours is not valid any more
+    kOverLimit,    // a limit of Consul's is reached; nothing was done
     kRefused,      // no right, or nonsense; see error
     kUnknown,
   };
@@ -98,6 +99,7 @@ struct LeaderRead {
   std::uint64_t modify_index = 0;
   std::uint64_t consul_index = 0;  // for the next blocking read
   std::string error;
+  bool over_limit = false;  // why not: Consul's limits; what was asked for holds as before
 };
 
 struct LocksProved {
@@ -119,6 +121,7 @@ struct ControlRead {
   std::uint64_t consul_index = 0;
   std::string error;
   bool denied = false;  // the token may not read it
+  bool over_limit = false;
 };
 
 using StoredRecord = std::variant<Task, BadRecord>;
@@ -143,6 +146,7 @@ struct TasksListed {
   Duration cost{};  // spent on transfer and parsing
   std::string error;
   std::vector<std::string> folders{};  // when full: keys that end in '/' and hold something
+  bool over_limit = false;             // not ok, because of Consul's limits
 };
 
 /// Single tasks, by a consistent read. A key in neither list was not read; ask again.
@@ -189,6 +193,7 @@ struct SchedulesListed {
   std::uint64_t consul_index = 0;
   Duration cost{};  // spent on transfer and parsing
   std::string error;
+  bool over_limit = false;
 };
 
 /// Why one operation of a transaction failed.

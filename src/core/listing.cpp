@@ -140,6 +140,12 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
   if (reply.request != watch_ || !watch_) return Use::kNone;
   watch_ = {};
   emitted = watch_emitted_;
+  if (!reply.ok && index_ != 0 && !reply.denied && failures_.keeps_index(reply.over_limit)) {
+    if (reply.over_limit) tell_trouble(reply, out);
+    watch_at_ = slow_watch_at_ =
+        reply.over_limit ? now + kRetryPause : std::max(now, emitted + kRetryPause);
+    return Use::kNone;
+  }
   if (!reply.ok) {
     begin_anew(now + (reply.denied ? kRefusedPause : kRetryPause));
     cancel(part_, out);
@@ -147,6 +153,7 @@ Listing::Use Listing::accept(Instant now, const TasksListed& reply, Instant& emi
     return Use::kNone;
   }
   in_trouble_ = false;
+  failures_.over();
   if (first_ == First::kChoosing) {
     choose_first(now, reply);
     return Use::kFirst;

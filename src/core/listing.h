@@ -142,6 +142,7 @@ class Listing {
   Times prompt_times_;
   bool busy_ = false;
   bool in_trouble_ = false;
+  WatchFailures failures_;
 
   Sweep sweep_;  // beside a watch by name
   RequestId part_;

@@ -50,8 +50,9 @@ void Lock::watch(std::uint64_t index, Effects& out) {
   // An index that went backwards (a restored snapshot, reaped tombstones) would never wake again.
   if (index < watch_index_) index = 0;
   watch_index_ = index;
+  retry_index_ = 0;
   watch_ = requests_.next();
-  out.emplace_back(ReadLeader{watch_, false, index, partition_});
+  out.emplace_back(ReadLeader{watch_, false, index, partition_, held()});
 }
 
 void Lock::watch_after(Instant when) {
@@ -143,7 +144,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
   if (held()) return on_value_restored(now, reply, out);
   if (state_ != State::kAcquiring) return {};
   using Answer = LockReplied::Answer;
-  if (reply.answer != Answer::kUnknown && reply.answer != Answer::kRefused) trouble_.over();
+  if (reply.answer < Answer::kOverLimit) trouble_.over();
   switch (reply.answer) {
     case Answer::kAcquired:
       return on_acquired(now, reply, out);
@@ -169,6 +170,11 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
     case Answer::kRefused:
       tell(Fact::Kind::kDenied, out, "acquiring the lock: " + reply.error);
       watch_after(now + kRefusedPause);
+      break;
+    case Answer::kOverLimit:
+      trouble_.tell("acquiring the lock", reply.error, out);
+      retry_at_ = now + kRetryPause;
+      if (!wanted_) watch_after(retry_at_);
       break;
     case Answer::kUnknown:
       // The lock may be ours by now; the watch shows it.
@@ -234,9 +240,16 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
   if (reply.request != watch_) return {};
   watch_ = {};
   if (!reply.ok) {
-    trouble_.tell("watching the leader key", reply.error, out);
+    const bool keeps_index = watch_index_ != 0 && failures_.keeps_index(reply.over_limit);
+    if (!keeps_index || reply.over_limit) {
+      trouble_.tell("watching the leader key", reply.error, out);
+    }
+    retry_index_ = keeps_index ? watch_index_ : 0;
     retry_at_ = now + kRetryPause;
-  } else if (held()) {
+    return {};
+  }
+  failures_.over();
+  if (held()) {
     on_watch_as_holder(now, reply, out);
   } else {
     on_watch_as_candidate(now, reply, out);
@@ -354,7 +367,7 @@ void Lock::on_time(Instant now, Effects& out) {
     case State::kWatching:
     case State::kWaiting:
     case State::kHeld:
-      if (!watch_) watch(0, out);
+      if (!watch_) watch(retry_index_, out);
       break;
     case State::kAcquiring:
       request_lock(now, out);

@@ -134,6 +134,8 @@ class Lock {
   std::uint64_t lock_free_at_ = 0, lock_held_at_ = 0;  // what lock_ asks for
   bool read_again_ = false;  // something happened after the read in flight was sent
   std::uint64_t watch_index_ = 0;
+  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads anew
+  WatchFailures failures_;         // of the watch
 
   // Deadlines; Instant::max() when none.
   Instant acquire_at_ = Instant::max();    // in kWaiting

@@ -18,6 +18,20 @@ inline constexpr Duration kRetryPause = std::chrono::milliseconds{500};
 /// meanwhile it holds up no other.
 inline constexpr Duration kRefusedPause = std::chrono::seconds{5};
 
+/// From where a blocking query is asked again after a failure. Most failures are a connection that
+/// something on the way has closed, or a limit of Consul's that is reached: what was known holds.
+class WatchFailures {
+ public:
+  /// Whether the index still serves, after one more failure.
+  [[nodiscard]] bool keeps_index(bool over_limit) {
+    return over_limit || !std::exchange(failed_, !failed_);
+  }
+  void over() { failed_ = false; }
+
+ private:
+  bool failed_ = false;  // the last query
+};
+
 /// Numbers a queue's requests. An id is never used twice, so a late reply finds nobody waiting.
 class Requests {
  public:

@@ -63,12 +63,18 @@ void Scheduler::on_time(Instant now, Effects& out) {
 void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   if (!request_ || reply.request != request_) return;
   request_ = {};
+  if (!reply.ok && asked_ != 0 && failures_.keeps_index(reply.over_limit)) {
+    read_at_ = now + kLeastPause;
+    return;
+  }
   if (!reply.ok) {
+    index_ = 0;
     read_at_ = now + kRefusedPause;
     trouble_.tell("listing the schedules", reply.error, out);
     return;
   }
   trouble_.over();
+  failures_.over();
   if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a server that lags
   index_ = reply.consul_index;
   read_at_ = now + std::max(kLeastPause, reply.cost * kPace);

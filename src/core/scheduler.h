@@ -126,6 +126,7 @@ class Scheduler {
   Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
   bool folder_missing_ = false;
   StoreTrouble trouble_;
+  WatchFailures failures_;
 };
 
 }  // namespace lictor::core

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "net/tls_files.h"
@@ -24,10 +26,10 @@ using std::chrono::milliseconds;
 constexpr std::size_t kPooledTransfers = 128;
 constexpr std::size_t kSocketsAtOnce = 32;
 
-// Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and 429: this
-// agent's share of requests is used up. Another address may do better.
+// Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and a limit
+// of this agent that is reached. Another address may do better.
 bool should_ask_elsewhere(const Response& response) {
-  if (response.status == 429) return true;
+  if (http::over_limit(response)) return true;
   if (response.status < 500) return false;
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"No cluster leader", "No known Consul servers",
@@ -51,10 +53,13 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
                             "default",
                             options.connect_timeout.count()));
   }
-  if (!std::ranges::all_of(options.consul_namespace, [](char c) { return c > 0x20 && c < 0x7f; })) {
-    return fail(ErrorCode::kInvalid, "Consul namespace \"" + excerpt(options.consul_namespace) +
-                                         "\": expected printable ASCII without spaces; correct "
-                                         "namespace or CONSUL_NAMESPACE");
+  for (const auto& [name, value, remedy] :
+       {std::tuple{"namespace", &options.consul_namespace, "namespace or CONSUL_NAMESPACE"},
+        std::tuple{"partition", &options.consul_partition, "partition or CONSUL_PARTITION"}}) {
+    if (std::ranges::all_of(*value, [](char c) { return c > 0x20 && c < 0x7f; })) continue;
+    return fail(ErrorCode::kInvalid,
+                fmt::format("Consul {} \"{}\": expected printable ASCII without spaces; correct {}",
+                            name, excerpt(*value), remedy));
   }
   Client client;
   for (const std::string& address : options.addresses) {
@@ -62,9 +67,12 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
     client.endpoints.push_back(std::move(endpoint));
   }
   LICTOR_TRY(client.ca_bundle, load_tls_files(options));
+  if (!options.consul_partition.empty()) {
+    client.partition = "partition=" + percent_encoded(options.consul_partition, "-._~");
+  }
   client.options = std::move(options);
 
-  std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), tuning)};
+  std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), std::move(tuning))};
   if (Result<void> started = carrier->start(); !started) {
     return tl::unexpected{std::move(started.error())};
   }
@@ -73,8 +81,11 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
 
 Carrier::Carrier(Client client, Tuning tuning)
     : client_(std::move(client)),
-      tuning_(tuning),
-      failover_(client_.endpoints.size(), tuning.avoid_for) {}
+      tuning_(std::move(tuning)),
+      turns_(tuning_.max_polls, tuning_.expected_polls),
+      backoff_(tuning_.backoff ? tuning_.backoff
+                               : std::make_shared<RateBackoff>(Random{random_seed()})),
+      failover_(client_.endpoints.size(), tuning_.avoid_for) {}
 
 Result<void> Carrier::start() {
   const Options& options = client_.options;
@@ -99,7 +110,10 @@ Result<void> Carrier::start() {
   set(CURLMOPT_SOCKETDATA, this);
   set(CURLMOPT_TIMERFUNCTION, &Carrier::on_timer);
   set(CURLMOPT_TIMERDATA, this);
-  limit_connections(boot_now());
+  // libcurl counts busy connections too.
+  const std::size_t places =
+      tuning_.max_short_requests + tuning_.max_urgent_requests + tuning_.max_polls;
+  set(CURLMOPT_MAXCONNECTS, static_cast<long>(places));
   watch(wake_.get(), EPOLLIN);
   return {};
 }
@@ -132,11 +146,20 @@ void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at
   }
   transfer->begin(id, std::move(request), std::move(done), sent_at);
   const Instant now = boot_now();
-  if (transfer->request.long_poll) {
+  const Request& asked = transfer->request;
+  if (asked.watch) {
+    turns_.add(now, id, *asked.watch);
+    live_.emplace(id, std::move(transfer));
+    start_polls(now);
+  } else if (asked.long_poll) {
     attempt(now, std::move(transfer));
   } else {
-    waiting_.push_back(id);
-    waiting_expires_ = std::min(waiting_expires_, transfer->deadline());
+    if (asked.urgent) {
+      waiting_.push_front(id);
+    } else {
+      waiting_.push_back(id);
+    }
+    waiting_expires_ = std::min(waiting_expires_, transfer->deadline);
     live_.emplace(id, std::move(transfer));
     start_waiting(now);
   }
@@ -216,39 +239,97 @@ void Carrier::step(milliseconds wait) {
     const Instant now = boot_now();
     expire_waiting(now);
     start_waiting(now);
+    start_polls(now);
   } while (timer_ == Instant::min());
 }
 
 Instant Carrier::next_deadline() const {
-  const bool now = uncollected_ || timer_ == Instant::min() ||
-                   (!waiting_.empty() && short_running_ < tuning_.max_short_requests);
-  return now ? Instant::min() : std::min(timer_, waiting_expires_);
+  if (uncollected_ || timer_ == Instant::min()) return Instant::min();
+  Instant next = std::min(timer_, waiting_expires_);
+  const Instant held_until = backoff_->held_until();
+  const bool held = boot_now() < held_until;
+  if (!waiting_.empty()) {
+    const auto first = live_.find(waiting_.front());
+    if (first == live_.end() || has_place(*first->second, held)) return Instant::min();
+    if (held) next = std::min(next, held_until);
+  }
+  const Instant turn = turns_.next_deadline();
+  return std::min(next, held && turn != Instant::max() ? std::max(turn, held_until) : turn);
+}
+
+bool Carrier::has_place(const Transfer& transfer, bool held) const {
+  const std::size_t more = transfer.request.urgent ? tuning_.max_urgent_requests : 0;
+  return (transfer.request.urgent || !held) && short_running_ < tuning_.max_short_requests + more;
+}
+
+bool Carrier::is_held(Instant now) {
+  const bool held = now < backoff_->held_until();
+  if (std::exchange(was_held_, held) && !held) restart_clocks(now);
+  return held;
+}
+
+// What was held back could not be sent. Its time-out is for Consul to answer in.
+void Carrier::restart_clocks(Instant now) {
+  waiting_expires_ = Instant::max();
+  for (const RequestId id : waiting_) {
+    const auto found = live_.find(id);
+    if (found == live_.end()) continue;
+    Transfer& transfer = *found->second;
+    if (!transfer.request.urgent) transfer.deadline = now + transfer.request.timeout;
+    waiting_expires_ = std::min(waiting_expires_, transfer.deadline);
+  }
 }
 
 void Carrier::start_waiting(Instant now) {
-  while (!waiting_.empty() && short_running_ < tuning_.max_short_requests) {
-    auto node = live_.extract(waiting_.front());
+  const bool held = is_held(now);
+  while (!waiting_.empty()) {
+    const auto first = live_.find(waiting_.front());
+    if (first != live_.end() && !has_place(*first->second, held)) return;
     waiting_.pop_front();
-    if (!node.empty()) attempt(now, std::move(node.mapped()));
+    if (first == live_.end()) continue;
+    TransferPtr transfer = std::move(first->second);
+    live_.erase(first);
+    attempt(now, std::move(transfer));
   }
-  if (waiting_.empty()) waiting_expires_ = Instant::max();
+  waiting_expires_ = Instant::max();
+}
+
+void Carrier::start_polls(Instant now) {
+  if (is_held(now)) return;
+  while (const auto turn = turns_.next(now)) {
+    auto node = live_.extract(turn->query);
+    LICTOR_ASSERT(!node.empty());
+    node.mapped()->begin_turn(now, turn->wait);
+    attempt(now, std::move(node.mapped()));
+  }
+}
+
+// The answer says that nothing has changed, and there is time left.
+bool Carrier::takes_turns(const Transfer& transfer, Instant now) const {
+  const Response& response = transfer.response;
+  const auto& watch = transfer.request.watch;
+  return watch && (http::replied(response, 200) || http::replied(response, 404)) &&
+         response.consul_index == watch->index && now < response.sent_at + watch->wait;
 }
 
 void Carrier::expire_waiting(Instant now) {
   if (now < waiting_expires_) return;
+  const bool held = is_held(now);
   waiting_expires_ = Instant::max();
   std::deque<RequestId> still;
   std::vector<TransferPtr> expired;
   for (const RequestId id : waiting_) {
     const auto found = live_.find(id);
     if (found == live_.end()) continue;
-    if (found->second->deadline() > now) {
-      waiting_expires_ = std::min(waiting_expires_, found->second->deadline());
-      still.push_back(id);
-    } else {
+    const Transfer& transfer = *found->second;
+    const bool waits_for_limits = held && !transfer.request.urgent;
+    if (!waits_for_limits && transfer.deadline <= now) {
       expired.push_back(std::move(found->second));
       live_.erase(found);
+      continue;
     }
+    if (!waits_for_limits) waiting_expires_ = std::min(waiting_expires_, transfer.deadline);
+    still.push_back(id);
   }
   waiting_ = std::move(still);
   for (TransferPtr& transfer : expired) {  // their callbacks may send
@@ -263,7 +344,7 @@ void Carrier::expire_waiting(Instant now) {
 void Carrier::attempt(Instant now, TransferPtr transfer) {
   const std::optional<std::size_t> endpoint = failover_.next(now, transfer->tried);
   if (!endpoint) return finish(std::move(transfer));
-  const Duration left = transfer->deadline() - now;
+  const Duration left = transfer->deadline - now;
   if (left <= Duration::zero()) {
     transfer->add_error(fmt::format("{}: not sent: its {}ms were over",
                                     client_.endpoints[*endpoint].address,
@@ -277,9 +358,8 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
 void Carrier::launch(Instant now, TransferPtr transfer) {
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
   transfer->running = true;
-  ++running_;
+  transfer->launched = now;
   if (!transfer->request.long_poll) ++short_running_;
-  limit_connections(now);
   const RequestId id = transfer->id;
   live_.emplace(id, std::move(transfer));
 }
@@ -288,7 +368,6 @@ void Carrier::launch(Instant now, TransferPtr transfer) {
 void Carrier::withdraw(Transfer& transfer) {
   LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), transfer.easy()) == CURLM_OK);
   transfer.running = false;
-  --running_;
   if (!transfer.request.long_poll) --short_running_;
 }
 
@@ -317,6 +396,19 @@ void Carrier::conclude(TransferPtr transfer, CURLcode code) {
     failover_.worked(transfer->endpoint);
   }
   if (response.delivery == Delivery::kNotSent) return attempt(now, std::move(transfer));
+  const auto kind = transfer->is_read() ? RateBackoff::Kind::kRead : RateBackoff::Kind::kWrite;
+  if (http::over_limit(response)) {
+    backoff_->refused(now, transfer->launched, kind);
+  } else if (response.delivery == Delivery::kReplied) {
+    backoff_->accepted(transfer->launched, kind);
+  }
+  if (takes_turns(*transfer, now)) {
+    turns_.ended(now, transfer->id, response.elapsed);
+    transfer->response.body = {};
+    const RequestId id = transfer->id;
+    live_.emplace(id, std::move(transfer));
+    return;
+  }
   finish(std::move(transfer));
 }
 
@@ -341,22 +433,12 @@ void Carrier::cancel_all() {
 }
 
 void Carrier::finish(TransferPtr transfer) {
+  turns_.remove(transfer->id);
   const Callback done = std::move(transfer->done);
   Response response = std::move(transfer->response);
   transfer->reset();
   if (pool_.size() < kPooledTransfers) pool_.push_back(std::move(transfer));
   done(std::move(response));
-}
-
-// libcurl counts busy connections too: with a fixed limit and as many long polls, it would close
-// every other connection after each request. The limit falls slowly, for the next burst.
-void Carrier::limit_connections(Instant now) {
-  const std::size_t limit = running_ + tuning_.max_idle_connections;
-  if (limit < connection_limit_ && now < limit_needed_at_ + tuning_.keep_more_for) return;
-  limit_needed_at_ = now;
-  if (limit == connection_limit_) return;
-  connection_limit_ = limit;
-  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(limit));
 }
 
 }  // namespace lictor::net

@@ -13,6 +13,8 @@
 
 #include "base/unique_fd.h"
 #include "lictor/result.h"
+#include "net/poll_turns.h"
+#include "net/rate_backoff.h"
 #include "net/token_source.h"
 #include "net/transfer.h"
 #include "net/transport.h"
@@ -55,11 +57,12 @@ class Failover {
 ///
 /// Not thread safe, but for wake(): everything else on one thread. Nothing in it blocks.
 ///
-///   send() --> waiting (short requests, for one of max_short_requests places)
-///      |           |                     | time-out: kNotSent; cancel(): kCancelled
-///      +-----------+--> running --> done: callback
+///   send() --> waiting (for a place, or while Consul's limits hold it back; urgent ones first)
+///      |         |  ^                    | time-out: kNotSent; cancel(): kCancelled
+///      |         |  | a watch whose index did not change: its next turn
+///      +---------+--+-> running --> done: callback
 ///       long polls        |  ^
-///                         +--+ kNotSent and an address left: there, at once
+///       without a watch   +--+ kNotSent and an address left: there, at once
 ///
 /// Destruction ends all of them with kCancelled. A callback that answers kCancelled with another
 /// send() would keep the destructor from ever returning.
@@ -108,6 +111,11 @@ class Carrier {
   void act_on_time();
 
   void start_waiting(Instant now);
+  void start_polls(Instant now);
+  [[nodiscard]] bool has_place(const Transfer& transfer, bool held) const;
+  [[nodiscard]] bool is_held(Instant now);
+  void restart_clocks(Instant now);
+  [[nodiscard]] bool takes_turns(const Transfer& transfer, Instant now) const;
   void expire_waiting(Instant now);
   void attempt(Instant now, TransferPtr transfer);
   void launch(Instant now, TransferPtr transfer);
@@ -115,7 +123,6 @@ class Carrier {
   void conclude(TransferPtr transfer, CURLcode code);
   void withdraw(Transfer& transfer);
   void finish(TransferPtr transfer);
-  void limit_connections(Instant now);
 
   const Client client_;
   const Tuning tuning_;
@@ -132,9 +139,9 @@ class Carrier {
   std::deque<RequestId> waiting_;                    // some may be gone from live_
   Instant waiting_expires_ = Instant::max();         // no later than the first deadline of them
   std::size_t short_running_ = 0;
-  std::size_t running_ = 0;
-  std::size_t connection_limit_ = 0;
-  Instant limit_needed_at_{};
+  PollTurns turns_;
+  const std::shared_ptr<RateBackoff> backoff_;
+  bool was_held_ = false;  // by backoff_, at the last look
   Failover failover_;
 };
 

@@ -51,7 +51,7 @@ Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
     // The configuration's token_file would override the environment.
     base.token_file.clear();
   }
-  const std::array<std::pair<const char*, std::string*>, 8> texts{{
+  const std::array<std::pair<const char*, std::string*>, 9> texts{{
       {"CONSUL_HTTP_TOKEN_FILE", &base.token_file},
       {"CONSUL_HTTP_AUTH", &base.basic_auth},
       {"CONSUL_CACERT", &base.ca_file},
@@ -60,6 +60,7 @@ Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
       {"CONSUL_CLIENT_KEY", &base.client_key},
       {"CONSUL_TLS_SERVER_NAME", &base.tls_server_name},
       {"CONSUL_NAMESPACE", &base.consul_namespace},
+      {"CONSUL_PARTITION", &base.consul_partition},
   }};
   for (const auto& [name, setting] : texts) {
     if (auto value = read(get_env, name)) *setting = *std::move(value);

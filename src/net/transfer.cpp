@@ -37,6 +37,18 @@ void Transfer::begin(RequestId new_id, Request new_request, Callback new_done, I
   request.timeout = std::clamp(request.timeout, std::chrono::milliseconds{0}, kLongestTimeout);
   done = std::move(new_done);
   response.sent_at = sent_at;
+  time_ = request.timeout;
+  deadline = sent_at + time_;
+}
+
+void Transfer::begin_turn(Instant now, std::chrono::milliseconds wait) {
+  const Instant sent_at = response.sent_at;
+  response = {};
+  response.sent_at = sent_at;
+  tried = 0;
+  wait_ = "&wait=" + std::to_string(wait.count()) + "ms";
+  time_ = wait * 17 / 16 + request.timeout;  // Consul adds up to a sixteenth (4.1)
+  deadline = now + time_;
 }
 
 void Transfer::reset() {
@@ -47,6 +59,8 @@ void Transfer::reset() {
   request = {};
   done = {};
   response = {};
+  deadline = launched = {};
+  wait_.clear();
   endpoint = 0;
   tried = 0;
   running = false;
@@ -92,7 +106,10 @@ void Transfer::set(CURLoption option, Value value) {
 }
 
 void Transfer::set_connection(const Client& client, const Endpoint& to) {
-  url_.assign(to.origin).append(request.target);
+  url_.assign(to.origin).append(request.target).append(wait_);
+  if (!client.partition.empty()) {
+    url_.append(url_.find('?') == std::string::npos ? "?" : "&").append(client.partition);
+  }
   set(CURLOPT_URL, url_.c_str());
   // A key may be called "a/../b": libcurl would tidy the path and ask for another key.
   set(CURLOPT_PATH_AS_IS, 1L);
@@ -311,9 +328,9 @@ std::string Transfer::lateness() const {
   const bool stalled = std::string_view{error_text_.data()}.find("too slow") != std::string::npos;
   if (head_complete_) {
     return stalled ? "the answer stood still"
-                   : "the answer was not complete within " + format_duration(request.timeout);
+                   : "the answer was not complete within " + format_duration(time_);
   }
-  return "no answer within " + format_duration(stalled ? request.silence : request.timeout);
+  return "no answer within " + format_duration(stalled ? request.silence : time_);
 }
 
 std::string Transfer::reason(CURLcode code, const std::string& server) const {

@@ -18,6 +18,7 @@ struct Client {
   Options options;
   std::vector<Endpoint> endpoints;
   std::string ca_bundle;  ///< PEM, of ca_path
+  std::string partition;  ///< "partition=NAME", percent-encoded; empty: none
 };
 
 struct FreeEasy {
@@ -49,6 +50,8 @@ class Transfer {
 
   /// Takes a new request.
   void begin(RequestId id, Request request, Callback done, Instant sent_at);
+  /// Asks a watch, anew after an answer, to be held by Consul for `wait`.
+  void begin_turn(Instant now, std::chrono::milliseconds wait);
 
   /// Sets the handle up for one attempt at `client.endpoints[endpoint]`, with `time_left` for it.
   void prepare(const Client& client, std::size_t endpoint, const std::string& token,
@@ -66,13 +69,17 @@ class Transfer {
   /// Forgets the request, keeps the handle and its buffers.
   void reset();
 
+  /// Changes nothing in Consul.
+  [[nodiscard]] bool is_read() const;
+
   [[nodiscard]] CURL* easy() const { return easy_.get(); }
-  [[nodiscard]] Instant deadline() const { return response.sent_at + request.timeout; }
 
   RequestId id;
   Request request;
   Callback done;
   Response response;
+  Instant deadline{};
+  Instant launched{};  ///< the last attempt
   std::size_t endpoint = 0;
   std::uint64_t tried = 0;  ///< a bit for each address
   bool running = false;     ///< in the multi handle
@@ -89,7 +96,6 @@ class Transfer {
   void set_method();
   void set_headers(const Options& options, const std::string& token);
   void add_header(const std::string& line);
-  [[nodiscard]] bool is_read() const;
   [[nodiscard]] bool certificate_refused() const;
   [[nodiscard]] std::string lateness() const;
   [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
@@ -98,6 +104,8 @@ class Transfer {
   std::unique_ptr<curl_slist, FreeEasy> headers_;
   std::unique_ptr<curl_slist, FreeEasy> connect_to_;
   std::string url_;
+  std::chrono::milliseconds time_{};  ///< for an answer
+  std::string wait_;                  ///< of a watch: "&wait=500ms"
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   bool handed_over_ = false;
   bool head_complete_ = false;  ///< of the last head begun: its empty line was seen

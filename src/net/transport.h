@@ -27,12 +27,16 @@ struct Options {
   std::string basic_auth;  ///< "user:password"
   std::string ca_file, ca_path, client_cert, client_key, tls_server_name;
   bool tls_verify = true;
-  std::string consul_namespace;  ///< X-Consul-Namespace; not sent when empty (Enterprise only)
+  // Of Consul Enterprise; not sent when empty.
+  std::string consul_namespace;  ///< X-Consul-Namespace
+  std::string consul_partition;  ///< the admin partition: ?partition=, as Consul's own client does
   std::chrono::milliseconds connect_timeout{1000};
   std::string server = "a Consul agent";  ///< that should listen there, for error messages
 
   friend bool operator==(const Options&, const Options&) = default;
 };
+
+class RateBackoff;
 
 /// The tests use other values.
 struct Tuning {
@@ -40,14 +44,15 @@ struct Tuning {
   /// elections in most cases, short enough that a restarted local agent is soon used again.
   Duration avoid_for = std::chrono::seconds{10};
   Duration check_token_file_every = std::chrono::seconds{1};
-  /// Short requests under way at once; more wait for a place. Consul accepts 200 connections from
-  /// one address (limits.http_max_conns_per_client) and resets further ones without an answer;
-  /// this leaves the larger part to long polls and to the other programs of the host.
+  /// Short requests under way at once; more wait for a place. With the other two the bound on
+  /// connections: idle ones are kept, and a new one is opened only when none is idle.
   std::size_t max_short_requests = 64;
-  /// Idle connections kept beside the busy ones; beyond them those that were busy a short while
-  /// ago, for requests that come in bursts.
-  std::size_t max_idle_connections = 16;
-  Duration keep_more_for = std::chrono::seconds{1};
+  std::size_t max_urgent_requests = 2;  ///< beside those
+  /// Blocking queries (http::Watch) under way at once; more take turns.
+  std::size_t max_polls = 16;
+  std::size_t expected_polls = 0;  ///< as many as there may be, if that is known
+  /// Of all clients of a process; null: one of its own.
+  std::shared_ptr<RateBackoff> backoff{};
 };
 
 using Callback = std::function<void(Response)>;
@@ -59,6 +64,10 @@ using Callback = std::function<void(Response)>;
 /// that was lost is never sent again from here, since only the caller knows whether that is safe,
 /// but the next requests prefer the next address. The first address is preferred again after a
 /// while (10 s), as the local agent should be.
+///
+/// When Consul refuses because of a limit (http::over_limit), that is the answer, and whatever is
+/// not urgent waits for 0.5 s to 5 s (net/rate_backoff.h). The time-out of a request does not run
+/// while it waits so.
 ///
 /// Destruction ends all requests with kCancelled. A callback that answers kCancelled with another
 /// send() would keep the destructor from ever returning.

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "core/give_back.h"
+#include "net/connections.h"
 
 namespace lictor::runtime {
 namespace {
@@ -128,7 +129,9 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   const std::string dead = "the daemon is dead, and so are its jobs; ";
   const std::string later = "; the next leader waits for the session's TTL and the lock-delay";
   options.connect_timeout = kConnectTimeout;
-  auto opened = net::Transport::open(std::move(options));
+  net::Tuning tuning;
+  tuning.max_short_requests = net::kMostConnections - tuning.max_urgent_requests;
+  auto opened = net::Transport::open(std::move(options), tuning);
   if (!opened) return dead + "the lock is not given back: " + opened.error().message + later;
   // Never destroyed: the destructor would wait for a name server that does not answer.
   net::Transport& transport = *opened->release();

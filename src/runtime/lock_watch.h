@@ -8,6 +8,7 @@
 
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/requests.h"
 #include "wire/fleet.h"
 
 namespace lictor::runtime {
@@ -32,6 +33,7 @@ class LockWatch {
   std::mutex mutex_;
   std::map<RequestId, core::ReadLeader> waiting_;
   bool querying_ = false;
+  core::WatchFailures failures_;
   wire::LocksRead last_;  // reply; not ok: none
 };
 

@@ -71,7 +71,9 @@ void Membership::step(Instant now) {
   if (waiting_ != 0 || now < next_at_) return;
   next_at_ = Instant::max();  // until the replies are there
   if (session_.empty()) return create();
-  send(put("/v1/session/renew/" + wire::query_value(session_)),
+  http::Request renewal = put("/v1/session/renew/" + wire::query_value(session_));
+  renewal.urgent = true;
+  send(std::move(renewal),
        [this](Instant at, const http::Response& response) { on_renewed(at, response); });
 }
 

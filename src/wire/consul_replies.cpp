@@ -31,12 +31,13 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 // Rejected: Consul refused before it did anything, or the request never left this host. Everything
-// else is unknown: even after a 500 the write may be applied (6.5).
+// else is unknown: even after a 500 the write may be applied (6.5), unless it names a limit.
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
   if (response.status >= 500 && refuses_name(response)) return Outcome::kRejected;
-  constexpr std::array kRefusals{400, 401, 403, 404, 405, 413, 429};
+  if (http::over_limit(response)) return Outcome::kRejected;
+  constexpr std::array kRefusals{400, 401, 403, 404, 405, 413};
   const bool refused = std::ranges::find(kRefusals, response.status) != kRefusals.end();
   return refused ? Outcome::kRejected : Outcome::kUnknown;
 }
@@ -84,6 +85,7 @@ std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& re
                                   Event& event) {
   event.request = effect.request;
   event.consul_index = response.consul_index;
+  event.over_limit = http::over_limit(response);
   auto entries = read_entries(response);
   if (entries && !entries->empty()) return std::move(entries->front());
   event.ok = entries && response.status == 404;
@@ -164,7 +166,10 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
   const auto reply = write_reply(response);
   if (!reply) {
     event.error = describe(response);
-    if (response.delivery == Delivery::kReplied && failed_write(response) == Outcome::kRejected) {
+    if (http::over_limit(response)) {
+      event.answer = Answer::kOverLimit;
+    } else if (response.delivery == Delivery::kReplied &&
+               failed_write(response) == Outcome::kRejected) {
       event.answer = Answer::kRefused;
     }
     return event;
@@ -269,6 +274,7 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
   event.cost = response.elapsed;
   event.consul_index = response.consul_index;
   event.denied = replied(response, 403);
+  event.over_limit = http::over_limit(response);
   if (effect.full) {
     auto entries = read_entries(std::move(response));
     if (!entries) {
@@ -361,6 +367,7 @@ core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& ef
   event.request = effect.request;
   event.cost = response.elapsed;
   event.consul_index = response.consul_index;
+  event.over_limit = http::over_limit(response);
   event.unchanged =
       replied(response, 200) && effect.index != 0 && response.consul_index == effect.index;
   event.ok = event.unchanged;

@@ -15,29 +15,34 @@ http::Request put(const Binding& binding, std::string target, std::string body =
   return http::put(std::move(target), std::move(body), binding.request_timeout);
 }
 
-// How long a blocking query waits; Consul adds up to a sixteenth. It bounds how long a wrong index
-// goes unnoticed (CONSUL-FACTS.md 4.4).
-constexpr std::chrono::seconds kWait{55};
+// Leadership rests on it.
+http::Request urgent(http::Request request) {
+  request.urgent = true;
+  return request;
+}
 
-// "?index=" makes it a blocking query; its time-out must outlast wait * 17/16
-// (CONSUL-FACTS.md 4.1).
-http::Request read(const Binding& binding, std::string target, bool consistent,
-                   std::uint64_t index) {
+// How long a blocking query waits; Consul adds up to a sixteenth (CONSUL-FACTS.md 4.1). Consul from
+// 1.22.4 on, and many proxies, cut an answer off after 30 s. It bounds how long a wrong index goes
+// unnoticed (4.4).
+constexpr std::chrono::seconds kWait{25};
+
+enum class Pace { kPrompt, kCalm };
+
+// "?index=" makes it a blocking query.
+http::Request read(const Binding& binding, std::string target, bool consistent, std::uint64_t index,
+                   Pace pace = Pace::kCalm) {
   const auto add = [&](std::string_view parameter) {
     target += target.find('?') == std::string::npos ? '?' : '&';
     target += parameter;
   };
   if (consistent) add("consistent");
-  if (index != 0) {
-    add("index=" + std::to_string(index));
-    add("wait=" + std::to_string(kWait.count()) + "s");
-  }
+  if (index != 0) add("index=" + std::to_string(index));
   http::Request request;
   request.target = std::move(target);
   request.timeout = binding.request_timeout;
   if (index != 0) {
     request.long_poll = true;
-    request.timeout += std::chrono::milliseconds{kWait} * 17 / 16;
+    request.watch = http::Watch{index, kWait, pace == Pace::kPrompt};
   }
   return request;
 }
@@ -54,7 +59,7 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 }  // namespace
 
 http::Request blocking_read(const Binding& binding, std::string target, std::uint64_t index) {
-  return read(binding, std::move(target), false, index);
+  return read(binding, std::move(target), false, index, Pace::kPrompt);
 }
 
 http::Request encode(const Binding& binding, const core::CreateSession&) {
@@ -71,7 +76,7 @@ http::Request encode(const Binding& binding, const core::CreateSession&) {
 }
 
 http::Request encode(const Binding& binding, const core::RenewSession& effect) {
-  return put(binding, "/v1/session/renew/" + query_value(effect.session));
+  return urgent(put(binding, "/v1/session/renew/" + query_value(effect.session)));
 }
 
 http::Request encode(const Binding& binding, const core::DestroySession& effect) {
@@ -104,19 +109,23 @@ http::Request encode(const Binding& binding, const core::ReleaseLock& effect, Wa
   const std::string key = binding.layout.lock_key(effect.partition);
   txn.verb("check-index", key).index(effect.index);
   txn.verb("unlock", key).session(effect.session).value(leader_value(binding, "released", at));
-  return put(binding, "/v1/txn", std::move(txn).body());
+  return urgent(put(binding, "/v1/txn", std::move(txn).body()));
 }
 
 http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
-  return read(binding, kv_path(binding.layout.lock_key(effect.partition)), effect.consistent,
-              effect.index);
+  http::Request request =
+      read(binding, kv_path(binding.layout.lock_key(effect.partition)), effect.consistent,
+           effect.index, effect.held ? Pace::kCalm : Pace::kPrompt);
+  request.urgent = effect.consistent;
+  return request;
 }
 
 // A transaction that only checks is a read: no raft entry.
 http::Request encode(const Binding& binding, const core::ProveLocks& effect) {
   const core::Commit fence{
       {}, effect.session, {}, effect.partitions, effect.partition_count, effect.count_index};
-  return put(binding, "/v1/txn?consistent", transaction_body(binding.layout, binding.node, fence));
+  return urgent(
+      put(binding, "/v1/txn?consistent", transaction_body(binding.layout, binding.node, fence)));
 }
 
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {
@@ -127,7 +136,7 @@ http::Request encode(const Binding& binding, const core::WatchControl& effect) {
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {
   const std::string& below = effect.below.empty() ? binding.layout.tasks_prefix : effect.below;
   return read(binding, kv_path(below) + (effect.full ? "?recurse" : "?keys"), effect.consistent,
-              effect.index);
+              effect.index, Pace::kPrompt);
 }
 
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {

@@ -176,6 +176,7 @@ LocksRead decode_locks(const Binding& binding, std::uint32_t count,
                        const http::Response& response) {
   LocksRead read;
   read.consul_index = response.consul_index;
+  read.over_limit = http::over_limit(response);
   const auto entries = read_entries(response);
   if (!entries) {
     read.error = entries.error().message;

@@ -70,6 +70,7 @@ struct LocksRead {
   std::string error;
   std::uint64_t consul_index = 0;
   std::vector<core::LeaderRead> locks;
+  bool over_limit = false;  // not ok, because of Consul's limits
 };
 [[nodiscard]] LocksRead decode_locks(const Binding& binding, std::uint32_t count,
                                      const http::Response& response);

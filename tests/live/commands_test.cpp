@@ -137,6 +137,7 @@ TEST_CASE("run --dry-run shows the partitions of a queue and this host's weight"
   const Output output = lictor(world, {"--config", file, "run", "--dry-run"});
   CHECK(output.exit_code == 0);
   says(output, "16 partitions, this host's weight 2, 4 tasks at a time on each host");
+  says(output, "at most 20 connections to one Consul agent");
 }
 
 TEST_CASE("submit --wait says that nobody leads the queue, also to a log") {

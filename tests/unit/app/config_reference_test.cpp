@@ -41,6 +41,7 @@ const std::map<std::string, std::map<std::string, json>> kChanges{
       {"consul.tls_server_name", "name"},
       {"consul.tls_verify", false},
       {"consul.namespace", "space"},
+      {"consul.partition", "space"},
       {"consul.register", false},
       {"admin.listen", json::array({"127.0.0.1:1"})},
       {"admin.token_file", "/token"},

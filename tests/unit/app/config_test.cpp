@@ -215,7 +215,7 @@ TEST_CASE("every setting of Consul, log and admin is read") {
     "consul": {"addresses": ["unix:///run/consul.sock", "https://[::1]:8501", "consul:8500"],
       "token": "secret", "basic_auth": "u:p", "ca_file": "/c/ca.pem", "ca_path": "/c",
       "client_cert": "/c/cert.pem", "client_key": "/c/key.pem", "tls_server_name": "server.dc1",
-      "tls_verify": false, "namespace": "team", "register": false},
+      "tls_verify": false, "namespace": "team", "partition": "west", "register": false},
     "admin": {"listen": []}})",
                                Mode::kClient);
   CHECK(config.log.level == LogLevel::kTrace);
@@ -231,6 +231,7 @@ TEST_CASE("every setting of Consul, log and admin is read") {
   CHECK(consul.tls_server_name == "server.dc1");
   CHECK_FALSE(consul.tls_verify);
   CHECK(consul.consul_namespace == "team");
+  CHECK(consul.consul_partition == "west");
   CHECK_FALSE(config.consul.register_service);
 }
 

@@ -54,6 +54,17 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
+TEST_CASE(
+    "however many queues a daemon has, it takes 32 connections at most, and says what follows") {
+  CHECK(connections_text(1, true) == "the daemon takes at most 20 connections to one Consul agent");
+  CHECK(connections_text(4, false) ==
+        "the daemon takes at most 30 connections to one Consul agent");
+  CHECK(
+      connections_text(100, true) ==
+      "the daemon takes at most 32 connections to one Consul agent: its 400 blocking queries take "
+      "turns on 16, so it sees a new task within about 2s and other changes within about 6s");
+}
+
 TEST_CASE("a token without rights is reported, and nothing else is asked") {
   FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),

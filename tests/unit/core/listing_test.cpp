@@ -70,6 +70,54 @@ TEST_CASE("what a reading costs Consul sets its pace, where the answer shows it"
   CHECK(pause < 10ms);
 }
 
+TEST_CASE(
+    "a watch that failed asks again from the same index, and reads anew after another failure") {
+  Watching w;
+  w.accept_list();
+  const auto fail = [&](bool over_limit) {
+    const Instant next = w.listing.next_deadline();
+    if (next > w.now) w.pass(next - w.now);
+    TasksListed reply = w.answer();
+    const std::uint64_t asked = std::get<ListTasks>(w.out.back()).index;
+    reply.ok = false;
+    reply.over_limit = over_limit;
+    reply.consul_index = 0;
+    w.now += 20s;
+    CHECK(w.accept(reply) == Listing::Use::kNone);
+    w.pass(w.listing.next_deadline() - w.now);
+    return asked;
+  };
+  const auto asked = [&] { return std::get<ListTasks>(w.out.back()).index; };
+  const std::uint64_t index = w.listing.index();
+  REQUIRE(index != 0);
+  CHECK(fail(false) == index);
+  CHECK(asked() == index);
+  CHECK(w.listing.complete());
+  w.accept_list();
+  const std::uint64_t later = w.listing.index();
+  for (int i = 0; i < 5; ++i) {
+    CHECK(fail(true) == later);  // Consul's limits: what is known holds
+    CHECK(asked() == later);
+  }
+  CHECK(fail(false) == later);
+  CHECK(asked() == later);
+  CHECK(fail(false) == later);
+  CHECK(asked() == 0);
+  CHECK_FALSE(std::get<ListTasks>(w.out.back()).full);  // everything: its names first
+}
+
+TEST_CASE(
+    "after a cut connection the watch is asked again at once, if it had not just been asked") {
+  Watching w;
+  w.accept_list();
+  w.pass(w.listing.next_deadline() - w.now);
+  TasksListed reply = w.answer();
+  reply.ok = false;
+  w.now += 100ms;
+  static_cast<void>(w.accept(reply));
+  CHECK(w.listing.next_deadline() == w.now + 400ms);
+}
+
 TEST_CASE("a name that may be what was just deleted is read only if the next names do not come") {
   Watching w;
   w.accept_list();

@@ -70,7 +70,8 @@ TEST_CASE("each variable of Consul's sets its option, and an empty one leaves it
         Row{"CONSUL_CAPATH", &Options::ca_path}, Row{"CONSUL_CLIENT_CERT", &Options::client_cert},
         Row{"CONSUL_CLIENT_KEY", &Options::client_key},
         Row{"CONSUL_TLS_SERVER_NAME", &Options::tls_server_name},
-        Row{"CONSUL_NAMESPACE", &Options::consul_namespace}}) {
+        Row{"CONSUL_NAMESPACE", &Options::consul_namespace},
+        Row{"CONSUL_PARTITION", &Options::consul_partition}}) {
     CAPTURE(row.name);
     Options base;
     base.*row.setting = "configured";

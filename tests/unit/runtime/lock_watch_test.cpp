@@ -57,7 +57,7 @@ TEST_CASE("a change that the last reply shows is told at once") {
   CHECK_FALSE(watch.add(read(4, 2, 16)));  // the key was seen after that reply
 }
 
-TEST_CASE("all hear of a query without a change, of an index that fell, and of a failure") {
+TEST_CASE("all hear of a query without a change, of an index that fell, and of a second failure") {
   LockWatch watch;
   CHECK_FALSE(watch.add(read(1, 0, 10)));
   static_cast<void>(watch.next_query());
@@ -66,7 +66,13 @@ TEST_CASE("all hear of a query without a change, of an index that fell, and of a
   std::uint64_t consul_index = 0;
   SUBCASE("no change") { consul_index = 15; }
   SUBCASE("an index that fell") { consul_index = 3; }
-  SUBCASE("a failure") {}
+  SUBCASE("a second failure in a row") {}
+  if (consul_index == 0) {
+    CHECK(watch.on_reply({false, "cut off", 0, {}}).empty());
+    CHECK(watch.next_query() == 15);
+    CHECK(watch.on_reply({false, "429", 0, {}, true}).empty());  // not counted
+    CHECK(watch.next_query() == 15);
+  }
   const auto answers = watch.on_reply(consul_index == 0 ? wire::LocksRead{false, "no answer", 0, {}}
                                                         : reply(consul_index, {10, 11, 12}));
   REQUIRE(answers.size() == 1);

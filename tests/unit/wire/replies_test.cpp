@@ -68,6 +68,9 @@ const http::Response kRefusals[] = {
     reply(403, "ACL not found"),
     reply(413, "Transaction contains too many operations (65 > 64)"),
     reply(429, ""),
+    reply(503,
+          "rate limit exceeded for operation that can only be performed by the leader, try again"
+          " later"),
 };
 
 Commit some_commit() {
@@ -163,6 +166,19 @@ TEST_CASE("the lock") {
   for (const auto& r : kUnknowns) CHECK(decode(effect, r).answer == Answer::kUnknown);
   CHECK(decode(effect, no_reply(http::Delivery::kNotSent)).answer == Answer::kUnknown);
   CHECK(decode(effect, reply(403, "ACL not found")).answer == Answer::kRefused);
+  CHECK(decode(effect, reply(429, "")).answer == Answer::kOverLimit);
+  CHECK(decode(effect, reply(503, "rate limit exceeded")).answer == Answer::kOverLimit);
+}
+
+TEST_CASE("a read that Consul's limits refuse says so, since what was known holds") {
+  const auto refused = reply(429, "Your IP is issuing too many concurrent connections");
+  CHECK(decode(ReadLeader{}, refused).over_limit);
+  CHECK(decode(WatchControl{}, refused).over_limit);
+  CHECK(decode(Layout{}, ListTasks{}, refused).over_limit);
+  ScheduleCache cache;
+  CHECK(decode(Layout{}, ListSchedules{}, refused, cache).over_limit);
+  CHECK(decode_locks(Binding{}, 1, refused).over_limit);
+  CHECK_FALSE(decode(ReadLeader{}, reply(500, "EOF")).over_limit);
 }
 
 TEST_CASE("the lock's release") {

@@ -103,28 +103,50 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
   const Binding b = binding();
   CHECK(text(encode(b, ReadLeader{{}, true, 0})) == "GET /v1/kv/l/q/leader?consistent");
   CHECK(text(encode(b, ReadLeader{{}, false, 0})) == "GET /v1/kv/l/q/leader");
-  CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12&wait=55s");
+  CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12");
   CHECK(text(encode(b, WatchControl{{}, 0})) == "GET /v1/kv/l/q/control?consistent");
-  CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13&wait=55s");
+  CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13");
   CHECK(text(encode(b, ListTasks{{}, true, true, 0, {}})) ==
         "GET /v1/kv/l/q/tasks/?recurse&consistent");
   CHECK(text(encode(b, ListTasks{{}, true, false, 14, {}})) ==
-        "GET /v1/kv/l/q/tasks/?recurse&index=14&wait=55s");
+        "GET /v1/kv/l/q/tasks/?recurse&index=14");
   CHECK(text(encode(b, ListTasks{{}, false, false, 18446744073709551615ULL, {}})) ==
-        "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615&wait=55s");
+        "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615");
   CHECK(text(encode(b, FetchTasks{{}, {"l/q/tasks/a", "l/q/tasks/\""}})) ==
         R"(PUT /v1/txn?consistent [{"KV":{"Verb":"get","Key":"l/q/tasks/a"}},)"
         R"({"KV":{"Verb":"get","Key":"l/q/tasks/\""}}])");
 }
 
-TEST_CASE("a blocking query's time-out outlasts its wait, with Consul's sixteenth and a margin") {
+TEST_CASE("a blocking query waits for less than the 30 s after which answers may be cut off") {
   const Binding b = binding();
   const http::Request blocking = encode(b, ReadLeader{{}, false, 12});
   CHECK(blocking.long_poll);
-  CHECK(blocking.timeout > 55s * 17 / 16 + 1s);
+  REQUIRE(blocking.watch);
+  CHECK(blocking.watch->index == 12);
+  CHECK(blocking.watch->wait == 25s);
+  CHECK(blocking.watch->wait * 17 / 16 < 30s);  // Consul adds up to a sixteenth
+  CHECK(blocking.timeout == 3s);                // beyond the wait
   const http::Request at_once = encode(b, ReadLeader{{}, true, 0});
   CHECK_FALSE(at_once.long_poll);
+  CHECK_FALSE(at_once.watch);
   CHECK(at_once.timeout == 3s);
+}
+
+TEST_CASE("what work waits for is asked more often, and what leadership rests on goes first") {
+  const Binding b = binding();
+  CHECK(encode(b, ListTasks{{}, true, false, 14, {}}).watch->prompt);
+  CHECK(encode(b, ReadLeader{{}, false, 12}).watch->prompt);  // it may become free
+  CHECK_FALSE(encode(b, ReadLeader{{}, false, 12, {}, true}).watch->prompt);
+  CHECK_FALSE(encode(b, WatchControl{{}, 13}).watch->prompt);
+  CHECK_FALSE(encode(b, ListSchedules{{}, 13}).watch->prompt);
+
+  CHECK(encode(b, RenewSession{{}, "5e55"}).urgent);
+  CHECK(encode(b, ReadLeader{{}, true, 0}).urgent);
+  CHECK(encode(b, ProveLocks{{}, "5e55", {1}, 4, 9}).urgent);
+  CHECK(encode(b, ReleaseLock{{}, "5e55", 7}, WallTime{}).urgent);
+  CHECK_FALSE(encode(b, ReadLeader{{}, false, 12}).urgent);
+  CHECK_FALSE(encode(b, Commit{}).urgent);
+  CHECK_FALSE(encode(b, CreateSession{}).urgent);
 }
 
 TEST_CASE("every operation of a commit is fenced, and by CAS") {
@@ -252,8 +274,8 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
             R"(,{"KV":{"Verb":"cas","Key":"l/q/schedules/"}}])");
   CHECK(text(encode(binding(), ListSchedules{{}, 0})) ==
         "GET /v1/kv/l/q/schedules/?recurse&consistent");
-  CHECK(text(encode(binding(), ListSchedules{{}, 9}))
-            .starts_with("GET /v1/kv/l/q/schedules/?recurse&index=9&wait="));
+  CHECK(text(encode(binding(), ListSchedules{{}, 9})) ==
+        "GET /v1/kv/l/q/schedules/?recurse&index=9");
 }
 
 TEST_SUITE_END();

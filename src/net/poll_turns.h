@@ -1,0 +1,99 @@
+#pragma once
+
+// Which of the blocking queries are under way, where there are more of them than connections.
+//
+// While all fit, each waits for as long as its caller wants. Else they take turns. A query that
+// work waits for (new tasks, a lock that may become free) is asked every kPromptRound, the others
+// every kRound, and each time Consul holds it for a slice of that: as long a slice as the places
+// allow, so that most changes are seen at once and the others at the next turn. The prompt ones
+// come first: the others get what is left, but never less than half of the places if they need it.
+// Of each kind, new queries go before those that have had their turn: the answer may be there
+// already.
+//
+// One query for several queues would be no remedy: a prefix that holds them all also holds all of
+// their tasks, every write of any queue would wake it, and Consul would walk through all keys each
+// time (CONSUL-FACTS.md 11); and queues may lie anywhere.
+//
+// A queue that is led from here asks one prompt query and three others: one request a second.
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "base/http.h"
+#include "base/id.h"
+#include "lictor/time.h"
+
+namespace lictor::net {
+
+/// Passive; not thread safe.
+class PollTurns {
+ public:
+  static constexpr std::chrono::milliseconds kPromptRound{2'000};
+  static constexpr std::chrono::milliseconds kRound{6'000};
+  /// Where even this is too long, because there are so many, the rounds are longer.
+  static constexpr std::chrono::milliseconds kLeastSlice{50};
+
+  /// `expected`: as many queries as there may be. If they do not all fit, none waits for longer
+  /// than its round from the start, so that no later one has to wait for long.
+  PollTurns(std::size_t places, std::size_t expected) : places_(places), expected_(expected) {}
+
+  void add(Instant now, RequestId query, const http::Watch& watch);
+  /// Of one that is not there: no effect.
+  void remove(RequestId query);
+
+  /// How long Consul is to hold the query from now on.
+  struct Turn {
+    RequestId query;
+    std::chrono::milliseconds wait;
+  };
+  /// The next to be asked, now under way; nothing: none is due, or no place is free.
+  [[nodiscard]] std::optional<Turn> next(Instant now);
+  /// Its turn is over, and it gets another. `cost`: of the answer; a tenth of the time at most.
+  void ended(Instant now, RequestId query, Duration cost);
+
+  /// When next() has one, if no place becomes free before.
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  struct Query {
+    bool prompt = false;
+    bool is_new = true;
+    bool running = false;
+    Instant until{};    // the caller wants an answer then
+    Instant started{};  // its turn
+    Instant due{};      // when not running
+  };
+  using Queries = std::map<RequestId, Query>;
+
+  [[nodiscard]] bool all_fit() const { return std::max(expected_, queries_.size()) <= places_; }
+  using Waiting = std::set<std::tuple<bool, Instant, RequestId>>;  // by place_of()
+
+  [[nodiscard]] double stretch() const;
+  [[nodiscard]] std::size_t for_prompt() const;
+  [[nodiscard]] bool has_place(bool prompt) const;
+  [[nodiscard]] std::chrono::milliseconds round(bool prompt) const;
+  [[nodiscard]] std::chrono::milliseconds slice(bool prompt) const;
+  [[nodiscard]] std::size_t others() const { return queries_.size() - prompt_; }
+  void wait(Queries::iterator at, Instant due);
+  [[nodiscard]] std::size_t& running(bool prompt) {
+    return prompt ? prompt_running_ : others_running_;
+  }
+  [[nodiscard]] Waiting& waiting(bool prompt) { return prompt ? waiting_prompt_ : waiting_others_; }
+  [[nodiscard]] static auto place_of(Queries::const_iterator at) {
+    return std::tuple{!at->second.is_new, at->second.due, at->first};
+  }
+
+  const std::size_t places_;
+  const std::size_t expected_;
+  Queries queries_;
+  Waiting waiting_prompt_, waiting_others_;
+  std::size_t prompt_ = 0;
+  std::size_t prompt_running_ = 0;
+  std::size_t others_running_ = 0;
+};
+
+}  // namespace lictor::net

@@ -1,0 +1,45 @@
+#pragma once
+
+// How all clients of a process together obey Consul's limits. A refusal holds every request back,
+// not only the one that was refused: each further one would be refused too, and use up what the
+// renewals of sessions need.
+//
+//   free --refused--> held (0.5 s, doubled with each refusal in a row, 5 s at most) --> free
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "base/random.h"
+#include "lictor/time.h"
+
+namespace lictor::net {
+
+/// Thread safe.
+class RateBackoff {
+ public:
+  static constexpr Duration kFirst = std::chrono::milliseconds{500};
+  static constexpr Duration kLongest = std::chrono::seconds{5};
+
+  /// Chance, so that many daemons do not come back at one instant, is drawn from `random`.
+  explicit RateBackoff(Random random) : random_(random) {}
+
+  /// Only urgent requests may be sent before this.
+  [[nodiscard]] Instant held_until() const;
+
+  /// Consul counts reads and writes apart: an accepted read says nothing of the next write.
+  enum class Kind { kRead, kWrite };
+  /// A request that was sent at `sent` was refused. One that was sent before the last pause was
+  /// over says nothing new.
+  void refused(Instant now, Instant sent, Kind kind);
+  /// It was not.
+  void accepted(Instant sent, Kind kind);
+
+ private:
+  mutable std::mutex mutex_;
+  Random random_;
+  Instant held_until_ = Instant::min();
+  std::array<Duration, 2> pauses_{};  // the last, by kind; 0: the last request was accepted
+};
+
+}  // namespace lictor::net
