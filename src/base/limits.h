@@ -21,6 +21,11 @@ inline constexpr std::size_t kLeastOperations = 64;
 /// is refused with 413 whatever the number of operations.
 inline constexpr std::size_t kTransactionBytes = 524'288;
 
+/// Bytes that a producer's or an operator's transaction gathers, as they are estimated without
+/// building it: less, since the frame of an operation is only guessed.
+inline constexpr std::size_t kBatchBytes = 400'000;
+
+static_assert(kBatchBytes < kTransactionBytes);
 static_assert(kLeastOperations < kMostOperations);
 
 }  // namespace lictor::limits

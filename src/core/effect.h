@@ -68,14 +68,6 @@ struct ReadLeader {  // LeaderRead
   std::uint64_t index = 0;
   Partition partition{};
 };
-/// Whether the session holds the locks of these partitions: one quorum read for all, and no write.
-struct ProveLocks {  // LocksProved
-  RequestId request;
-  std::string session;
-  std::vector<std::uint32_t> partitions;  // in ascending order
-  std::uint32_t partition_count = 1;
-  std::uint64_t count_index = 0;  // see Commit
-};
 struct WatchControl {  // ControlRead
   RequestId request;
   std::uint64_t index = 0;
@@ -350,9 +342,9 @@ struct Stopped {};
 
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, ProveLocks, WatchControl, ListTasks, FetchTasks,
-                 ListCopies, ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob,
-                 ExtendLease, EndLease, Fact, Drained, Stopped>;
+                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, ListCopies,
+                 ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob, ExtendLease,
+                 EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

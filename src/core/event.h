@@ -68,11 +68,12 @@ struct SessionDestroyed {
 struct LockReplied {
   enum class Answer {
     kAcquired,
-    kHeld,         // by another session
-    kLockDelay,    // free, but barred since its last holder was lost
-    kChanged,      // it is not any more as the request says
-    kSessionGone,  // ours is not valid any more
-    kRefused,      // no right, or nonsense; see error
+    kHeld,          // by another session
+    kLockDelay,     // free, but barred since its last holder was lost
+    kChanged,       // it is not any more as the request says
+    kCountChanged,  // the queue has another number of partitions than the request says
+    kSessionGone,   // ours is not valid any more
+    kRefused,       // no right, or nonsense; see error
     kUnknown,
   };
   RequestId request;
@@ -97,13 +98,6 @@ struct LeaderRead {
   std::optional<Duration> holder_lock_delay{};  // of the last holder, out of the key's value
   std::uint64_t modify_index = 0;
   std::uint64_t consul_index = 0;  // for the next blocking read
-  std::string error;
-};
-
-struct LocksProved {
-  RequestId request;
-  bool ok = false;                  // else see error
-  std::vector<std::uint32_t> lost;  // those that the session does not hold
   std::string error;
 };
 
@@ -152,6 +146,7 @@ struct TasksFetched {
   std::vector<StoredRecord> records;
   std::vector<std::string> missing;
   std::string error;
+  std::size_t most_operations = 0;  // see Committed
 };
 
 /// The dead letters dead/<id>~<number> of a task.
@@ -228,6 +223,8 @@ struct Committed {
   std::uint64_t modify_index = 0;  // of everything written, when applied; 0 if nothing but deletes
   std::vector<Failure> failures;   // when rejected
   std::string error;               // when unknown
+  /// Consul refused the transaction for its number of operations: it takes so many. 0: it did not.
+  std::size_t most_operations = 0;
 };
 
 using lictor::JobEnding;
@@ -260,11 +257,10 @@ struct StopRequested {
   bool keeps_locks = false;
 };
 
-using Event =
-    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, LocksProved, ControlRead,
-                 TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed, Committed,
-                 JobExited, Reconfigured, MembersSeen, StopRequested>;
+using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
+                           TasksListed, TasksFetched, CopiesListed, HistoryListed, SchedulesListed,
+                           Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.

@@ -17,6 +17,7 @@
 // the headers Allow and Vary are left out; services and checks are accepted and not kept, so
 // serfHealth is the only check; there are no ACLs and no other datacenter.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/http.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "dev/state.h"
 #include "httpd/url.h"
@@ -37,6 +39,7 @@ namespace lictor::dev {
 struct ModelOptions {
   std::uint64_t seed = 1;  ///< of session ids, and of when between one and two TTLs a session ends
   std::string node = "dev";
+  std::size_t max_operations = limits::kLeastOperations;  ///< of a transaction: of Consul 1.8
 };
 
 /// Pure: no thread, clock or socket; the same calls give the same answers. Not thread safe. `now`
@@ -59,6 +62,9 @@ class Model {
   /// The raft index: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
   [[nodiscard]] const State& state() const { return state_; }
+
+  /// Another version of Consul takes more, or fewer, operations a transaction.
+  void limit_operations(std::size_t most) { options_.max_operations = most; }
 
   // Faults, for simulations.
   /// A new leader: the TTL timers start again, in full (6.2).

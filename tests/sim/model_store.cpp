@@ -61,6 +61,7 @@ std::optional<http::Response> FakeStore::ask(const http::Request& request, bool 
     ++tampered_[how];
     return refusal;
   }
+  model_.limit_operations(most_operations);
   auto response = model_.handle(now_, request, over);
   if (!response) return std::nullopt;
   carried_out_ = response->status == 200 && response->body != "false";
@@ -156,10 +157,6 @@ UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
 }
 
 LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
-LocksProved FakeStore::prove(const ProveLocks& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
@@ -264,7 +261,7 @@ Committed FakeStore::commit(const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
-  if (size_of(commit) > most_bytes) {
+  if (cost_of(commit).bytes > most_bytes) {
     http::Response refused;
     refused.delivery = http::Delivery::kReplied;
     refused.status = 413;
