@@ -1,4 +1,4 @@
-// submit --ndjson: a task a line, 63 of them a transaction, several transactions under way.
+// submit --ndjson: a task a line, as many a transaction as Consul takes, several under way.
 //
 //   line --complete--> writer ----> written, or refused one by one
 //     |                   |

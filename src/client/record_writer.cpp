@@ -14,7 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
-constexpr std::size_t kMostRecords = Store::kMaxOperations - 1;  // and a look at the one before
 
 bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
@@ -74,8 +73,8 @@ void RecordWriter::find_pace() {
 void RecordWriter::add(NewRecord task) {
   Store::Record record{queue_.layout.task_key(task.id), {}};
   const std::size_t bytes = Store::batch_bytes(record.key, task.record.size());
-  if (!gathered_.empty() &&
-      (gathered_.size() == kMostRecords || bytes_ + bytes > Store::kMaxBatchBytes)) {
+  const std::size_t most = queue_.store.max_operations() - 1;  // and a look at the one before
+  if (!gathered_.empty() && (gathered_.size() >= most || bytes_ + bytes > limits::kBatchBytes)) {
     if (pace_ == Pace::kUnknown) find_pace();
     send();
   }

@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/kv_name.h"
+#include "base/limits.h"
 #include "base/printable.h"
 #include "base/text.h"
+#include "base/time_text.h"
 #include "base/try.h"
 #include "client/retry.h"
 #include "client/task_id.h"
@@ -97,12 +99,34 @@ Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
                            const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read, wire::read_schedule(name, record, zones));
   const std::size_t whole = tick_bytes(layout, name, record, read);
-  if (whole > wire::kMaxTransactionBytes) {
+  if (whole > limits::kTransactionBytes) {
     return fail(ErrorCode::kTooLarge,
                 fmt::format("a tick writes the schedule and its task in one transaction, which "
                             "holds {} bytes, and these need {}; store large data elsewhere and "
                             "refer to it",
-                            wire::kMaxTransactionBytes, whole));
+                            limits::kTransactionBytes, whole));
+  }
+  return read;
+}
+
+// Leaders take such a record all the same, and it makes some of its ticks: how many follows from
+// its name.
+std::string jitter_fault(const Definition& schedule) {
+  const auto gap = schedule.schedule.shortest_gap();
+  if (!gap || schedule.jitter < *gap || schedule.overlap != schedule::Overlap::kSkip) return {};
+  return fmt::format(
+      "jitter: expected less than the shortest time between two ticks ({}), got \"{}\"; a tick "
+      "makes no task while the last one waits, unless \"overlap\" is \"queue\" or \"allow\"",
+      format_duration(*gap), format_duration(schedule.jitter));
+}
+
+// What no leader can use, and what nobody should write anew.
+Result<Definition> checked_anew(const wire::Layout& layout, schedule::Zones& zones,
+                                const std::string& name, std::string_view record) {
+  LICTOR_TRY(auto read,
+             check_name(name).and_then([&] { return checked(layout, zones, name, record); }));
+  if (std::string fault = jitter_fault(read); !fault.empty()) {
+    return fail(ErrorCode::kInvalid, std::move(fault));
   }
   return read;
 }
@@ -149,8 +173,7 @@ Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
   }
   const std::string text = wire::as_configured(record);
   schedule::Zones zones;
-  LICTOR_TRY(auto read,
-             check_name(name).and_then([&] { return checked(layout, zones, name, text); }));
+  LICTOR_TRY(auto read, checked_anew(layout, zones, name, text));
   if (std::string odd = odd_field(json::parse(text)); !odd.empty()) {
     return fail(ErrorCode::kInvalid, std::move(odd));
   }
@@ -237,6 +260,7 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");
   stored.odd = odd_field(record);
+  if (stored.odd.empty() && stored.definition) stored.odd = jitter_fault(*stored.definition);
   const auto mark = record.find("fromConfig");
   stored.from_config = mark != record.end() && *mark == true;
   const auto task = record.find("task");
@@ -291,8 +315,7 @@ Result<Definition> Schedules::check(const std::string& name, std::string_view re
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {
-  LICTOR_TRY([[maybe_unused]] const auto read,
-             check_name(name).and_then([&] { return check(name, record); }));
+  LICTOR_TRY([[maybe_unused]] const auto read, checked_anew(layout_, zones_, name, record));
   const std::string key = layout_.schedule_key(name);
   LICTOR_TRY(const bool added, store_.replace(key, 0, record));
   if (!added) {
@@ -305,7 +328,7 @@ Result<StoredSchedule> Schedules::add(const std::string& name, const std::string
 }
 
 Result<StoredSchedule> Schedules::replace(const std::string& name, const std::string& record) {
-  LICTOR_TRY(const Definition read, check_name(name).and_then([&] { return check(name, record); }));
+  LICTOR_TRY(const Definition read, checked_anew(layout_, zones_, name, record));
   const std::string key = layout_.schedule_key(name);
   return retry_conflicts(key, [&]() -> std::optional<Result<StoredSchedule>> {
     LICTOR_TRY(const auto old, store_.get(key));

@@ -152,7 +152,10 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     const http::Response response = ask("PUT", "/v1/txn?consistent", std::move(txn).body());
     auto reply = txn_reply(response);
     const std::string doing = "read " + shown(keys.front());
-    if (!reply) return tl::unexpected(read_error(doing, response));
+    if (!reply) {
+      learn(response);
+      return tl::unexpected(read_error(doing, response));
+    }
     if (response.status == 200) {
       if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing, response));
       found = std::move(reply->results);
@@ -186,13 +189,21 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
 Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
     const std::vector<std::string>& keys) {
   std::vector<std::optional<wire::KvEntry>> all;
-  for (std::size_t begin = 0; begin < keys.size(); begin += kMaxOperations) {
-    const std::size_t end = std::min(keys.size(), begin + kMaxOperations);
-    LICTOR_TRY(auto chunk, get_chunk({keys.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      keys.begin() + static_cast<std::ptrdiff_t>(end)}));
-    std::move(chunk.begin(), chunk.end(), std::back_inserter(all));
+  while (all.size() < keys.size()) {
+    const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(all.size());
+    const std::size_t count = std::min(keys.size() - all.size(), max_operations());
+    auto chunk = get_chunk({begin, begin + static_cast<std::ptrdiff_t>(count)});
+    if (!chunk && count > max_operations()) continue;  // it was refused for that, and taught so
+    if (!chunk) return tl::unexpected(std::move(chunk.error()));
+    std::move(chunk->begin(), chunk->end(), std::back_inserter(all));
   }
   return all;
+}
+
+bool Store::learn(const http::Response& response) {
+  const std::size_t most = wire::most_operations(response);
+  if (most != 0 && most < max_operations_) max_operations_ = most;
+  return most != 0;
 }
 
 Result<Store::Listed> Store::list(const std::string& prefix) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/http.h"
+#include "base/limits.h"
 #include "lictor/result.h"
 #include "net/transport.h"
 #include "wire/json_text.h"
@@ -63,15 +65,16 @@ class Store {
     std::chrono::nanoseconds lock_delay{};
   };
 
-  /// `transport` must outlive it.
-  explicit Store(net::Transport& transport) : transport_(transport) {}
+  /// `transport` must outlive it. `max_operations`: of a transaction, to begin with.
+  explicit Store(net::Transport& transport, std::size_t max_operations = limits::kMostOperations)
+      : transport_(transport), max_operations_(max_operations) {}
 
   [[nodiscard]] net::Transport& transport() const { return transport_; }
 
   /// Nothing: the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to 64 of them are of one moment. A key that the token may not read
+  /// In the order of `keys`; up to max_operations() of them are of one moment. A key that the token may not read
   /// is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
@@ -95,9 +98,10 @@ class Store {
   [[nodiscard]] Result<Watched> watch(const std::string& key, std::uint64_t index,
                                       std::chrono::milliseconds wait);
 
-  /// Writes those of `records` that do not exist yet, in one transaction: at most kMaxOperations,
-  /// and kMaxBatchBytes of batch_bytes(), or a single one of any size. Reads back after a lost
-  /// reply. Errors: kUnavailable, nothing was written; kTimeout, the result is unknown.
+  /// Writes those of `records` that do not exist yet, in one transaction: at most max_operations()
+  /// of them, and limits::kBatchBytes of batch_bytes(), or a single one of any size. What an agent
+  /// refuses for its number of operations goes again in parts, one after the other. Reads back
+  /// after a lost reply. Errors: kUnavailable, nothing was written; kTimeout, the result is unknown.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of create(): the request, and the reading of its answer, which may send further
   /// requests. A condition takes the place of one record. If it says that a key is unchanged,
@@ -110,8 +114,9 @@ class Store {
                                             const Condition& condition);
   /// Whether the answer to create_request() says that the condition's key does not exist.
   [[nodiscard]] static bool came_early(const http::Response& response);
-  static constexpr std::size_t kMaxOperations = 64;  // of Consul before 1.14
-  static constexpr std::size_t kMaxBatchBytes = 400'000;
+  /// Operations of a transaction, a condition included: as many as today's Consul takes, until an
+  /// agent has refused that.
+  [[nodiscard]] std::size_t max_operations() const { return max_operations_; }
   [[nodiscard]] static std::size_t batch_bytes(std::string_view key, std::size_t value_size);
 
   /// Writes `value` and `flags` if the key's ModifyIndex is `index` (0: the key does not exist).
@@ -132,7 +137,8 @@ class Store {
   using Change = std::vector<Op>;
   /// For each change: nothing if it was applied, else the operation that was refused.
   using Refused = std::vector<std::optional<std::size_t>>;
-  /// Applies `changes` in one transaction, without those that Consul refuses. Limits as create().
+  /// Applies `changes` in one transaction, without those that Consul refuses. Limits and parts as
+  /// create().
   /// Errors: kUnavailable, nothing was changed; kTimeout, the result is unknown.
   [[nodiscard]] Result<Refused> apply(const std::vector<Change>& changes);
   /// The two halves of apply(), as for create().
@@ -172,7 +178,14 @@ class Store {
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
       const http::Response& lost, Instant lost_at);
 
+  [[nodiscard]] Result<Created> create_in_parts(const std::vector<Record>& records,
+                                                const Condition& condition);
+  [[nodiscard]] Result<Refused> apply_in_parts(const std::vector<Change>& changes);
+  /// Whether Consul refused more operations than it takes; then fewer are sent from now on.
+  bool learn(const http::Response& response);
+
   net::Transport& transport_;
+  std::atomic<std::size_t> max_operations_;
 };
 
 }  // namespace lictor::client

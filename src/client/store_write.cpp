@@ -113,6 +113,7 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
                                           const Condition& condition) {
+  if (learn(response) && records.size() > 1) return create_in_parts(records, condition);
   if (condition.index && is_unknown(response)) {
     return create_again(records, condition, response, answered_at);
   }
@@ -132,6 +133,28 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   return read.map([&] { return std::move(created); });
 }
 
+// One after the other, so that they are seen in order also without the condition. That is for the
+// first of them, and for all: those after it are written whatever holds by then.
+Result<Store::Created> Store::create_in_parts(const std::vector<Record>& records,
+                                              const Condition& condition) {
+  Created all;
+  for (std::size_t at = 0; at < records.size();) {
+    const bool conditional = at == 0 && !condition.key.empty();
+    const std::size_t room =
+        std::clamp<std::size_t>(max_operations() - (conditional ? 1 : 0), 1, records.size() - at);
+    const auto begin = records.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::vector<Record> part{begin, begin + static_cast<std::ptrdiff_t>(room)};
+    const Condition now = conditional ? condition : Condition{};
+    const http::Response response = transport_.perform(create_request(part, now));
+    LICTOR_TRY(const Created created, create_from(response, boot_now(), part, now));
+    if (created.unmet) return created;
+    if (at == 0) all.index = created.index;
+    for (const std::size_t i : created.existing) all.existing.push_back(at + i);
+    at += room;
+  }
+  return all;
+}
+
 // While the condition holds nobody removes records, so writing them again is safe: Consul refuses
 // the try that comes second.
 Result<Store::Created> Store::create_again(const std::vector<Record>& records,
@@ -142,7 +165,9 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
   const Patience patience{kLookNoMore, lost_at};
   for (bool more = !patience.is_over(); more; more = patience.pause()) {
     const http::Response response = transport_.perform(create_request(records, condition));
-    if (replied(response, 200)) return create_from(response, boot_now(), records, condition);
+    if (replied(response, 200) || replied(response, 413)) {
+      return create_from(response, boot_now(), records, condition);
+    }
     const auto reply = txn_reply(response);
     if (!reply) continue;
     const bool unmet =
@@ -314,6 +339,26 @@ Result<bool> read_refusals(const http::Response& response,
 
 }  // namespace
 
+Result<Store::Refused> Store::apply_in_parts(const std::vector<Change>& changes) {
+  Refused all;
+  while (all.size() < changes.size()) {
+    std::vector<Change> part;
+    std::size_t operations = 0;
+    for (std::size_t i = all.size(); i < changes.size(); ++i) {
+      operations += changes[i].size();
+      if (!part.empty() && operations > max_operations()) break;
+      part.push_back(changes[i]);
+    }
+    auto refused = apply(part);
+    if (!refused) {
+      if (!all.empty()) refused.error().code = ErrorCode::kTimeout;  // of some it is known
+      return refused;
+    }
+    all.insert(all.end(), refused->begin(), refused->end());
+  }
+  return all;
+}
+
 http::Request Store::change_request(const std::vector<Change>& changes) {
   return request_for(changes, places_left(changes, Refused(changes.size())));
 }
@@ -325,6 +370,7 @@ Result<Store::Refused> Store::apply(const std::vector<Change>& changes) {
 
 Result<Store::Refused> Store::apply_from(const http::Response& response,
                                          const std::vector<Change>& changes) {
+  if (learn(response) && changes.size() > 1) return apply_in_parts(changes);
   Refused refused(changes.size());
   Places places = places_left(changes, refused);
   auto done = read_refusals(response, changes, places, refused);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "core/overloaded.h"
 
 namespace lictor::core {
@@ -101,27 +103,38 @@ bool Commits::may_send(Instant now) const {
   return in_flight_.size() <= 1 && now >= waiting_since_ + kPatience;
 }
 
+// The next transaction's worth of what waits. `cost`: of its writes.
+std::vector<Write> Commits::pack(Cost& cost) {
+  std::vector<Write> writes;
+  writes.reserve(std::min(waiting_.size(), options_.max_operations));
+  std::set<std::uint32_t> partitions;
+  std::unordered_set<std::uint64_t> keys;  // by hash: keys that collide only share no transaction
+  while (!waiting_.empty()) {
+    const WriteQueue::Item& next = waiting_.front();
+    Cost with = cost;
+    with += next.cost;
+    const std::uint32_t partition = next.write.partition;
+    const bool is_new = !partitions.contains(partition);
+    const Cost fences = fence(partitions.size() + (is_new ? 1 : 0));
+    if (!writes.empty() && (fences.operations + with.operations > options_.max_operations ||
+                            fences.bytes + with.bytes > most_bytes_)) {
+      break;
+    }
+    const std::vector<std::uint64_t> its = options_.costs->written_keys(*next.write.op);
+    if (std::any_of(its.begin(), its.end(), [&](auto key) { return keys.contains(key); })) break;
+    keys.insert(its.begin(), its.end());
+    cost = with;
+    partitions.insert(partition);
+    writes.push_back(waiting_.pop_front().write);
+  }
+  return writes;
+}
+
 void Commits::send(Instant now, const std::string& session, Effects& out) {
   if (now < retry_after_ || now < deferred_until_) return;
   while (may_send(now)) {
-    std::vector<Write> writes;
-    writes.reserve(std::min(waiting_.size(), options_.max_operations));
-    std::set<std::uint32_t> partitions;
     Cost cost;
-    while (!waiting_.empty()) {
-      Cost with = cost;
-      with += waiting_.front().cost;
-      const std::uint32_t partition = waiting_.front().write.partition;
-      const bool is_new = !partitions.contains(partition);
-      const Cost fences = fence(partitions.size() + (is_new ? 1 : 0));
-      if (!writes.empty() && (fences.operations + with.operations > options_.max_operations ||
-                              fences.bytes + with.bytes > most_bytes_)) {
-        break;
-      }
-      cost = with;
-      partitions.insert(partition);
-      writes.push_back(waiting_.pop_front().write);
-    }
+    std::vector<Write> writes = pack(cost);
     waiting_since_ = now;  // what is left
     transmit(now, session, std::move(writes), cost, out);
   }
@@ -146,7 +159,9 @@ void Commits::transmit(Instant now, const std::string& session, std::vector<Writ
   const auto doubles = std::unique(commit.partitions.begin(), commit.partitions.end());
   commit.partitions.erase(doubles, commit.partitions.end());
   cost += fence(commit.partitions.size());
-  in_flight_.emplace(commit.request, Batch{std::move(writes), cost.bytes, now, commit.partitions});
+  LICTOR_ASSERT(writes.size() == 1 || (cost.operations <= limits::kMostOperations &&
+                                       cost.bytes <= limits::kTransactionBytes));
+  in_flight_.emplace(commit.request, Batch{std::move(writes), cost, now, commit.partitions});
   out.emplace_back(std::move(commit));
 }
 
@@ -160,7 +175,6 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
     case Outcome::kApplied:
       told_denied_ = false;
       result.proof = batch.sent_at;
-      result.proved = std::move(batch.partitions);
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
         if (write.dropped) continue;
@@ -169,8 +183,11 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
       }
       break;
     case Outcome::kRejected:
-      if (!reply.failures.empty() && (reply.failures.front().why == OpFailure::kTooLarge ||
-                                      reply.failures.front().why == OpFailure::kMalformed)) {
+      if (had_too_many(reply, batch)) {
+        std::erase_if(batch.writes, [](const Write& write) { return write.dropped; });
+        requeue(now, std::move(batch.writes));
+      } else if (!reply.failures.empty() && (reply.failures.front().why == OpFailure::kTooLarge ||
+                                             reply.failures.front().why == OpFailure::kMalformed)) {
         split(now, reply.failures.front(), batch, out, result);
       } else {
         sort_failures(reply, batch, now, out, result);
@@ -192,6 +209,12 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
   }
   resolve(out);
   return result;
+}
+
+// A transaction of fewer operations may pass; a write alone takes what it takes.
+bool Commits::had_too_many(const Committed& reply, const Batch& batch) const {
+  return reply.most_operations != 0 && batch.writes.size() > 1 &&
+         batch.cost.operations > options_.max_operations;
 }
 
 void Commits::requeue(Instant now, std::vector<Write> writes) {

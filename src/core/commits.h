@@ -12,9 +12,14 @@
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
 //
-// A transaction that Consul refuses as a whole (too large, or not understood) is sent again in
-// halves until the write at fault is known. Halves get transactions of their own, so that nothing
-// else is refused with them.
+// No two writes of one transaction touch the same key: they would get one ModifyIndex, and who knows
+// one of the two versions could take the other for it. So a job that commits a task never shares a
+// transaction with the claim of that task.
+//
+// A transaction that Consul refuses for its number of operations goes back to those that wait: Queue
+// has learned by then how many it takes. One that is refused as a whole for another reason (too many
+// bytes, or not understood) is sent again in halves until the write at fault is known. Halves get
+// transactions of their own, so that nothing else is refused with them.
 
 #include <deque>
 #include <map>
@@ -50,7 +55,6 @@ class Commits {
   struct Result {
     std::vector<Settled> settled;
     std::optional<Instant> proof;             // when the applied transaction was sent
-    std::vector<std::uint32_t> proved{};      // the partitions whose fences it had
     std::vector<std::uint32_t> not_leader{};  // partitions whose fences refused
   };
 
@@ -105,7 +109,7 @@ class Commits {
  private:
   struct Batch {
     std::vector<Write> writes;
-    std::size_t bytes = 0;
+    Cost cost;  // with the fences
     Instant sent_at{};
     std::vector<std::uint32_t> partitions;
   };
@@ -118,6 +122,7 @@ class Commits {
   /// Whether the waiting writes fill that many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
+  [[nodiscard]] std::vector<Write> pack(Cost& cost);
   void transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
                 Effects& out);
   void split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
@@ -138,6 +143,7 @@ class Commits {
                                             Result& result);
   void wait(Instant now, WriteQueue::Item item, bool first);
   void requeue(Instant now, std::vector<Write> writes);
+  [[nodiscard]] bool had_too_many(const Committed& reply, const Batch& batch) const;
   void resolve(Effects& out);
   void set_unanswered_aside(Instant now, Effects& out);
   void judge(Instant now, Write write, const StoredRecord* stored, Result& result);

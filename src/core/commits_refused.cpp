@@ -133,7 +133,8 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
   if (batch.writes.size() == 1) {
     return settle_refused(now, failure, std::move(batch.writes.front()), out, result);
   }
-  if (failure.why == OpFailure::kTooLarge) most_bytes_ = std::min(most_bytes_, batch.bytes / 2);
+  if (failure.why == OpFailure::kTooLarge)
+    most_bytes_ = std::min(most_bytes_, batch.cost.bytes / 2);
   out.emplace_back(
       Fact{Fact::Kind::kStoreTrouble,
            {},

@@ -9,6 +9,9 @@ namespace {
 using S = TaskState;
 
 constexpr Duration kBurst = 100ms;
+// What ends a host does so within seconds: a panic, a reboot, memory that is eaten up. Longer would
+// hold up a queue of long jobs for hours after a daemon was killed twice.
+constexpr Duration kTrial = 10s;
 
 }  // namespace
 
@@ -26,21 +29,44 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
 void Dispatcher::clear() {
   breaker_.clear();
   may_claim_.clear();
-  rate_at_ = ahead_at_ = Instant::max();
+  rate_at_ = ahead_at_ = apart_at_ = Instant::max();
 }
 
-// A task that may have killed its owners runs alone, so that it cannot harm other tasks.
+// It may have killed its owners, and with them the tasks beside it.
 bool Dispatcher::is_last_chance(const Task& task) const {
-  return task.stamp.taken && task.stamp.lost + 2 >= options_.max_losses;
+  const std::uint32_t losses = task.stamp.lost + (task.stamp.taken ? 1 : 0);
+  return losses != 0 && losses + 1 >= options_.max_losses;
+}
+
+// When every job has run for kTrial; or every job of a task on its last chance. Instant::max():
+// some is not started yet.
+Instant Dispatcher::trials_end(bool last_chances_alone) const {
+  Instant end = Instant::min();
+  table_.for_each_ours([&](const TaskEntry& entry) {
+    if (entry.state == S::kEnding || (last_chances_alone && !entry.attempt->last_chance)) return;
+    const bool runs = is_running(entry.state) || entry.state == S::kLeftover;
+    end = std::max(end, runs ? entry.attempt->started_at + kTrial : Instant::max());
+  });
+  return end;
+}
+
+// A task on its last chance starts when nothing runs that is not known to spare its host, and
+// nothing starts beside it before it is known to do so, too.
+bool Dispatcher::is_kept_apart(Instant now, const Task& task) const {
+  return now < trials_end(!is_last_chance(task));
 }
 
 // With concurrency 1, tasks run strictly in order: a task that only waits for the end of the task
-// before it is not overtaken by a later one of another serialKey.
+// before it is not overtaken by a later one of another serialKey, nor is one that is given back.
 bool Dispatcher::would_overtake(const TaskEntry& entry) const {
-  if (options_.concurrency != 1 || !table_.waiting_order().any_blocked()) return false;
+  if (options_.concurrency != 1) return false;
+  const bool any_blocked = table_.waiting_order().any_blocked();
+  if (!any_blocked && !table_.any_returning()) return false;
   bool found = false;
   table_.for_each_ours([&](const TaskEntry& ours) {
-    found = found || table_.waiting_order().blocked_before(ours.task->serial_key, entry);
+    const bool comes_back = ours.attempt->returns && ByStart{}(&ours, &entry);
+    found = found || comes_back ||
+            (any_blocked && table_.waiting_order().blocked_before(ours.task->serial_key, entry));
   });
   return found;
 }
@@ -54,11 +80,12 @@ const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
 }
 
 // Early claims take no slot. Due tasks are claimed beside them, and share the prefetch with them.
-bool Dispatcher::may_claim(const TaskEntry& entry, bool due) const {
+bool Dispatcher::may_claim(Instant now, const TaskEntry& entry, bool due) const {
   const std::size_t early = table_.claimed_order().early_count();
   const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
-  if (is_last_chance(*entry.task)) return busy == 0;
-  if (table_.any_last_chance()) return false;
+  if (is_last_chance(*entry.task) || table_.any_last_chance()) {
+    if (is_kept_apart(now, *entry.task)) return false;
+  }
   if (table_.count(S::kEnding) >= options_.max_unacked) return false;
   if (!due) {
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
@@ -140,14 +167,14 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
 // If there is no room, a task that was claimed ahead and is due after `entry` is given back.
 bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& out) {
   TaskEntry* last = table_.claimed_order().last_early();
-  if (last == nullptr || last->state != S::kClaimed || table_.any_last_chance() ||
+  if (last == nullptr || last->state != S::kClaimed ||
       table_.count(S::kEnding) >= options_.max_unacked) {
     return false;
   }
   const WallTime last_due = *last->attempt->early_until;
   if (entry.due > last_due) return false;
   if (entry.due == last_due && starts_before(*last->task, *entry.task)) return false;
-  transitions_.give_back(now, *last, out);
+  transitions_.give_back(now, *last, {}, out);
   return true;
 }
 
@@ -157,15 +184,35 @@ void Dispatcher::give_back_too_early(Instant now, Effects& out) {
   while (TaskEntry* last = table_.claimed_order().last_early()) {
     const bool too_early = *last->attempt->early_until > clock_.at(now) + window;
     if (last->state != S::kClaimed || !too_early) return;
-    transitions_.give_back(now, *last, out);
+    transitions_.give_back(now, *last, {}, out);
   }
+}
+
+// With concurrency 1, a task that is given back keeps its place: so what was claimed after it goes
+// back, too, and is claimed anew behind it.
+void Dispatcher::give_back_overtaking(Instant now, Effects& out) {
+  if (options_.concurrency != 1 || !table_.any_returning()) return;
+  const TaskEntry* first = nullptr;
+  table_.for_each_ours([&](const TaskEntry& ours) {
+    if (!ours.attempt->returns) return;
+    if (first == nullptr || ByStart{}(&ours, first)) first = &ours;
+  });
+  table_.for_each_ours([&](TaskEntry& ours) {
+    if (!ByStart{}(first, &ours)) return;
+    const bool on_its_way = ours.state == S::kClaiming || ours.state == S::kChecking;
+    if (ours.state == S::kClaimed) {
+      transitions_.give_back(now, ours, {}, out);
+    } else if (on_its_way && !ours.attempt->recalled) {
+      transitions_.recall(ours);
+    }
+  });
 }
 
 void Dispatcher::give_back_claimed(Instant now, Effects& out,
                                    std::optional<std::uint32_t> partition) {
   table_.for_each_ours([&](TaskEntry& entry) {
     const bool is_its = entry.partition == partition.value_or(entry.partition);
-    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, out);
+    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, {}, out);
   });
 }
 
@@ -189,6 +236,7 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
     give_back_claimed(now, out);
   }
   give_back_too_early(now, out);
+  give_back_overtaking(now, out);
   if (!any([](const Mode& mode) { return mode.may_start(); })) return;
   start_claimed(now, modes, out);
   if (now >= held_too_long_at()) {
@@ -220,8 +268,8 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
       transitions_.expire_claimed(now, *entry, out);
       continue;
     }
-    if (table_.executor_slots().is_at_limit(*entry->task)) {
-      transitions_.give_back(now, *entry, out);
+    if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task)) {
+      transitions_.give_back(now, *entry, {}, out);
       continue;
     }
     transitions_.start(now, *entry, out);
@@ -230,7 +278,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
 
 void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& session,
                             Effects& out) {
-  rate_at_ = ahead_at_ = Instant::max();
+  rate_at_ = ahead_at_ = apart_at_ = Instant::max();
   const auto claims = [](const Mode& mode) { return mode.may_claim(); };
   if (std::none_of(modes.begin(), modes.end(), claims) || blocks_all()) return;
   if (modes.size() > 1) {  // tasks of a partition that may claim again wait no more
@@ -247,8 +295,11 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
     if (!due) entry = next_ahead(now);
     if (entry == nullptr || !modes[entry->partition].may_claim()) return;
     if (due && would_overtake(*entry)) return;
-    while (!may_claim(*entry, due)) {
-      if (!evict_prefetched(now, *entry, out)) return;
+    while (!may_claim(now, *entry, due)) {
+      if (evict_prefetched(now, *entry, out)) continue;
+      const Instant apart_until = trials_end(!is_last_chance(*entry->task));
+      if (now < apart_until) apart_at_ = apart_until;
+      return;
     }
     if (!rate_.ready(now)) {
       rate_at_ = rate_.next();
@@ -295,7 +346,7 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.state != S::kClaimed) return;
     if (unasked || options_.policy_of(entry.task->type) == nullptr) {
-      transitions_.give_back(now, entry, out);
+      transitions_.give_back(now, entry, {}, out);
     }
   });
 }
@@ -317,7 +368,7 @@ Instant Dispatcher::next_deadline(const std::function<bool(std::uint32_t)>& work
   bool any = false;
   for (std::uint32_t i = 0; i < options_.partitions; ++i) any = any || works(i);
   if (!any) return next;
-  next = std::min({next, rate_at_, ahead_at_, held_too_long_at()});
+  next = std::min({next, rate_at_, ahead_at_, apart_at_, held_too_long_at()});
   const TaskEntry* expiring = table_.waiting_order().first_expiring();
   // With as many burials under way as allowed, their answer wakes us.
   if (expiring != nullptr && table_.count(S::kBurying) == 0 && works(expiring->partition)) {

@@ -70,11 +70,14 @@ class Dispatcher {
   void defer_writes(Instant now, bool was_burst);
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void give_back_too_early(Instant now, Effects& out);
+  void give_back_overtaking(Instant now, Effects& out);
   void release_suspended();
   [[nodiscard]] TaskEntry* first_ready();
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
-  [[nodiscard]] bool may_claim(const TaskEntry& entry, bool due) const;
+  [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
+  [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
+  [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
   [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
   [[nodiscard]] Instant held_too_long_at() const;
@@ -102,6 +105,7 @@ class Dispatcher {
   std::vector<bool> may_claim_;        // by partition, as of the last claims
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
+  Instant apart_at_ = Instant::max();  // when what is kept apart may be claimed
 };
 
 }  // namespace lictor::core

@@ -70,14 +70,6 @@ struct ReadLeader {  // LeaderRead
   Partition partition{};
   bool held = false;
 };
-/// Whether the session holds the locks of these partitions: one quorum read for all, and no write.
-struct ProveLocks {  // LocksProved
-  RequestId request;
-  std::string session;
-  std::vector<std::uint32_t> partitions;  // in ascending order
-  std::uint32_t partition_count = 1;
-  std::uint64_t count_index = 0;  // see Commit
-};
 struct WatchControl {  // ControlRead
   RequestId request;
   std::uint64_t index = 0;
@@ -355,7 +347,7 @@ struct Stopped {};
 
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, ProveLocks, WatchControl, ListTasks, FetchTasks,
+                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks,
                  ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob, ExtendLease,
                  EndLease, Fact, Drained, Stopped>;
 

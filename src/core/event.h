@@ -68,12 +68,13 @@ struct SessionDestroyed {
 struct LockReplied {
   enum class Answer {
     kAcquired,
-    kHeld,         // by another session
-    kLockDelay,    // free, but barred since its last holder was lost
-    kChanged,      // it is not any more as the request says
-    kSessionGone,  // ours is not valid any more
-    kOverLimit,    // a limit of Consul's is reached; nothing was done
-    kRefused,      // no right, or nonsense; see error
+    kHeld,          // by another session
+    kLockDelay,     // free, but barred since its last holder was lost
+    kChanged,       // it is not any more as the request says
+    kCountChanged,  // the queue has another number of partitions than the request says
+    kSessionGone,   // ours is not valid any more
+    kOverLimit,     // a limit of Consul's is reached; nothing was done
+    kRefused,       // no right, or nonsense; see error
     kUnknown,
   };
   RequestId request;
@@ -100,13 +101,6 @@ struct LeaderRead {
   std::uint64_t consul_index = 0;  // for the next blocking read
   std::string error;
   bool over_limit = false;  // why not: Consul's limits; what was asked for holds as before
-};
-
-struct LocksProved {
-  RequestId request;
-  bool ok = false;                  // else see error
-  std::vector<std::uint32_t> lost;  // those that the session does not hold
-  std::string error;
 };
 
 /// The operator's switches, by the watch on the control key.
@@ -156,6 +150,7 @@ struct TasksFetched {
   std::vector<StoredRecord> records;
   std::vector<std::string> missing;
   std::string error;
+  std::size_t most_operations = 0;  // see Committed
 };
 
 /// The finished tasks that are kept, in any order.
@@ -225,6 +220,8 @@ struct Committed {
   std::uint64_t modify_index = 0;  // of everything written, when applied; 0 if nothing but deletes
   std::vector<Failure> failures;   // when rejected
   std::string error;               // when unknown
+  /// Consul refused the transaction for its number of operations: it takes so many. 0: it did not.
+  std::size_t most_operations = 0;
 };
 
 using lictor::JobEnding;
@@ -258,8 +255,8 @@ struct StopRequested {
 };
 
 using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, LocksProved,
-                           ControlRead, TasksListed, TasksFetched, HistoryListed, SchedulesListed,
+                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
+                           TasksListed, TasksFetched, HistoryListed, SchedulesListed,
                            Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer

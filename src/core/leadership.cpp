@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace lictor::core {
 
 Leadership::Leadership(const QueueOptions& options, Requests& requests)
-    : options_(options), requests_(requests), session_(options, requests, trouble_) {
+    : session_(options, requests, trouble_), trust_(options) {
   for (std::uint32_t i = 0; i < options.partitions; ++i) {
-    leases_.emplace_back(options, i, requests, trouble_);
+    leases_.emplace_back(options, i, requests, trouble_, trust_);
   }
 }
 
@@ -37,74 +39,133 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
     case Session::Change::kOpened:
       if (retired_) break;
       for (Lease& lease : leases_) {
-        if (lease.state() == Lease::State::kFollowing) lease.campaign(now, session_.id(), out);
+        if (lease.state() == Lease::State::kFollowing) {
+          lease.lock().campaign(now, session_.id(), out);
+        }
       }
       break;
     case Session::Change::kGone:
-      // A lagging server can also say this of a live session; the locks decide.
+      // A lagging server can also say this of a live session; a lock that hangs on it decides.
       if (any_holds()) {
-        for (Lease& lease : leases_) {
-          if (lease.holding()) lease.prove(now, out);
-        }
+        lock_to_read().prove(now, out);
         session_.renew_soon(now);
       } else if (!retired_ && all_follow()) {
         replace_session(out);
       }
       break;
     case Session::Change::kClosed:
-      for (Lease& lease : leases_) lease.stop(out);
+      for (Lease& lease : leases_) lease.lock().stop(out);
+      trust_.end();
       break;
   }
 }
 
 void Leadership::replace_session(Effects& out) {
-  for (Lease& lease : leases_) lease.stop(out);
+  for (Lease& lease : leases_) lease.lock().stop(out);
   session_.replace(out);
 }
 
-// What a change means for the session; the rest is the caller's.
-void Leadership::note(Instant now, std::uint32_t partition, Lease::Change change, Changes& changes,
-                      Effects& out) {
-  switch (change) {
-    case Lease::Change::kNone:
+// What became of a partition's lock, for the session and the trust; the rest is the caller's.
+void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict& verdict,
+                      Changes& changes, Effects& out) {
+  switch (verdict.change) {
+    case Lock::Change::kNone:
+      if (!verdict.proof) return;
+      if (partition == proving_) prove_by_next();
+      prove_with(now, *verdict.proof, changes, out);
       return;
-    case Lease::Change::kSessionGone:
-      on_session(now, Session::Change::kGone, out);
-      return;
-    case Lease::Change::kResigned:
+    case Lock::Change::kAcquired:
+      return win(now, partition, *verdict.proof, changes, out);
+    case Lock::Change::kLost:
+      return lose(now, partition, changes, out);
+    case Lock::Change::kReleased:
+      out.emplace_back(EndLease{partition});
       if (closing_) {
         end_session_if_free(now, out);
       } else if (!retired_) {
-        leases_[partition].campaign(now, session_.id(), out);
+        leases_[partition].lock().campaign(now, session_.id(), out);
       }
-      break;
-    default:
-      break;
+      changes.push_back({partition, Lease::Change::kResigned});
+      return;
+    case Lock::Change::kSessionGone:
+      leases_[partition].lock().stop(out);
+      return on_session(now, Session::Change::kGone, out);
+    case Lock::Change::kCountChanged:
+      count_changed_ = true;
+      return;
   }
-  if (!leases_[partition].holding()) std::erase(proving_, partition);
-  changes.push_back({partition, change});
 }
 
-Leadership::Changes Leadership::proved(Instant now, std::uint32_t partition, Instant sent_at,
-                                       Effects& out) {
+void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
+                     Effects& out) {
+  changes.push_back({partition, Lease::Change::kWon});
+  const bool is_first = trust_.state() == Trust::State::kNone;
+  if (is_first) trust_.begin(sent_at);
+  if (is_first || !prove_with(now, sent_at, changes, out)) extend(partition, out);
+  if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_anew(now, out);
+}
+
+// With a lock the whole session may be gone: the next one is looked at.
+void Leadership::lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out) {
+  changes.push_back({partition, Lease::Change::kLost});
+  end_trust_if_free();
+  if (any_holds()) lock_to_read().prove(now, out);
+}
+
+// False: the leases end when they did before.
+bool Leadership::prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out) {
+  const bool was_doubtful = trust_.state() == Trust::State::kExpired;
+  if (!trust_.prove(now, sent_at)) return false;
+  trouble_.over();
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    if (!leases_[i].holding()) continue;
+    extend(i, out);
+    if (was_doubtful) changes.push_back({i, Lease::Change::kRegained});
+  }
+  return true;
+}
+
+void Leadership::extend(std::uint32_t partition, Effects& out) const {
+  if (trust_.state() != Trust::State::kTrusted) return;
+  out.emplace_back(ExtendLease{trust_.until(), partition});
+}
+
+// Some lock must be held. The same one until its answer has come: where Consul does not answer, no
+// more of them are asked for.
+Lock& Leadership::lock_to_read() {
+  while (!leases_[proving_].holding()) prove_by_next();
+  return leases_[proving_].lock();
+}
+
+void Leadership::end_trust_if_free() {
+  if (!any_holds()) trust_.end();
+}
+
+Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& out) {
   Changes changes;
-  note(now, partition, leases_[partition].proved(now, sent_at, out), changes, out);
+  prove_with(now, sent_at, changes, out);
   return changes;
 }
 
 Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
   Changes changes;
-  note(now, partition, leases_[partition].refused(out), changes, out);
+  Lease& lease = leases_[partition];
+  if (!lease.holding()) return changes;
+  lease.lock().lose(out);
+  lose(now, partition, changes, out);
   return changes;
 }
 
 void Leadership::clock_stepped(Instant now, Effects& out) {
-  for (Lease& lease : leases_) lease.clock_stepped(now, out);
+  trust_.clock_stepped(now);
+  if (any_holds()) lock_to_read().prove_anew(now, out);
 }
 
 // The lock can be lost while the session lives: the leader key was deleted or taken by force.
 void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
-  leases_[partition].resume(out);
+  LICTOR_ASSERT(leases_[partition].state() == Lease::State::kLost);
+  out.emplace_back(EndLease{partition});
+  leases_[partition].lock().stop(out);
   if (closing_) {
     end_session_if_free(now, out);
   } else if (!retired_) {
@@ -112,11 +173,17 @@ void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
   }
 }
 
+void Leadership::resign(std::uint32_t partition, Duration standoff, Effects& out) {
+  if (!leases_[partition].holding()) return;
+  leases_[partition].lock().release(standoff, out);
+  end_trust_if_free();
+}
+
 void Leadership::want_only(Instant now, const std::vector<std::uint32_t>& partitions) {
   auto next = partitions.begin();
   for (std::uint32_t i = 0; i < leases_.size(); ++i) {
     const bool wanted = next != partitions.end() && *next == i;
-    leases_[i].want(now, wanted);
+    leases_[i].lock().want(now, wanted);
     if (wanted) ++next;
   }
 }
@@ -128,9 +195,10 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
   for (const Lease& lease : leases_) {
     const bool is_ours =
         lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
-    if (!is_ours && !lease.other_owner()) return false;
-    owners.push_back(is_ours ? self : *lease.other_owner());
-    free_from.push_back(lease.free_from());
+    const Lock& lock = lease.lock();
+    if (!is_ours && !lock.other_owner()) return false;
+    owners.push_back(is_ours ? self : *lock.other_owner());
+    free_from.push_back(lock.free_from());
   }
   view.owners = std::move(owners);
   view.free_from = std::move(free_from);
@@ -141,7 +209,7 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
 void Leadership::retire(Effects& out) {
   retired_ = true;
   for (Lease& lease : leases_) {
-    if (lease.state() == Lease::State::kFollowing) lease.stop(out);
+    if (lease.state() == Lease::State::kFollowing) lease.lock().stop(out);
   }
 }
 
@@ -149,64 +217,29 @@ void Leadership::close(Instant until, Effects& out) {
   if (closing_) return;
   retired_ = closing_ = true;
   session_.close_until(until);
-  for (Lease& lease : leases_) {
-    if (lease.holding()) lease.resign(Duration::zero(), out);
-  }
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) resign(i, Duration::zero(), out);
   end_session_if_free(until, out);
 }
 
 // Destroying the session also releases a lock that is being acquired at this moment.
 void Leadership::end_session_if_free(Instant now, Effects& out) {
   if (!all_follow()) return;
-  for (Lease& lease : leases_) lease.stop(out);
+  for (Lease& lease : leases_) lease.lock().stop(out);
   on_session(now, session_.close(out), out);
-}
-
-void Leadership::prove_all(Instant now, Effects& out) {
-  const auto is_due = [&](const Lease& lease) { return now >= lease.proof_due(); };
-  const bool due = now >= prove_again_at_ || std::any_of(leases_.begin(), leases_.end(), is_due);
-  if (!due) return;
-  prove_again_at_ = Instant::max();
-  std::vector<std::uint32_t> held;
-  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-    if (!leases_[i].holding()) continue;
-    leases_[i].proof_asked(now);
-    held.push_back(i);
-  }
-  if (held.empty()) return;
-  cancel(proof_, out);
-  proof_ = requests_.next();
-  proof_sent_ = now;
-  proving_ = held;
-  out.emplace_back(ProveLocks{proof_, session_.id(), std::move(held), options_.partitions,
-                              options_.partitions_index});
-}
-
-Leadership::Changes Leadership::on(Instant now, const LocksProved& reply, Effects& out) {
-  Changes changes;
-  if (reply.request != proof_ || !proof_) return changes;
-  proof_ = {};
-  const std::vector<std::uint32_t> proved = std::exchange(proving_, {});
-  if (!reply.ok) {
-    trouble_.tell("proving leadership", reply.error, out);
-    prove_again_at_ = now + kRetryPause;
-    return changes;
-  }
-  for (const std::uint32_t i : proved) {
-    const bool lost = std::find(reply.lost.begin(), reply.lost.end(), i) != reply.lost.end();
-    Lease& lease = leases_[i];
-    note(now, i, lost ? lease.refused(out) : lease.proved(now, proof_sent_, out), changes, out);
-  }
-  return changes;
 }
 
 Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
   Changes changes;
   on_session(now, session_.on_time(now, out), out);
   if (closed()) return changes;
-  if (leases_.size() > 1) prove_all(now, out);
+  if (now >= trust_.proof_due()) {
+    trust_.asked(now);
+    lock_to_read().prove(now, out);
+  }
+  for (Lease& lease : leases_) lease.lock().on_time(now, out);
+  if (!trust_.expire(now)) return changes;
   for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-    note(now, i, leases_[i].on_time(now, out), changes, out);
+    if (leases_[i].holding()) changes.push_back({i, Lease::Change::kExpired});
   }
   return changes;
 }
@@ -222,8 +255,8 @@ bool Leadership::all_follow() const {
 }
 
 Instant Leadership::next_deadline() const {
-  Instant next = std::min(session_.next_deadline(), prove_again_at_);
-  for (const Lease& lease : leases_) next = std::min(next, lease.next_deadline());
+  Instant next = std::min(session_.next_deadline(), trust_.next_deadline());
+  for (const Lease& lease : leases_) next = std::min(next, lease.lock().next_deadline());
   return next;
 }
 

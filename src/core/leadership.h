@@ -1,15 +1,17 @@
 #pragma once
 
-// What this host leads of a queue: one session, and with it the lease of each partition.
+// What this host leads of a queue: one session, the trust in it, and the lease of each partition.
 //
 //   session: opened ----> every lease campaigns
-//            gone ------> leases that hold the lock ask for a proof; with none, another is opened
-//   lease:   proof due --> one proof for all that hold their locks
-//            lost ------> resume() when its jobs are over: if the session lives, it campaigns again
+//            gone ------> a held lock is read; with none, another session is opened
+//   trust:   proof due -> one held lock is read, each in its turn: it proves the session, and so
+//                         all locks that hang on it, however many there are
+//   lease:   lost ------> the next held lock is read, since the session may be gone; resume() when
+//                         its jobs are over: if the session lives, it campaigns again
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
-// Session (core/session.h) opens, renews and ends the session; Lease (core/lease.h) is a
-// partition's lock and the trust in it.
+// Session (core/session.h) opens, renews and ends the session; Trust (core/trust.h) counts until
+// when it may be believed; Lease (core/lease.h) is a partition's lock under that trust.
 
 #include <cstdint>
 #include <deque>
@@ -24,6 +26,7 @@
 #include "core/options.h"
 #include "core/requests.h"
 #include "core/session.h"
+#include "core/trust.h"
 
 namespace lictor::core {
 
@@ -31,7 +34,7 @@ class Leadership {
  public:
   struct Change {
     std::uint32_t partition = 0;
-    Lease::Change what = Lease::Change::kNone;
+    Lease::Change what = Lease::Change::kWon;
   };
   using Changes = std::vector<Change>;
 
@@ -50,15 +53,14 @@ class Leadership {
     Changes changes;
     owners_seen_ = false;
     for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-      note(now, i, leases_[i].on(now, reply, out), changes, out);
+      take(now, i, leases_[i].lock().on(now, reply, out), changes, out);
     }
     return changes;
   }
-  Changes on(Instant now, const LocksProved& reply, Effects& out);
   Changes on_time(Instant now, Effects& out);
 
-  /// A write that was sent at `sent_at` under the partition's fence was applied.
-  Changes proved(Instant now, std::uint32_t partition, Instant sent_at, Effects& out);
+  /// A write that was sent at `sent_at` under the fence of some partition was applied.
+  Changes proved(Instant now, Instant sent_at, Effects& out);
   /// The partition's fence refused a write.
   Changes refused(Instant now, std::uint32_t partition, Effects& out);
   /// The wall clock stepped against the monotonic clock, which may have stood still.
@@ -67,9 +69,7 @@ class Leadership {
   /// After kLost, when every job of the partition's old term is over.
   void resume(Instant now, std::uint32_t partition, Effects& out);
   /// Gives up the partition if it is held, and leaves it to others for `standoff`.
-  void resign(std::uint32_t partition, Duration standoff, Effects& out) {
-    leases_[partition].resign(standoff, out);
-  }
+  void resign(std::uint32_t partition, Duration standoff, Effects& out);
   /// Acquires the locks of these partitions alone, in ascending order.
   void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
   /// Fills in who holds each partition; this host is `self`. False: it may not have changed since
@@ -84,28 +84,33 @@ class Leadership {
 
   [[nodiscard]] const Lease& lease(std::uint32_t partition) const { return leases_[partition]; }
   [[nodiscard]] const std::string& session() const { return session_.id(); }
+  /// Consul refused a lock, since the queue has another number of partitions than is asked for.
+  [[nodiscard]] bool count_changed() const { return count_changed_; }
   [[nodiscard]] Instant next_deadline() const;
 
  private:
   void on_session(Instant now, Session::Change change, Effects& out);
-  void note(Instant now, std::uint32_t partition, Lease::Change change, Changes& changes,
+  void take(Instant now, std::uint32_t partition, const Lock::Verdict& verdict, Changes& changes,
             Effects& out);
+  void win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes, Effects& out);
+  void lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out);
+  bool prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out);
+  void extend(std::uint32_t partition, Effects& out) const;
+  [[nodiscard]] Lock& lock_to_read();
+  void prove_by_next() { proving_ = proving_ + 1 == leases_.size() ? 0 : proving_ + 1; }
+  void end_trust_if_free();
   void replace_session(Effects& out);
-  void prove_all(Instant now, Effects& out);
   void end_session_if_free(Instant now, Effects& out);
   [[nodiscard]] bool any_holds() const;
   [[nodiscard]] bool all_follow() const;
 
-  const QueueOptions& options_;
-  Requests& requests_;
   StoreTrouble trouble_;
   Session session_;
-  std::deque<Lease> leases_;  // by partition
-  RequestId proof_;           // of several partitions; zero when none is in flight
-  Instant proof_sent_{};
-  Instant prove_again_at_ = Instant::max();  // after trouble
-  std::vector<std::uint32_t> proving_;       // held since before it was sent
+  Trust trust_;
+  std::deque<Lease> leases_;   // by partition
+  std::uint32_t proving_ = 0;  // whose lock is read next as a proof
   bool owners_seen_ = true;
+  bool count_changed_ = false;
   bool retired_ = false;
   bool closing_ = false;
 };

@@ -232,7 +232,8 @@ bool Listing::accept(Instant now, const TasksFetched& reply, Effects& out) {
   std::vector<std::string> asked = std::exchange(fetching_, {});
   if (!reply.ok) {
     wanted_.insert(asked.begin(), asked.end());
-    fetch_at_ = now + kRetryPause;
+    const bool asks_less = asked.size() > options_.max_operations;  // as the refusal has taught
+    fetch_at_ = asks_less ? now : now + kRetryPause;
     return false;
   }
   std::set<std::string_view> read;

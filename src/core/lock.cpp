@@ -167,6 +167,10 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       break;
     case Answer::kSessionGone:
       return {Change::kSessionGone, {}};
+    case Answer::kCountChanged:
+      // Nothing of this number can be led any more. Each try would cost a raft entry.
+      watch_after(now + kRefusedPause);
+      return {Change::kCountChanged, {}};
     case Answer::kRefused:
       tell(Fact::Kind::kDenied, out, "acquiring the lock: " + reply.error);
       watch_after(now + kRefusedPause);

@@ -41,7 +41,8 @@ class Lock {
     kAcquired,
     kLost,
     kReleased,
-    kSessionGone,  // nothing can be acquired with it any more
+    kSessionGone,   // nothing can be acquired with it any more
+    kCountChanged,  // the queue has another number of partitions
   };
   struct Verdict {
     Change change = Change::kNone;

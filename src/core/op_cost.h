@@ -1,13 +1,14 @@
 #pragma once
 
-// What a write takes up of a transaction. The core packs transactions by it and decides by it which
-// records can be served at all; how a request is worded is not its business
+// What a write takes up of a transaction, and which keys. The core packs transactions by it and
+// decides by it which records can be served at all; how a request is worded is not its business
 // (wire/transaction_plan).
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/effect.h"
 
@@ -38,6 +39,8 @@ class CostModel {
   /// frame.
   [[nodiscard]] virtual Cost fence(std::uint32_t count, std::size_t partitions) const = 0;
   [[nodiscard]] virtual Cost cost(const Op& op) const = 0;
+  /// The keys that it writes or deletes, as hashes.
+  [[nodiscard]] virtual std::vector<std::uint64_t> written_keys(const Op& op) const = 0;
   /// The longest record of the task at `key`, in bytes, for which a transaction of
   /// `transaction_bytes` holds each write of its life: claim, retry, dead letter without output.
   [[nodiscard]] virtual std::size_t record_limit(std::string_view key,

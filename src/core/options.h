@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "lictor/time.h"
 #include "schedule/ticks.h"
 
@@ -113,10 +114,9 @@ struct QueueOptions {
   Duration drain_timeout = 30s;
   Duration standoff = 10s;  // after a requested step-down, so that another member takes the lead
 
-  // Consul before 1.14 takes 64 operations a transaction; 1 of them is the fence.
-  std::size_t max_operations = 64;
-  // Consul's default limit for the body (CONSUL-FACTS.md 3.1).
-  std::size_t max_transaction_bytes = 524'288;
+  // Of a transaction, reads and the fence included. The queue lowers it as Consul's refusals teach.
+  std::size_t max_operations = limits::kMostOperations;
+  std::size_t max_transaction_bytes = limits::kTransactionBytes;
   std::shared_ptr<const CostModel> costs;  // what a write takes of both; must be set
   // Full ones. What is not full goes beside one other at most: with more of them each would carry
   // less, and Consul's cost is by the transaction.

@@ -232,12 +232,16 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   begin_drain(now, Drain::kStepDown, out);
 }
 
+// By a refusal alone. Another agent may take more; that is not worth asking for again.
+void Queue::learn_operations(std::size_t most) {
+  if (most != 0) options_.max_operations = std::min(options_.max_operations, most);
+}
+
 void Queue::on(Instant now, const Committed& event, Effects& out) {
+  learn_operations(event.most_operations);
   const Commits::Result result = commits_.on(now, event, out);
   if (event.outcome == Outcome::kApplied) source_.wrote(event.modify_index);
-  for (const std::uint32_t partition : result.proved) {
-    on_changes(now, leadership_.proved(now, partition, *result.proof, out), out);
-  }
+  if (result.proof) on_changes(now, leadership_.proved(now, *result.proof, out), out);
   for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
   for (const std::uint32_t partition : result.not_leader) {
     on_changes(now, leadership_.refused(now, partition, out), out);
@@ -266,6 +270,7 @@ void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
 void Queue::on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
 
 void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
+  learn_operations(event.most_operations);
   for (const Commits::Settled& settled : commits_.on(now, event, out).settled) {
     settle(now, settled, out);
   }

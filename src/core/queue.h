@@ -81,6 +81,8 @@ class Queue {
   /// Nothing that is due is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool paused() const { return control_.paused(); }
+  /// The queue has another number of partitions than the options say: nothing of it can be led.
+  [[nodiscard]] bool count_changed() const { return leadership_.count_changed(); }
   [[nodiscard]] bool draining() const {
     return std::any_of(terms_.begin(), terms_.end(),
                        [](const Term& term) { return term.drain != Drain::kNone; });
@@ -161,9 +163,10 @@ class Queue {
   void on(Instant now, const SchedulesListed& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
+  void learn_operations(std::size_t most);
   void on(Instant now, const MembersSeen& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
-  template <class LockReply>  // and LocksProved
+  template <class LockReply>
   void on(Instant now, const LockReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);

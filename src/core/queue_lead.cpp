@@ -15,9 +15,6 @@ void Queue::on_changes(Instant now, const Leadership::Changes& changes, Effects&
 
 void Queue::on_change(Instant now, std::uint32_t partition, Lease::Change change, Effects& out) {
   switch (change) {
-    case Lease::Change::kNone:
-    case Lease::Change::kSessionGone:
-      break;
     case Lease::Change::kWon:
       begin_term(now, partition, out);
       break;
@@ -67,8 +64,8 @@ bool Queue::holds_another(std::uint32_t partition) const {
 }
 
 void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
-  const Lease& lease = leadership_.lease(partition);
-  tell(Fact::Kind::kLeading, partition, out, lease.predecessor(), lease.takeover_gap());
+  const Lock& lock = leadership_.lease(partition).lock();
+  tell(Fact::Kind::kLeading, partition, out, lock.predecessor(), lock.takeover_gap());
   terms_[partition] = {};
   const bool is_first = !holds_another(partition);
   if (is_first) {

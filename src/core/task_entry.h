@@ -29,7 +29,9 @@ struct Attempt {
   Instant held_since{};
   Instant started_at{};
   Instant timeout_at = Instant::max();  // once it was told to end: when it should have ended
-  bool last_chance = false;             // its next lost owner makes it a dead letter: it runs alone
+  bool last_chance = false;             // its next lost owner makes it a dead letter
+  bool returns = false;                 // it is being given back, and keeps its place in order
+  bool recalled = false;                // to be given back instead of started
   std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
 };
 

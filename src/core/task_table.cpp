@@ -41,6 +41,7 @@ std::string TaskTable::leave(TaskEntry& entry) {
       ours_.erase(entry.attempt->id);
     }
     if (entry.attempt->last_chance) --last_chances_;
+    if (entry.attempt->returns) --returning_;
   }
   --counts_[static_cast<std::size_t>(entry.state)];
   return frees && entry.task ? entry.task->serial_key : std::string{};
@@ -50,6 +51,7 @@ void TaskTable::enter(TaskEntry& entry) {
   if (is_ours(entry.state) || entry.state == TaskState::kLeftover) {
     ours_.emplace_hint(ours_.end(), entry.attempt->id, &entry);
     if (entry.attempt->last_chance) ++last_chances_;
+    if (entry.attempt->returns) ++returning_;
   } else {
     entry.attempt.reset();
     if (entry.notes) entry.notes->newer_index = 0;
@@ -126,7 +128,7 @@ void TaskTable::clear() {
   ours_.clear();
   deletions_.clear();
   counts_ = {};
-  last_chances_ = 0;
+  last_chances_ = returning_ = 0;
   for (TaskEntry* entry : leftovers) {
     entry->tombstones = 0;
     entry->index = 0;

@@ -109,6 +109,8 @@ class TaskTable {
   /// Known tasks that are not ours, not being buried, and not ignored.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
+  /// See Attempt::returns.
+  [[nodiscard]] bool any_returning() const { return returning_ != 0; }
 
   [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
   [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }
@@ -158,6 +160,7 @@ class TaskTable {
   std::deque<std::pair<Instant, TaskEntry*>> deletions_;
   std::array<std::size_t, kTaskStates> counts_{};
   std::size_t last_chances_ = 0;
+  std::size_t returning_ = 0;
   std::uint64_t discovered_ = 0;
   Walked walked_{};
 };

@@ -55,8 +55,12 @@ class Transitions : public TaskSource::Listener {
   void claim(Instant now, TaskEntry& entry, bool due, const std::string& session, Effects& out);
   void start(Instant now, TaskEntry& entry, Effects& out);
   void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
-  /// A claimed task is free again; it counts as never begun.
-  void give_back(Instant now, TaskEntry& entry, Effects& out);
+  /// A claimed task is free again; it counts as never begun. `why`: for people; may be empty.
+  void give_back(Instant now, TaskEntry& entry, std::string why, Effects& out);
+  /// A task whose claim is on its way is given back instead of being started.
+  void recall(TaskEntry& entry) {
+    table_.adjust(entry, [](TaskEntry& e) { e.attempt->recalled = true; });
+  }
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   /// The host could not start its job: nothing of it ran. `pause`: how long no job of its executor
   /// is started.
@@ -116,7 +120,7 @@ class Transitions : public TaskSource::Listener {
   void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
   void lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out);
-  void interrupt(Instant now, TaskEntry& entry, Effects& out);
+  void interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why, Effects& out);
   void make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
                  std::string tail, Effects& out);
   void rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp stamp);

@@ -50,16 +50,18 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   const TypePolicy& policy = *options_.policy_of(task->type);
   // The task is claimed, and not by us. We lead, so its owner is lost.
   const bool orphan = task->stamp.taken;
-  const bool not_started = orphan && entry.notes && task->stamp.claim &&
-                           entry.notes->not_started.contains(task->stamp.claim->nonce);
+  const std::string* last = orphan && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
+  const bool not_started =
+      last != nullptr && entry.notes && entry.notes->not_started.contains(*last);
+  // This very daemon claimed it, in an earlier term: it lives, and has stopped the job itself.
+  const bool once = policy.delivery == Delivery::kAtMostOnce;
+  const bool was_ours = last != nullptr && last->starts_with(options_.identity + "-") && !once;
+  const bool goes_on = not_started || was_ours;  // under the attempt that its claim has counted
   Stamp stamp = task->stamp;
-  bool last_chance = false;
-  if (orphan && !not_started) {
+  if (orphan && !goes_on) {
     ++stamp.lost;
     tell(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
-    const bool once = policy.delivery == Delivery::kAtMostOnce;
     const bool ends = once || stamp.lost >= options_.max_losses;
-    last_chance = stamp.lost + 1 >= options_.max_losses;
     if (ends) {
       auto lost = std::make_shared<Task>(*task);
       lost->stamp = stamp;
@@ -70,13 +72,13 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
         e.attempt->policy = policy;
       });
       return make_dead(now, entry, "owner lost",
-                       "the daemon that ran it died or lost its lease, " +
+                       "the daemon that ran it died or lost the lead, " +
                            std::to_string(stamp.lost) + (stamp.lost == 1 ? " time" : " times"),
                        {}, out);
     }
   }
   stamp.taken = true;
-  if (!not_started) ++stamp.attempt;  // else its claim has counted it
+  if (!goes_on) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
   std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
@@ -85,7 +87,7 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     e.attempt = std::make_unique<Attempt>();
     e.attempt->id = AttemptId{++last_attempt_};
     e.attempt->policy = policy;
-    e.attempt->last_chance = last_chance;
+    e.attempt->last_chance = stamp.lost != 0 && stamp.lost + 1 >= options_.max_losses;
     e.attempt->claimed_at = e.attempt->held_since = now;
     if (!due) e.attempt->early_until = e.due;
   });
@@ -218,10 +220,12 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
                     exit.error,
                 exit.output_tail, {}, out);
   }
-  if (stopped == StopReason::kDrain) return interrupt(now, entry, out);
-  // kStopped: by the warden, where the lease ran out before it did here, or which died.
+  if (stopped == StopReason::kDrain) return interrupt(now, entry, "stopped", {}, out);
+  if (exit.ending == JobEnding::kLost) return lose(now, entry, exit.error, out);
+  // kStopped: by the warden, where the lease ran out before it did here.
   if (stopped == StopReason::kLease || exit.ending == JobEnding::kStopped) {
-    return lose(now, entry, stopped == StopReason::kLease ? "the lease ran out" : exit.error, out);
+    const std::string why = stopped == StopReason::kLease ? "the lease ran out" : exit.error;
+    return interrupt(now, entry, "owner lost", why, out);
   }
   if (exit.ending == JobEnding::kPermanent) {
     return make_dead(now, entry, "permanent", exit.error, exit.output_tail, out);
@@ -317,23 +321,26 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
   return now + Duration{static_cast<Duration::rep>(jittered)};
 }
 
-void Transitions::give_back(Instant now, TaskEntry& entry, Effects& out) {
-  tell(Fact::Kind::kGivenBack, entry, {}, out);
+void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effects& out) {
+  tell(Fact::Kind::kGivenBack, entry, std::move(why), out);
   Stamp stamp = entry.task->stamp;
   --stamp.attempt;
   rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
 }
 
-// drain_timeout is over. That is not the task's fault, so the attempt is not counted.
-void Transitions::interrupt(Instant now, TaskEntry& entry, Effects& out) {
-  if (entry.attempt->policy.delivery == Delivery::kAtMostOnce) {
-    return make_dead(now, entry, "stopped", "it was stopped while it ran, and may run at most once",
-                     {}, out);
+// This daemon stopped its job, since drain_timeout is over or the lease ran out. That is not the
+// task's fault, and no owner died, so neither an attempt nor a loss is counted.
+void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why,
+                            Effects& out) {
+  if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
+    return give_back(now, entry, std::move(why), out);
   }
-  give_back(now, entry, out);
+  std::string error = why.empty() ? "it was stopped while it ran" : why + " while it was running";
+  make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {},
+            out);
 }
 
-// Its job may not go on, since the lease ran out or the warden died: that counts as a lost owner.
+// What ran its job died, perhaps by the job: that counts as a lost owner.
 void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out) {
   Stamp stamp = entry.task->stamp;
   ++stamp.lost;
@@ -365,7 +372,8 @@ void Transitions::rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp 
   stamp.claim.reset();
   const Task& task = *entry.task;
   add(now, entry, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
-  table_.move(entry, S::kEnding);
+  const bool returns = purpose == Purpose::kGiveBack && !table_.claimed_order().is_early(entry);
+  table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->returns = returns; });
 }
 
 // ---- The end ----

@@ -1,6 +1,9 @@
 #pragma once
 
-// How long leadership may be trusted: arithmetic on instants, nothing else.
+// How long a session's locks may be trusted: arithmetic on instants, nothing else. All locks of a
+// host hang on one session, so a proof of one of them proves the session, and with it all that are
+// held. That a single lock is lost, which needs somebody to delete or take it by hand, is seen by
+// the watch and by the fence of every write.
 //
 //            begin                        deadline
 //   kNone ----------> kTrusted -------------------------> kExpired
@@ -10,8 +13,8 @@
 //                clock   v   | proof sent after the step
 //                stepped kUnproven ---- deadline ---> kExpired
 //
-// A proof is a fenced write that was applied, or a ?consistent read of the leader key that shows
-// our session; a renewal's 200 proves nothing (CONSUL-FACTS.md 6.4). Trust is counted from when the
+// A proof is a fenced write that was applied, or a ?consistent read of a lock that shows our
+// session; a renewal's 200 proves nothing (CONSUL-FACTS.md 6.4). Trust is counted from when the
 // proof was sent, not from when its answer came: nobody else can acquire before then + lock_delay,
 // whatever becomes of the session.
 //
@@ -30,16 +33,21 @@ class Trust {
 
   explicit Trust(const QueueOptions& options) : options_(options) {}
 
-  /// The lock was acquired by a request that was sent at `sent_at`.
+  /// The first lock was acquired by a request that was sent at `sent_at`.
   void begin(Instant sent_at) {
     count_from(sent_at);
     state_ = sent_at < stepped_at_ ? State::kUnproven : State::kTrusted;
   }
 
-  /// Takes a proof. False if the deadline stays where it is: the proof is no newer than the last,
-  /// is older than a step of the clock, or took longer than the span that it proves.
+  /// Takes a proof. False if the deadline stays where it is: the proof is hardly newer than the
+  /// last, is older than a step of the clock, or took longer than the span that it proves.
   bool prove(Instant now, Instant sent_at) {
     if (state_ == State::kNone || sent_at <= last_proof_ || sent_at < stepped_at_) return false;
+    // Each write is a proof, and extending the lease of 256 partitions for each would cost more
+    // than the write.
+    constexpr int kStep = 8;
+    const bool is_needed = state_ != State::kTrusted;
+    if (!is_needed && sent_at < last_proof_ + options_.proof_interval() / kStep) return false;
     count_from(sent_at);
     if (now >= until_) return false;
     state_ = State::kTrusted;

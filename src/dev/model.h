@@ -17,6 +17,7 @@
 // the headers Allow and Vary are left out; services and checks are accepted and not kept, so
 // serfHealth is the only check; there are no ACLs and no other datacenter.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/http.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "dev/state.h"
 #include "httpd/url.h"
@@ -40,6 +42,7 @@ struct ModelOptions {
   /// As from 1.21.5 on: /v1/kv refuses names with other characters than a few, and those with "..";
   /// as from 1.22.4 on, a transaction refuses keys that begin with "/".
   bool refuses_names = false;
+  std::size_t max_operations = limits::kLeastOperations;  ///< of a transaction: of Consul 1.8
 };
 
 /// Pure: no thread, clock or socket; the same calls give the same answers. Not thread safe. `now`
@@ -62,6 +65,9 @@ class Model {
   /// The raft index: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
   [[nodiscard]] const State& state() const { return state_; }
+
+  /// Another version of Consul takes more, or fewer, operations a transaction.
+  void limit_operations(std::size_t most) { options_.max_operations = most; }
 
   // Faults, for simulations.
   /// A new leader: the TTL timers start again, in full (6.2).

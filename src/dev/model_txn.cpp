@@ -16,9 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxOps = 64;
-constexpr std::size_t kMaxBytes = 524'288;
-
 http::Response parse_fault(const std::string& what) {
   return answer(400, "Failed to parse body: " + what);
 }
@@ -169,7 +166,7 @@ std::string Model::apply(const TxnOp& op, std::string& results) {
 
 http::Response Model::txn(const Call& call) {
   const std::string& body = call.request.body;
-  if (body.size() > kMaxBytes) {
+  if (body.size() > limits::kTransactionBytes) {
     return answer(413, "Request body(" + std::to_string(body.size()) +
                            " bytes) too large, max size: 524288 bytes. See "
                            "https://www.consul.io/docs/agent/options.html#txn_max_req_len.");
@@ -184,9 +181,9 @@ http::Response Model::txn(const Call& call) {
     writes = writes || op->writes();
     ops.push_back(std::move(*op));
   }
-  if (ops.size() > kMaxOps) {
-    return answer(
-        413, "Transaction contains too many operations (" + std::to_string(ops.size()) + " > 64)");
+  if (ops.size() > options_.max_operations) {
+    return answer(413, "Transaction contains too many operations (" + std::to_string(ops.size()) +
+                           " > " + std::to_string(options_.max_operations) + ")");
   }
   std::erase_if(ops, [](const TxnOp& op) { return !op.is_kv; });
   const auto is_refused = [&](const TxnOp& op) { return op.record.key.starts_with('/'); };

@@ -215,7 +215,7 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::strin
     exit.error =
         lease ? "the lease ran out before it started" : failure_text(*failed, program, user);
   } else {
-    exit.ending = Ending::kStopped;
+    exit.ending = Ending::kLost;
     exit.error = "the warden died";
   }
   return exit;

@@ -69,7 +69,6 @@ const char* name_of(const core::ReleaseLock&) { return "release_lock"; }
 const char* name_of(const core::CreateSession&) { return "create_session"; }
 const char* name_of(const core::RenewSession&) { return "renew_session"; }
 const char* name_of(const core::DestroySession&) { return "destroy_session"; }
-const char* name_of(const core::ProveLocks&) { return "prove_leadership"; }
 const char* name_of(const core::ReadLeader& effect) {
   return effect.consistent ? "read_leader" : "watch_leader";
 }

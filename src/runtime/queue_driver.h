@@ -74,6 +74,8 @@ class QueueDriver : public Task {
   void request_stop(bool keeps_locks = false);
   /// The session that holds what is still held when all jobs have ended; nothing: not yet.
   [[nodiscard]] const std::optional<std::string>& locks_kept_by() const { return kept_by_; }
+  /// The queue has another number of partitions than this driver was made for.
+  [[nodiscard]] bool count_changed() const { return core_.count_changed(); }
   /// Who takes part in the queue, this host included.
   void members_seen(std::vector<core::BalancerMember> members);
   [[nodiscard]] bool holds_all() const;

@@ -87,6 +87,14 @@ void QueueSupervisor::step(Instant now) {
   }
   for (const auto& reply : replies) reply(now);
   if (driver_) driver_->step(now);
+  if (driver_ && driver_->count_changed() && !stopping_ && !renewing_) {
+    // Also where this daemon's configuration asks for one partition, and it was cut off while the
+    // others divided the queue.
+    log(Level::kInfo, "the number of partitions has changed",
+        {{"queue", name()}, {"before", std::to_string(count_)}});
+    renewing_ = true;
+    driver_->request_stop();
+  }
   if (driver_ && driver_->locks_kept_by() && !stopping_ && !renewing_) change_count();
   // A job that did not end has it stop before the number was changed.
   if (driver_ && driver_->stopped() && !stopping_) renewing_ = true;

@@ -178,6 +178,22 @@ std::uint64_t Schedule::count(Tick after, Tick until) const {
   return from <= until ? count_in(from, until) : 0;
 }
 
+std::optional<seconds> Schedule::shortest_gap() const {
+  constexpr int kLookedAt = 1000;
+  if (const auto* every = std::get_if<Every>(&plan_.rule)) {
+    const auto first = next_after(kFirstTick);
+    return first && next_after(*first) ? std::optional{every->interval} : std::nullopt;
+  }
+  std::optional<seconds> shortest;
+  auto tick = next_after(Tick{});  // before 1970 zones keep their towns' own time
+  for (int i = 0; tick && i < kLookedAt; ++i) {
+    const auto next = next_after(*tick);
+    if (next) shortest = std::min(shortest.value_or(seconds::max()), *next - *tick);
+    tick = next;
+  }
+  return shortest;
+}
+
 // The first tick in [from, until].
 std::optional<Tick> Schedule::first_in(Tick from, Tick until) const {
   if (const auto* cron = std::get_if<Cron>(&plan_.rule)) {

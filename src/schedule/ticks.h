@@ -83,6 +83,10 @@ class Schedule {
   /// The newest ticks in (after, until], at most `most`, the oldest first.
   [[nodiscard]] std::vector<Tick> newest(Tick after, Tick until, std::size_t most) const;
 
+  /// The shortest time between two ticks; of a cron expression among its first thousand. Nothing:
+  /// there is but one tick.
+  [[nodiscard]] std::optional<std::chrono::seconds> shortest_gap() const;
+
   [[nodiscard]] const Plan& plan() const { return plan_; }
 
  private:

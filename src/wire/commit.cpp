@@ -1,6 +1,7 @@
 #include "wire/commit.h"
 
 #include <charconv>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -110,11 +111,16 @@ Result<std::vector<core::KvWrite>> read_commit(std::string_view text, const Rese
         R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got )" + found(text));
   }
   std::vector<core::KvWrite> writes;
+  std::set<std::string> keys;
   for (const json& entry : *parsed) {
     LICTOR_TRY(auto write, read_entry(entry, writes.size()));
     if (const std::string owner = owner_of(write.key, reserved, task_key); !owner.empty()) {
       return refuse(writes.size(),
                     "key: " + excerpt(write.key) + " is " + owner + ", which a job may not write");
+    }
+    if (!keys.insert(write.key).second) {
+      return refuse(writes.size(), "key: " + excerpt(write.key) +
+                                       " is in an entry before it, and a commit writes a key once");
     }
     writes.push_back(std::move(write));
   }

@@ -38,7 +38,6 @@ struct Binding {
 /// `at`: now; written as "released".
 [[nodiscard]] http::Request encode(const Binding&, const core::ReleaseLock&, WallTime at);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadLeader&);
-[[nodiscard]] http::Request encode(const Binding&, const core::ProveLocks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
@@ -52,7 +51,6 @@ struct Binding {
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
-[[nodiscard]] core::LocksProved decode(const core::ProveLocks&, const http::Response&);
 /// A value that cannot be read pauses the queue; `by` is then unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
 /// Why the control key's value cannot be read; empty: it can.
@@ -77,6 +75,10 @@ struct Binding {
 /// The entries that a KV read answers; none for a 404 with an index: there is no such key.
 /// Errors: kFailed, with what came instead.
 [[nodiscard]] Result<std::vector<KvEntry>> read_entries(http::Response response);
+
+/// How many operations Consul takes in a transaction, if it refused this one for their number:
+/// "Transaction contains too many operations (65 > 64)". 0: it did not.
+[[nodiscard]] std::size_t most_operations(const http::Response& response);
 
 /// The outcome of a request, in words.
 [[nodiscard]] std::string describe(const http::Response& response);

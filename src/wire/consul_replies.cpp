@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/kv_name.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
@@ -104,6 +105,19 @@ std::optional<TxnReply> write_reply(const http::Response& response) {
 
 }  // namespace
 
+std::size_t most_operations(const http::Response& response) {
+  constexpr std::string_view kTooMany = "too many operations (";
+  const std::size_t at = response.body.find(kTooMany);
+  if (!replied(response, 413) || at == std::string::npos) return 0;
+  std::string_view numbers = std::string_view{response.body}.substr(at + kTooMany.size());
+  numbers = numbers.substr(0, numbers.find(')'));
+  const std::size_t sign = numbers.find(" > ");
+  const auto most = sign == std::string_view::npos
+                        ? std::nullopt
+                        : to_number<std::size_t>(numbers.substr(sign + 3));
+  return most && *most != 0 ? *most : limits::kLeastOperations;
+}
+
 std::string describe(const http::Response& response) {
   if (response.delivery != Delivery::kReplied) return response.error;
   std::string text = response.endpoint.empty() ? "Consul" : response.endpoint;
@@ -179,9 +193,14 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
     event.answer = Answer::kAcquired;
     return event;
   }
+  const bool checks_count = effect.count_index != 0 || effect.if_undivided;  // first of all
   for (const TxnReply::OpError& error : reply->errors) {
     event.error = error.what;
     const std::string_view what = error.what;
+    if (checks_count && error.index == 0 && !what.starts_with(kDenied)) {
+      event.answer = Answer::kCountChanged;
+      return event;
+    }
     if (what.ends_with("lock is already held")) {
       event.answer = Answer::kHeld;
     } else if (what.ends_with("due to lock delay")) {
@@ -315,6 +334,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
   auto reply = txn_reply(response);
   if (!reply) {
     event.error = describe(response);
+    event.most_operations = most_operations(response);
     return event;
   }
   if (response.status == 409) {  // all that failed are named; the others were not read either
@@ -385,26 +405,6 @@ core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& ef
   return event;
 }
 
-core::LocksProved decode(const core::ProveLocks& effect, const http::Response& response) {
-  const core::Commit fence{
-      {}, effect.session, {}, effect.partitions, effect.partition_count, effect.count_index};
-  const core::Committed answer = decode(fence, response);
-  const auto is_lost = [](const core::Committed::Failure& failure) {
-    return failure.why == core::OpFailure::kNotLeader;
-  };
-  core::LocksProved event;
-  event.request = effect.request;
-  event.ok = answer.outcome == Outcome::kApplied ||
-             (answer.outcome == Outcome::kRejected && !answer.failures.empty() &&
-              std::all_of(answer.failures.begin(), answer.failures.end(), is_lost));
-  for (const core::Committed::Failure& failure : answer.failures) {
-    if (event.ok) event.lost.push_back(failure.partition);
-    if (!is_lost(failure)) event.error = failure.text;
-  }
-  if (event.error.empty()) event.error = answer.error;
-  return event;
-}
-
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;
@@ -417,6 +417,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   if (!reply) {
     event.outcome = failed_write(response);
     event.error = describe(response);
+    event.most_operations = most_operations(response);
     if (event.outcome == Outcome::kRejected && response.delivery == Delivery::kReplied) {
       event.failures.push_back({core::Committed::kFence, why_refused(response),
                                 core::Committed::Part::kTask, event.error});

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/assert.h"
+#include "base/limits.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
@@ -120,14 +122,6 @@ http::Request encode(const Binding& binding, const core::ReadLeader& effect) {
   return request;
 }
 
-// A transaction that only checks is a read: no raft entry.
-http::Request encode(const Binding& binding, const core::ProveLocks& effect) {
-  const core::Commit fence{
-      {}, effect.session, {}, effect.partitions, effect.partition_count, effect.count_index};
-  return urgent(
-      put(binding, "/v1/txn?consistent", transaction_body(binding.layout, binding.node, fence)));
-}
-
 http::Request encode(const Binding& binding, const core::WatchControl& effect) {
   // The first read is consistent: a deposed or starting server may not know of a pause yet.
   return read(binding, kv_path(binding.layout.control_key), effect.index == 0, effect.index);
@@ -140,6 +134,7 @@ http::Request encode(const Binding& binding, const core::ListTasks& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
+  LICTOR_ASSERT(effect.keys.size() <= limits::kMostOperations);
   Txn txn;
   for (const std::string& key : effect.keys) txn.verb("get", key);
   return put(binding, "/v1/txn?consistent", std::move(txn).body());

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/partition.h"
@@ -18,6 +19,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kDrainMark = "/drain";
+// Of locks, in a transaction that every Consul takes.
+constexpr std::uint32_t kMostChecks = limits::kLeastOperations - 2;
 
 core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
   core::FleetMember member;
@@ -110,13 +113,12 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
 // Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
 http::Request create_count(const Binding& binding, std::uint32_t count,
                            const std::vector<FleetRead::Lock>& locks, WallTime at) {
-  constexpr std::size_t kMostChecks = 60;
   const std::string& leader_key = binding.layout.leader_key;
   const std::string free = R"({"partitions":)" + std::to_string(count) + R"(,"released":)" +
                            json_quoted(format_rfc3339(at)) + '}';
   Txn txn;
   std::uint64_t leader_index = 0;
-  for (std::size_t i = 0; i < std::min(locks.size(), kMostChecks); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(locks.size(), kMostChecks); ++i) {
     const FleetRead::Lock& lock = locks[i];
     if (lock.key == leader_key) {
       leader_index = lock.read.modify_index;
@@ -140,7 +142,6 @@ http::Request probe_undivided(const Binding& binding) {
 // A session that holds one lock is alive, and so holds all that it acquired.
 http::Request change_count(const Binding& binding, std::uint32_t to, std::uint32_t from,
                            std::uint64_t count_index, std::string_view session) {
-  constexpr std::uint32_t kMostChecks = 60;
   Txn txn;
   for (std::uint32_t i = 0; i < std::min(from, kMostChecks); ++i) {
     txn.verb("check-session", binding.layout.lock_key({from, i})).session(session);

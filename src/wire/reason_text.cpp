@@ -119,8 +119,10 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
     case Kind::kRate:
       return {"rate_limit", "the queue's rate_limit is used up until " + until};
     case Kind::kLastChance:
-      return {"last_chance", "this task runs alone: one more lost owner makes it a dead letter" +
-                                 and_task("is running")};
+      return {"last_chance",
+              "a task that one more lost owner makes a dead letter starts alone; others start "
+              "beside it after 10s" +
+                  and_task("is running")};
     case Kind::kStoreTrouble:
       return {"consul", "Consul did not confirm the last write; the next try is at " + until};
     case Kind::kNext:

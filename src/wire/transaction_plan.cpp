@@ -1,6 +1,7 @@
 #include "wire/transaction_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -276,6 +277,16 @@ core::Cost TransactionPlan::fence(std::uint32_t count, std::size_t partitions) c
 }
 
 core::Cost TransactionPlan::cost(const core::Op& op) const { return cost_of(layout_, node_, op); }
+
+std::vector<std::uint64_t> TransactionPlan::written_keys(const core::Op& op) const {
+  std::vector<std::uint64_t> keys;
+  each_step_of(layout_, op, [&](const Step& step) {
+    if (step.verb.starts_with("check-")) return;
+    const std::hash<std::string_view> hash;
+    keys.push_back(step.key.prefix.empty() ? hash(step.key.rest) : hash(text_of(step.key)));
+  });
+  return keys;
+}
 
 std::size_t TransactionPlan::unreadable_size(std::string_view record) const {
   return raw_size(record);

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/limits.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/op_cost.h"
@@ -16,13 +18,10 @@
 
 namespace lictor::wire {
 
-/// Consul's default limit for the body of a transaction (CONSUL-FACTS.md 3.1).
-inline constexpr std::size_t kMaxTransactionBytes = 524'288;
-
 /// The longest record, in bytes, that a transaction can claim and later end: claim, retry and dead
 /// letter without output each fit into one of `transaction_bytes`.
 [[nodiscard]] std::size_t record_limit(const Layout& layout, std::string_view key,
-                                       std::size_t transaction_bytes = kMaxTransactionBytes);
+                                       std::size_t transaction_bytes = limits::kTransactionBytes);
 /// How many of these bytes `record` needs. An unreadable record is stored in another form in its
 /// dead letter.
 [[nodiscard]] std::size_t record_size(const core::StoredRecord& record);
@@ -36,6 +35,7 @@ class TransactionPlan final : public core::CostModel {
 
   [[nodiscard]] core::Cost fence(std::uint32_t count, std::size_t partitions) const override;
   [[nodiscard]] core::Cost cost(const core::Op& op) const override;
+  [[nodiscard]] std::vector<std::uint64_t> written_keys(const core::Op& op) const override;
   [[nodiscard]] std::size_t record_limit(std::string_view key,
                                          std::size_t transaction_bytes) const override {
     return wire::record_limit(layout_, key, transaction_bytes);

@@ -8,13 +8,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {
 namespace {
 
 constexpr const char* kPrefix = "raw/tasks/";
-constexpr std::size_t kBatch = 63;  // and the fence: what Consul before 1.14 takes
 
 wire::Txn fenced(const RawLock& lock) {
   wire::Txn txn;
@@ -23,6 +23,15 @@ wire::Txn fenced(const RawLock& lock) {
 }
 
 }  // namespace
+
+std::size_t operations_taken(const live::ConsulAgent& consul) {
+  wire::Txn txn;
+  for (std::size_t i = 0; i <= limits::kLeastOperations; ++i) txn.verb("get-tree", "raw/none/");
+  live::Kv kv{consul.address()};
+  const int status = kv.request("PUT", "/v1/txn", std::move(txn).body()).status;
+  require(status == 200 || status == 413, "how many operations a transaction takes is not told");
+  return status == 200 ? limits::kMostOperations : limits::kLeastOperations;
+}
 
 double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
                    const std::function<void(live::Kv&)>& part) {
@@ -93,10 +102,11 @@ Drained raw_drain(const live::ConsulAgent& consul, std::size_t count, std::size_
   const RawLock lock{consul};
   const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
   require(tasks.size() == count, "the raw tasks are not all there");
+  const std::size_t in_one = operations_taken(consul) - 1;  // and the fence
   std::vector<std::string> claims;
-  for (std::size_t at = 0; at < count; at += kBatch) {
+  for (std::size_t at = 0; at < count; at += in_one) {
     wire::Txn txn = fenced(lock);
-    for (std::size_t i = at; i < std::min(count, at + kBatch); ++i) {
+    for (std::size_t i = at; i < std::min(count, at + in_one); ++i) {
       txn.verb("cas", tasks[i].key)
           .index(tasks[i].index)
           .value(claimed(task_record(i, "Noop"), lock.session()));
@@ -109,7 +119,7 @@ Drained raw_drain(const live::ConsulAgent& consul, std::size_t count, std::size_
     for (std::size_t batch = 0; (batch = next.fetch_add(1)) < claims.size();) {
       const std::uint64_t index = written_index(kv.request("PUT", "/v1/txn", claims[batch]));
       wire::Txn txn = fenced(lock);
-      for (std::size_t i = batch * kBatch; i < std::min(count, (batch + 1) * kBatch); ++i) {
+      for (std::size_t i = batch * in_one; i < std::min(count, (batch + 1) * in_one); ++i) {
         txn.verb("delete-cas", tasks[i].key).index(index);
       }
       const auto answer = kv.request("PUT", "/v1/txn", std::move(txn).body());

@@ -49,8 +49,10 @@ struct RawTask {
 [[nodiscard]] double send_all(const live::ConsulAgent& consul,
                               const std::vector<std::string>& bodies, std::size_t connections);
 
-/// `count` tasks are claimed (63 cas and a check-session in a transaction) and then deleted
-/// (63 delete-cas and a check-session). Loads them first.
+/// How many operations this Consul takes in a transaction.
+[[nodiscard]] std::size_t operations_taken(const live::ConsulAgent& consul);
+/// `count` tasks are claimed (cas and a check-session, as many as a transaction takes) and then
+/// deleted (delete-cas and a check-session). Loads them first.
 [[nodiscard]] Drained raw_drain(const live::ConsulAgent& consul, std::size_t count,
                                 std::size_t connections);
 /// Tasks a second on one connection, one after the other: check-session, cas of the next,

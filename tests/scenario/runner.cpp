@@ -118,7 +118,6 @@ class Scenario {
     }
     return std::holds_alternative<RenewSession>(effect) ||
            std::holds_alternative<ReadLeader>(effect) ||
-           std::holds_alternative<ProveLocks>(effect) ||
            std::holds_alternative<WatchControl>(effect) ||
            std::holds_alternative<ListTasks>(effect) ||
            std::holds_alternative<ListSchedules>(effect) ||

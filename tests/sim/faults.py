@@ -58,7 +58,12 @@ CORE = {
     "ForgetAnew": "a key that was written anew is forgotten with its old deletion",
     "NobodyFollows": "when a serialKey is free, nobody takes it",
     "FenceOfOne": "a transaction carries the fence of one of its partitions alone",
-    "TrustOfAny": "a partition is worked on while the lease of another one is trusted",
+    "ProofOfOne": "a proof extends the lease of the lock that was read alone",
+    "TwoOnOneKey": "two writes of one key share a transaction",
+    "NeverLearnt": "a refusal for too many operations teaches nothing",
+    "CountStopped": "a job that its own daemon stopped counts as that of a lost owner",
+    "CountOwn": "a daemon counts itself as lost when it leads again",
+    "OvertakeReturned": "what was given back is overtaken by what waited behind it",
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
@@ -214,9 +219,9 @@ EDITS = [
     ),
     (
         "core/transitions_attempt.cpp",
-        """    const bool once = policy.delivery == Delivery::kAtMostOnce;
+        """  const bool once = policy.delivery == Delivery::kAtMostOnce;
 """,
-        """    const bool once = policy.delivery == Delivery::kAtMostOnce && !FAULT(OnceAgain);
+        """  const bool once = policy.delivery == Delivery::kAtMostOnce && !FAULT(OnceAgain);
 """,
     ),
     (
@@ -381,10 +386,7 @@ EDITS = [
         """leadership_.lease(i).trusted(now));
 """,
         """leadership_.lease(i).trusted(now) ||
-                              (FAULT(StartUntrusted) && holds_lock(i)) ||
-                              (FAULT(TrustOfAny) && holds_lock(i) && any_lease([&](const Lease& each) {
-                                return each.trusted(now);
-                              })));
+                              (FAULT(StartUntrusted) && holds_lock(i)));
 """,
     ),
     (
@@ -399,15 +401,61 @@ EDITS = [
 """,
         """    case Session::Change::kRenewed:
       if (change == Session::Change::kRenewed && FAULT(RenewalProves)) {
-        for (Lease& lease : leases_) static_cast<void>(lease.proved(now, now, out));
+        Changes changes;
+        prove_with(now, now, changes, out);
       }
 """,
     ),
     (
-        "core/lease.cpp",
+        "core/leadership.cpp",
         """  trust_.clock_stepped(now);""",
         """  if (FAULT(IgnoreClockStep)) return;
   trust_.clock_stepped(now);""",
+    ),
+    (
+        "core/leadership.cpp",
+        """    if (!leases_[i].holding()) continue;
+    extend(i, out);
+""",
+        """    if (!leases_[i].holding() || (FAULT(ProofOfOne) && i != 0)) continue;
+    extend(i, out);
+""",
+    ),
+    (
+        "core/commits.cpp",
+        """[&](auto key) { return keys.contains(key); })) break;
+""",
+        """[&](auto key) { return keys.contains(key); }) &&
+        !FAULT(TwoOnOneKey)) {
+      break;
+    }
+""",
+    ),
+    (
+        "core/transitions_attempt.cpp",
+        """  if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
+""",
+        """  if (FAULT(CountStopped)) return lose(now, entry, why, out);
+  if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
+""",
+    ),
+    (
+        "core/transitions_attempt.cpp",
+        """last->starts_with(options_.identity + "-") && !once;
+""",
+        """last->starts_with(options_.identity + "-") && !once &&
+                        !FAULT(CountOwn);
+""",
+    ),
+    (
+        "core/dispatcher.cpp",
+        """    const bool comes_back = ours.attempt->returns &&""",
+        """    const bool comes_back = ours.attempt->returns && !FAULT(OvertakeReturned) &&""",
+    ),
+    (
+        "core/queue.cpp",
+        """  if (most != 0) options_.max_operations""",
+        """  if (most != 0 && !FAULT(NeverLearnt)) options_.max_operations""",
     ),
     (
         "core/task.cpp",

@@ -63,6 +63,7 @@ std::optional<http::Response> FakeStore::ask(const http::Request& request, bool 
     ++tampered_[how];
     return refusal;
   }
+  model_.limit_operations(most_operations);
   auto response = model_.handle(now_, request, over);
   if (!response) return std::nullopt;
   carried_out_ = response->status == 200 && response->body != "false";
@@ -174,10 +175,6 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-LocksProved FakeStore::prove(const ProveLocks& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
@@ -275,7 +272,7 @@ Committed FakeStore::commit(const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
-  if (size_of(commit) > most_bytes) {
+  if (cost_of(commit).bytes > most_bytes) {
     http::Response refused;
     refused.delivery = http::Delivery::kReplied;
     refused.status = 413;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "dev/model.h"
@@ -41,7 +42,6 @@ class FakeStore {
                    std::uint64_t incarnation);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
-  LocksProved prove(const ProveLocks& effect) const;
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
@@ -106,6 +106,7 @@ class FakeStore {
   [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
+  std::size_t most_operations = limits::kMostOperations;             // the same, reads included
   std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the records that a FinishOp deleted
   std::map<std::string, std::size_t> app_writes;

@@ -1,6 +1,8 @@
 #include "oracle.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -72,7 +74,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
     on_commit(daemon, *commit);
   } else if (const auto* lease = std::get_if<ExtendLease>(&effect)) {
     // Clocks drift by up to 1%, each: 2% against each other.
-    const Instant proof = leads_[{&daemon, lease->partition}].proof;
+    const Instant proof = proof_of(daemon);
     const Instant bound = proof + daemon.options.lease_span() * 102 / 100;
     if (proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
       cluster_.violation(daemon.name + " trusts its lease for longer than its proof allows");
@@ -97,11 +99,12 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   const Task& task = *start.task;
   const std::string who = daemon.name + " starts " + task.key;
   on_alone(daemon, start);
+  check_overtaken(daemon, task);
   const Lead& lead = leads_[{&daemon, start.partition}];
   if (cluster_.now >= Daemon::end_of(daemon.trusted_until, start.partition)) {
     cluster_.violation(who + " after its lease ran out");
   }
-  if (lead.proof < daemon.stepped_at) {
+  if (proof_of(daemon) < daemon.stepped_at) {
     cluster_.violation(who + " without a proof since its clock stepped");
   }
   if (!stale_ && paused_since_ < lead.began) {
@@ -137,6 +140,26 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++history.starts;
 }
 
+// With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails.
+void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
+  const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
+  const bool takes_all = cluster_.store.most_bytes ==
+                         std::numeric_limits<std::size_t>::max();  // else claims are refused
+  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return;
+  for (const auto& [key, returned] : returned_) {
+    const Task* other = cluster_.store.task(key);
+    if (returned.daemon != &daemon || returned.term != terms_[&daemon].number) continue;
+    if (other == nullptr || other->modify_index != returned.index || key == task.key) continue;
+    if (!other->task_time || other->execute_at || other->expire_at) continue;
+    if (daemon.options.policy_of(other->type) == nullptr) continue;
+    if (std::tie(*other->task_time, other->create_index, other->key) <
+        std::tie(*task.task_time, task.create_index, task.key)) {
+      cluster_.violation(daemon.name + " starts " + task.key + " before " + key +
+                         ", which it gave back");
+    }
+  }
+}
+
 // Whoever leads a partition runs its jobs, and nobody else.
 void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
   const Task& task = *start.task;
@@ -170,6 +193,18 @@ void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
 
 void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   Term& term = terms_[&daemon];
+  std::set<std::string> keys;
+  const auto writes = [&](const std::string& key) {
+    if (key.empty() || keys.insert(key).second) return;
+    cluster_.violation(daemon.name + " writes " + key + " twice in one transaction");
+  };
+  for (const Op& op : commit.ops) {
+    writes(key_of(op));
+    const auto* finish = std::get_if<FinishOp>(&op);
+    for (const KvWrite& each : finish == nullptr ? std::vector<KvWrite>{} : finish->writes) {
+      writes(each.key);
+    }
+  }
   for (const Op& op : commit.ops) {
     if (term.acknowledged.contains(version_of(op))) {
       // What an old listing shows is tried, and refused; what a job did is not done again.
@@ -178,16 +213,21 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
                            version_of(op).first + " anew, whose end was acknowledged");
       }
     }
-    const auto* claim = std::get_if<RestampOp>(&op);
-    if (claim == nullptr || !claim->stamp.taken || !claim->stamp.claim) continue;
-    claims_.emplace(claim->stamp.claim->nonce, Owner{&daemon, daemon.incarnation, term.number});
-    // An owner is lost only with its term.
-    const Task* stored = cluster_.store.task(claim->key);
-    if (stored == nullptr || stored->modify_index != claim->index || !stored->stamp.claim) continue;
+    const auto* restamp = std::get_if<RestampOp>(&op);
+    if (restamp == nullptr) continue;
+    const Owner self{&daemon, daemon.incarnation};
+    if (restamp->stamp.taken && restamp->stamp.claim) {
+      claims_.emplace(restamp->stamp.claim->nonce, self);
+    }
+    // Who writes lives.
+    const Task* stored = cluster_.store.task(restamp->key);
+    if (stored == nullptr || stored->modify_index != restamp->index || !stored->stamp.claim) {
+      continue;
+    }
     const auto owner = claims_.find(stored->stamp.claim->nonce);
-    if (claim->stamp.lost > stored->stamp.lost && owner != claims_.end() &&
-        owner->second == Owner{&daemon, daemon.incarnation, term.number}) {
-      cluster_.violation(daemon.name + " counts itself as the lost owner of " + claim->key);
+    if (restamp->stamp.lost > stored->stamp.lost && owner != claims_.end() &&
+        owner->second == self) {
+      cluster_.violation(daemon.name + " counts itself as the lost owner of " + restamp->key);
     }
   }
 }
@@ -233,6 +273,12 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
     const auto* restamp = std::get_if<RestampOp>(&op);
     if (restamp == nullptr) continue;
     check_restamp(daemon, *restamp);
+    const Task* now = cluster_.store.task(restamp->key);
+    if (!restamp->stamp.taken && !restamp->stamp.retry_at && now != nullptr) {
+      returned_[restamp->key] = {&daemon, terms_[&daemon].number, now->modify_index};
+    } else {
+      returned_.erase(restamp->key);
+    }
     if (!restamp->stamp.taken && restamp->stamp.retry_at) {
       // What was claimed ahead and is given back keeps its time, and has not failed again.
       std::uint32_t& failures = history(*restamp->record).failures;
@@ -287,7 +333,7 @@ void Oracle::check_bounds(const Daemon& daemon) {
   bound(held.claimed, claimed, " claims");
   bound(held.unacked, options.max_unacked + claimed, " tasks that end");
   bound(held.in_flight, options.transactions_in_flight, " transactions in flight");
-  bound(held.writes, held.claimed + held.unacked + keys + options.max_operations, " writes");
+  bound(held.writes, held.claimed + held.unacked + keys + limits::kMostOperations, " writes");
 }
 
 // Dead letters only when due, and never of what is not there.
@@ -316,27 +362,20 @@ void Oracle::on_buried(const BuryOp& op) {
 
 void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply,
                           Instant sent) {
-  const auto proves = [&](std::uint32_t partition) {
-    Instant& proof = leads_[{&daemon, partition}].proof;
+  // All its locks hang on one session.
+  const auto proves = [&] {
+    Instant& proof = proofs_.try_emplace(&daemon, Instant::min()).first->second;
     proof = std::max(proof, sent);
   };
   if (const auto* lock = std::get_if<LockReplied>(&reply)) {
-    if (lock->answer == LockReplied::Answer::kAcquired) {
-      proves(std::get<AcquireLock>(effect).partition.number);
-    }
+    if (lock->answer == LockReplied::Answer::kAcquired) proves();
   } else if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     const auto& asked = std::get<ReadLeader>(effect);
-    if (asked.consistent && read->ok && !read->session.empty()) proves(asked.partition.number);
-  } else if (const auto* proved = std::get_if<LocksProved>(&reply)) {
-    for (const std::uint32_t partition : std::get<ProveLocks>(effect).partitions) {
-      const bool lost =
-          std::find(proved->lost.begin(), proved->lost.end(), partition) != proved->lost.end();
-      if (proved->ok && !lost) proves(partition);
-    }
+    if (asked.consistent && read->ok && !read->session.empty()) proves();
   } else if (const auto* committed = std::get_if<Committed>(&reply)) {
     const auto& commit = std::get<Commit>(effect);
     if (committed->outcome != Outcome::kApplied) return;
-    for (const std::uint32_t partition : commit.partitions) proves(partition);
+    proves();
     for (const Op& op : commit.ops) {
       if (deletes(op)) terms_[&daemon].acknowledged.insert(version_of(op));
     }

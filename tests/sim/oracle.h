@@ -62,7 +62,12 @@ class Oracle {
   /// Of one partition of a daemon's.
   struct Lead {
     Instant began{};
-    Instant proof = Instant::min();  // when the last proof that it heard was sent
+  };
+  /// A task that a daemon gave back, as it was stored then.
+  struct Returned {
+    const Daemon* daemon = nullptr;
+    std::uint64_t term = 0;
+    std::uint64_t index = 0;
   };
   /// Since the daemon won the last of its partitions.
   struct Term {
@@ -75,6 +80,7 @@ class Oracle {
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const StartJob& start);
+  void check_overtaken(const Daemon& daemon, const Task& task);
   [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
@@ -86,6 +92,10 @@ class Oracle {
   void check_read(const Daemon& daemon, const Effect& effect, const Event& reply);
   [[nodiscard]] History& history(const std::string& record) { return records_[origin(record)]; }
   [[nodiscard]] bool wrote(const std::string& record) const;
+  [[nodiscard]] Instant proof_of(const Daemon& daemon) const {
+    const auto proof = proofs_.find(&daemon);
+    return proof == proofs_.end() ? Instant::min() : proof->second;
+  }
 
   Cluster& cluster_;
   bool stale_ = false;
@@ -95,10 +105,12 @@ class Oracle {
   std::map<std::string, std::string>
       latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
+  std::map<std::string, Returned> returned_;  // by key
   std::map<std::pair<const Daemon*, std::uint32_t>, Lead> leads_;
-  std::map<std::string, Task> tasks_;  // by key: as last produced
-  // Who claimed under a nonce, in which incarnation and term.
-  using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;
+  std::map<const Daemon*, Instant> proofs_;  // when the last proof that it heard was sent
+  std::map<std::string, Task> tasks_;        // by key: as last produced
+  // Who claimed under a nonce, and in which incarnation.
+  using Owner = std::pair<const Daemon*, std::uint64_t>;
   std::map<std::string, Owner> claims_;
   std::set<std::string> started_claims_;
   std::size_t starts_ = 0;

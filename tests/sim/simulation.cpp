@@ -64,15 +64,17 @@ Duration Simulation::between(Duration least, Duration most) {
 }
 
 Simulation::Simulation(std::uint64_t seed, bool trace)
-    : random_(seed), cluster_(seed), oracle_(cluster_) {
+    : seed_(seed), random_(seed), cluster_(seed), oracle_(cluster_) {
   cluster_.trace = trace;
   cluster_.exclusive = false;  // the oracle looks itself
   cluster_.stop_at_violation = true;
   draw_mix();
   options_ = draw_options();
   if (Random{~seed}.next() % 4 == 0) {  // of its own, so that the other seeds are as they were
-    options_.partitions = kPartitions;
-    options_.partitions_index = cluster_.store.make_partitions(kPartitions);
+    // Now and then more than the fences of one transaction could name.
+    const bool many = Random{~seed + 1}.next() % 50 == 0;
+    options_.partitions = many ? kMostPartitions : kPartitions;
+    options_.partitions_index = cluster_.store.make_partitions(options_.partitions);
     auto& most = cluster_.store.most_bytes;  // the fences take some of it
     if (most != std::numeric_limits<std::size_t>::max()) most += 500;
   }
@@ -119,7 +121,12 @@ QueueOptions Simulation::draw_options() {
   if (chance(0.5)) options.prefetch_horizon = between(1ms, 10s);
   if (chance(0.3)) options.preload = 8s;
   if (chance(0.2)) options.max_unacked = 2;
-  if (chance(0.2)) options.max_operations = 5;
+  // The daemons learn it from refusals. Five holds one dead letter with the fences of a partition.
+  if (chance(0.2)) {
+    cluster_.store.most_operations = 5;
+  } else if (seed_ % 2 == 0) {
+    cluster_.store.most_operations = limits::kLeastOperations;
+  }
   options.transactions_in_flight = 1 + random_.next() % 16;
   if (chance(0.3)) {  // watched by name, and looked through in parts
     options.whole_list_bytes = 200;

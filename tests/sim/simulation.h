@@ -123,6 +123,7 @@ class Simulation {
   void check_leftovers();
   [[nodiscard]] Duration between(Duration least, Duration most);
 
+  std::uint64_t seed_;
   Random random_;
   Cluster cluster_;
   Oracle oracle_;

@@ -31,7 +31,7 @@ struct Scene {
   Result<TaskInfo> change() { return change_one(queue, "lictor/q/tasks/42", plan); }
 
   test::FakeConsul consul;
-  Store store{consul};
+  Store store{consul, limits::kLeastOperations};
   Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
   Plan plan{[this](wire::KvEntry from) {
               return view_task(queue.layout, std::move(from), Locks::unknown(), {});
@@ -93,7 +93,7 @@ TEST_CASE("a missing right is reported without another try") {
 }
 
 TEST_CASE(
-    "many changes go in transactions of 64 operations, and a missing task does not stop the "
+    "many changes go in transactions of what Consul takes, and a missing task does not stop the "
     "others") {
   Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
                reply(200, kApplied),                                                  // the others

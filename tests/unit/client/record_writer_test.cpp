@@ -87,6 +87,7 @@ class OneTransactionAtATime : public net::Transport {
     change_ = {key, std::move(to)};
   }
   std::size_t written_at_change = 0;
+  std::size_t takes = limits::kMostOperations;  ///< of operations in a transaction
 
   std::vector<std::string> written;  // in the order in which they came to be there
   std::map<std::string, std::string> values;
@@ -146,6 +147,11 @@ class OneTransactionAtATime : public net::Transport {
       http::Response answer = std::move(answers.front());
       answers.pop_front();
       return answer;
+    }
+    if (operations.size() > takes) {
+      return reply(413, "Transaction contains too many operations (" +
+                            std::to_string(operations.size()) + " > " + std::to_string(takes) +
+                            ")");
     }
     most_operations = std::max(most_operations, operations.size());
     std::set<std::string> there{written.begin(), written.end()};
@@ -210,7 +216,7 @@ NewRecord task(std::size_t i, std::string record = "{}") {
 
 struct Scene {
   OneTransactionAtATime consul;
-  Store store{consul};
+  Store store{consul, limits::kLeastOperations};
   Queue queue{store, "q", wire::Layout::under("", "q")};
   std::vector<RecordWriter::Settled> settled;
   RecordWriter writer;
@@ -249,9 +255,44 @@ TEST_CASE("many records go in transactions of Consul's size and are settled in o
   Scene scene;
   scene.write(1'000);
   scene.check_order(1'000);
-  CHECK(scene.consul.most_operations <= Store::kMaxOperations);
+  CHECK(scene.consul.most_operations <= limits::kLeastOperations);
   scene.check_settled(1'000);
   CHECK_FALSE(scene.writer.stopped());
+}
+
+TEST_CASE("an older Consul refuses the first transactions, and takes the rest") {
+  OneTransactionAtATime consul;
+  SubmitOrder order = SubmitOrder::kAsGiven;
+  SUBCASE("while somebody leads") {}
+  SUBCASE("in any order") { order = SubmitOrder::kAny; }
+  SUBCASE("at rest") { consul.keys.clear(); }
+  consul.takes = limits::kLeastOperations;
+  consul.written = {key(70)};
+  Store store{consul};
+  const Queue queue{store, "q", wire::Layout::under("", "q")};
+  std::size_t count = 0;
+  std::vector<std::size_t> existing;
+  RecordWriter writer{queue,
+                      [&](const RecordWriter::Settled& settled) {
+                        REQUIRE(settled.created);
+                        CHECK(settled.first == count);
+                        count += settled.count;
+                        for (const std::size_t i : settled.created->existing) {
+                          existing.push_back(settled.first + i);
+                        }
+                      },
+                      {},
+                      order};
+  for (std::size_t i = 0; i < 2'000; ++i) writer.add(task(i));
+  writer.finish();
+  CHECK_FALSE(writer.stopped());
+  CHECK(count == 2'000);
+  CHECK(existing == std::vector<std::size_t>{70});
+  CHECK(consul.written.size() == 2'000);
+  CHECK(consul.most_operations <= limits::kLeastOperations);
+  CHECK(store.max_operations() == limits::kLeastOperations);
+  if (consul.keys.empty() || order == SubmitOrder::kAny) return;
+  CHECK(std::is_sorted(consul.written.begin() + 1, consul.written.end()));
 }
 
 TEST_CASE("a transaction that overtakes the one before it is refused and sent again") {
@@ -302,7 +343,7 @@ TEST_CASE("in a queue at rest transactions go in any order") {
   CHECK(scene.consul.written.front() != key(0));
   CHECK(scene.consul.out_of_order == 0);
   CHECK(scene.consul.unmet == 0);
-  CHECK(scene.consul.most_operations == Store::kMaxOperations);
+  CHECK(scene.consul.most_operations == limits::kLeastOperations);
   scene.check_settled(1'000);
 }
 

@@ -104,6 +104,38 @@ TEST_CASE("a record that no leader could use is not written") {
   CHECK(contains(whole.message, "the schedule and its task in one transaction"));
 }
 
+TEST_CASE(
+    "a jitter as long as the time between two ticks is refused, and one that is stored read") {
+  const auto record = [](const std::string& members) {
+    return "{" + members + R"(,"task":{"taskType":"T"}})";
+  };
+  const auto fault = [&](const std::string& members) -> std::string {
+    const auto [result, asked] = with({reply(200, "true")}, [&](Schedules& schedules) {
+      return schedules.add("nightly", record(members));
+    });
+    const auto configured =
+        configured_schedule(wire::Layout::under("lictor/", "q"), "nightly", record(members));
+    CHECK(result.has_value() == configured.has_value());
+    return result ? "" : result.error().message;
+  };
+  CHECK(contains(fault(R"("every":"2s","jitter":"12s")"),
+                 R"(less than the shortest time between two ticks (2s), got "12s")"));
+  CHECK(contains(fault(R"("every":"1h","jitter":"1h")"), "(1h)"));
+  CHECK(fault(R"("every":"1h","jitter":"59m")").empty());
+  CHECK(contains(fault(R"("cron":"0 9,10 * * *","jitter":"2h")"), "(1h)"));
+  CHECK(contains(fault(R"("at":[100,160,1000],"jitter":"2m")"), "(1m)"));
+  CHECK(fault(R"("at":[100],"jitter":"2m")").empty());
+  for (const char* overlap : {"queue", "allow"}) {
+    CHECK(fault(R"("every":"2s","jitter":"12s","overlap":")" + std::string{overlap} + '"').empty());
+  }
+  const auto [stored, asked] =
+      with({reply(200, entry(kKey, record(R"("every":"2s","jitter":"12s")")))},
+           [](Schedules& schedules) { return schedules.get("nightly"); });
+  REQUIRE(stored);
+  CHECK(stored->definition);
+  CHECK(contains(stored->odd, "jitter: expected less than"));
+}
+
 TEST_CASE("a new record under the same rule keeps what was done") {
   const std::string past =
       R"({"cron":"30 2 * * *","lastTick":"2026-11-24T02:30:00Z","lastTask":"nightly@x",)"

@@ -165,7 +165,7 @@ TEST_CASE("the largest record that can be claimed is created by a transaction") 
   FakeConsul consul{{reply(200, result("t/42", ""))}};
   CHECK(Store{consul}.create({{"t/42", std::string(wire::record_limit({}, "t/42"), 'x')}}));
   CHECK(consul.asked[0].target == "/v1/txn");
-  CHECK(consul.asked[0].body.size() <= wire::kMaxTransactionBytes);
+  CHECK(consul.asked[0].body.size() <= limits::kTransactionBytes);
 }
 
 TEST_CASE("a key that a path cannot name is read by a transaction") {
@@ -252,6 +252,35 @@ TEST_CASE("rights to write are read from the refusals of an impossible transacti
   CHECK(*may == std::vector<bool>{true, false});
   CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
   CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
+}
+
+TEST_CASE("what an agent refuses for its number of operations goes again in parts") {
+  const auto refused = reply(413, "Transaction contains too many operations (128 > 64)");
+  const std::vector<std::string> keys(128, "k");
+  std::string entries, one = entry("k", "v");
+  one = one.substr(1, one.size() - 2);
+  for (int i = 0; i < 64; ++i) entries += (i == 0 ? "" : ",") + R"({"KV":)" + one + "}";
+  const auto half = reply(200, R"({"Results":[)" + entries + R"(],"Errors":null})");
+  FakeConsul reads{{refused, half, half}};
+  Store store{reads};
+  REQUIRE(store.get_all(keys));
+  CHECK(store.max_operations() == 64);
+  CHECK(reads.asked.size() == 3);
+
+  const auto written = reply(200, R"({"Results":[],"Errors":null})");
+  FakeConsul changes{{refused, written, written}};
+  Store other{changes};
+  const Store::Change change{{Store::Op::Verb::kDeleteCas, "k", 7}};
+  const auto done = other.apply(std::vector<Store::Change>(128, change));
+  REQUIRE(done);
+  CHECK(done->size() == 128);
+  CHECK(changes.asked.size() == 3);
+
+  // One of them was carried out, so that not nothing is known of.
+  FakeConsul broken{{refused, written, reply(403, "ACL not found")}};
+  const auto in_doubt = Store{broken}.apply(std::vector<Store::Change>(128, change));
+  REQUIRE_FALSE(in_doubt);
+  CHECK(in_doubt.error().code == ErrorCode::kTimeout);
 }
 
 TEST_CASE("a lost replace is resolved by the value and the index") {

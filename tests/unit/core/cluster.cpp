@@ -56,7 +56,6 @@ Event failed(const ListHistory& e, bool) {
 Event failed(const ListSchedules& e, bool) {
   return with_error<SchedulesListed>(e.request, "no answer");
 }
-Event failed(const ProveLocks& e, bool) { return with_error<LocksProved>(e.request, "no answer"); }
 Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
 Event failed(const ListTasks& e, bool) {
   auto event = with_error<TasksListed>(e.request, "no answer");
@@ -175,7 +174,7 @@ void Cluster::read_fleet(Daemon& daemon) {
                       now >= daemon.paused_until;
     const QueueOptions& options = daemon.options;
     if (!acts || index < options.partitions_index) return;
-    if (index != options.partitions_index) return renew(daemon);
+    if (index != options.partitions_index || daemon.queue->count_changed()) return renew(daemon);
     const CountChange change = plan_change(members, {{daemon.name}, wish_}, options.partitions);
     if (daemon.finishes) return;
     bool holds_all = true;

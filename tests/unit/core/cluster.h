@@ -255,7 +255,6 @@ class Cluster {
   Event serve(Daemon& daemon, const AcquireLock& effect);
   UnlockReplied serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
   LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
-  LocksProved serve(Daemon&, const ProveLocks& effect) { return store.prove(effect); }
   Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
   Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }

@@ -27,9 +27,6 @@ std::string text(const ReadLeader& e) {
   return (e.consistent ? "prove leadership" : "watch the leader from " + std::to_string(e.index)) +
          of(e.partition);
 }
-std::string text(const ProveLocks& e) {
-  return "prove leadership of " + std::to_string(e.partitions.size()) + " partitions";
-}
 std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
 std::string text(const ListTasks& e) {
   return "list the tasks" + (e.below.empty() ? "" : " below " + e.below) +

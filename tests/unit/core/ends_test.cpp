@@ -80,7 +80,8 @@ TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   Alone a{options};
   a.cluster.plan = [](const Task&) {
     std::vector<KvWrite> writes;
-    for (int i = 0; i < 62; ++i) writes.push_back({"app/" + std::to_string(i), "v", false, {}});
+    for (std::size_t i = 0; i < limits::kMostOperations - 2; ++i)
+      writes.push_back({"app/" + std::to_string(i), "v", false, {}});
     return writing(std::move(writes));
   };
   a.cluster.put("1");

@@ -84,7 +84,10 @@ LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::s
     return {effect.request, Answer::kRefused, 0, "Permission denied"};
   }
   if (!session_lives(effect.session)) return {effect.request, Answer::kSessionGone, 0, {}};
-  if (!is_count(effect.count_index)) return {effect.request, Answer::kChanged, 0, {}};
+  const bool is_divided = effect.if_undivided && count_index_ != 0;
+  if (!is_count(effect.count_index) || is_divided) {
+    return {effect.request, Answer::kCountChanged, 0, {}};
+  }
   Key& leader = locks_[lock_of(effect.partition)];
   if (effect.held_at != 0 &&
       (leader.session != effect.session || leader.modify_index != effect.held_at)) {
@@ -135,16 +138,6 @@ LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
   reply.consul_index = leader_index(effect.partition);
   return effect.consistent ? reply
                            : spoiled(std::move(reply), leader_reads_[lock_of(effect.partition)]);
-}
-
-LocksProved FakeStore::prove(const ProveLocks& effect) const {
-  LocksProved reply{effect.request, true, {}, {}};
-  for (const std::uint32_t partition : effect.partitions) {
-    const auto lock = locks_.find({effect.partition_count, partition});
-    const bool ours = lock != locks_.end() && lock->second.session == effect.session;
-    if (!ours || !is_count(effect.count_index)) reply.lost.push_back(partition);
-  }
-  return reply;
 }
 
 ControlRead FakeStore::read_control(const WatchControl& effect) const {
@@ -233,6 +226,11 @@ std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) c
 TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   TasksFetched reply;
   reply.request = effect.request;
+  if (effect.keys.size() > most_operations) {
+    reply.error = "too many operations";
+    reply.most_operations = most_operations;
+    return reply;
+  }
   reply.ok = true;
   for (const std::string& key : effect.keys) {
     if (!tasks_.contains(key)) reply.missing.push_back(key);
@@ -344,13 +342,16 @@ Committed FakeStore::commit(const Commit& commit) {
     failures.push_back({Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask,
                         "not the leader", partition});
   }
-  if (size_of(commit) > most_bytes) {
+  const Cost cost = cost_of(commit);
+  const bool too_many = cost.operations > most_operations;
+  if (too_many || cost.bytes > most_bytes) {
     applied_ = false;
     return {commit.request,
             Outcome::kRejected,
             0,
             {{Committed::kFence, OpFailure::kTooLarge, Committed::Part::kTask, "too large"}},
-            {}};
+            {},
+            too_many ? most_operations : 0};
   }
   std::map<std::string_view, std::uint64_t> within;  // operations see earlier ones
   for (std::size_t i = 0; i < commit.ops.size(); ++i) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/random.h"
 #include "core/effect.h"
 #include "core/event.h"
@@ -51,7 +52,6 @@ class FakeStore {
   [[nodiscard]] std::vector<std::string> strays() const { return {}; }
   [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
   /// Blocking queries: nothing while they have nothing to say and the wait is not `over`.
-  LocksProved prove(const ProveLocks& effect) const;
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
@@ -127,6 +127,7 @@ class FakeStore {
   [[nodiscard]] std::uint64_t control_index() const;
 
   std::size_t most_bytes = std::numeric_limits<std::size_t>::max();  // of a transaction
+  std::size_t most_operations = limits::kMostOperations;             // the same, reads included
   std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the bytes of the records that a FinishOp deleted
   // By the task's key, with the ModifyIndex.

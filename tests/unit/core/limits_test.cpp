@@ -393,7 +393,7 @@ TEST_CASE("a withdrawn job that goes on is told of") {
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
 }
 
-TEST_CASE("a job that its warden stopped counts a lost owner, up to max_losses") {
+TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
   QueueOptions options = options_of("a");
   options.max_losses = 2;
   Alone a{options};
@@ -401,11 +401,15 @@ TEST_CASE("a job that its warden stopped counts a lost owner, up to max_losses")
   a.cluster.run_for(100ms);
   exits(a, "tasks/1", {{}, JobEnding::kStopped, "its lease ran out", {}});
   REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 1s));
+  CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 0);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  exits(a, "tasks/1", {{}, JobEnding::kLost, "the warden died", {}});
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 1s));
   CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 1);
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 2);
-  exits(a, "tasks/1", {{}, JobEnding::kStopped, "the warden died", {}});
+  exits(a, "tasks/1", {{}, JobEnding::kLost, "the warden died", {}});
   a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == 2);
+  CHECK(a.cluster.started.size() == 3);
   CHECK(a.dead("dead/1").reason == "owner lost");
   CHECK(a.dead("dead/1").error == "the warden died while it was running");
   CHECK(a.dead("dead/1").stamp.lost == 2);

@@ -2,7 +2,10 @@
 
 // Costs as Consul has them, roughly: values in base64, an operation's frame of 100 bytes.
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/op_cost.h"
 #include "core/overloaded.h"
@@ -43,6 +46,17 @@ class SimpleCosts final : public CostModel {
             }},
         op);
   }
+  [[nodiscard]] std::vector<std::uint64_t> written_keys(const Op& op) const override {
+    const std::hash<std::string> hash;
+    std::vector<std::uint64_t> keys{hash(key_of(op))};
+    if (const auto* finish = std::get_if<FinishOp>(&op)) {
+      for (const KvWrite& write : finish->writes) keys.push_back(hash(write.key));
+    } else if (const auto* tick = std::get_if<ScheduleOp>(&op); tick && tick->makes_task) {
+      keys.push_back(hash("tasks/" + schedule::tick_id(tick->name, tick->last)));
+    }
+    if (std::holds_alternative<MarkOp>(op)) keys.clear();
+    return keys;
+  }
   [[nodiscard]] std::size_t record_limit(std::string_view key,
                                          std::size_t transaction_bytes) const override {
     const std::size_t frame = 4 * kFrame + 3 * key.size();
@@ -61,11 +75,11 @@ class SimpleCosts final : public CostModel {
 
 inline std::shared_ptr<const CostModel> simple_costs() { return std::make_shared<SimpleCosts>(); }
 
-inline std::size_t size_of(const Commit& commit) {
+inline Cost cost_of(const Commit& commit) {
   const SimpleCosts costs;
   Cost cost = costs.fence(commit.partition_count, commit.partitions.size());
   for (const Op& op : commit.ops) cost += costs.cost(op);
-  return cost.bytes;
+  return cost;
 }
 
 }  // namespace lictor::core::test

@@ -438,7 +438,7 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   const pid_t job = pid_in(dir / "job");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
   const Exit exit = rig.exits.of(AttemptId{1});
-  CHECK(exit.ending == Ending::kStopped);
+  CHECK(exit.ending == Ending::kLost);
   CHECK(exit.error == "the warden died");
   CHECK(gone(job));
   CHECK(gone(child));

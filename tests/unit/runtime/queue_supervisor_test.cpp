@@ -167,6 +167,20 @@ TEST_CASE("when the number changes, the driver is made anew") {
   CHECK(scene.driven() == 16);
 }
 
+TEST_CASE("a host that still wants one partition takes part when the others divided the queue") {
+  Scene scene{1};
+  const std::string leader = scene.consul.session();
+  const std::string value = R"({"node":"b","released":"2026-11-21T00:00:00Z"})";
+  scene.consul.put("lictor/q/leader", value, leader);  // so that this host does not lead
+  scene.member("a", 1);
+  scene.start();
+  CHECK(scene.driven() == 1);
+  scene.consul.put(kCountKey, "4");
+  scene.consul.release("lictor/q/leader", leader);
+  scene.pass(2 * core::kMostLockDelay);
+  CHECK(scene.driven() == 4);
+}
+
 TEST_CASE("the number is changed by the host that holds all, when all members want another one") {
   Scene scene{2};
   scene.consul.put(kCountKey, "2");

@@ -142,4 +142,13 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
             .ends_with(R"(,"count":1,"progress":)" + running.progress + "}]"));
 }
 
+TEST_CASE("a commit names a key once: two writes of it would have one ModifyIndex") {
+  const auto refused = read_commit(
+      R"([{"key": "app/x", "value": "1"}, {"key": "app/y", "value": "1"},
+          {"key": "app/x", "delete": true}])",
+      {}, "tasks/1");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("entry 3: key: app/x") != std::string::npos);
+}
+
 TEST_SUITE_END();

@@ -473,19 +473,6 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
       decode(commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 99))));
   REQUIRE(nowhere.failures.size() == 1);
   CHECK(nowhere.failures[0].why != OpFailure::kNotLeader);
-  const ProveLocks prove{RequestId{5}, "s", {3, 12}, 16, 9};
-  const std::string lost_one = errors(what(R"(failed to check session, key \"l\" doesn't)", 1));
-  CHECK(decode(prove, reply(200, results(kv(entry("l", "", 11, "s"))))).ok);
-  CHECK(decode(prove, reply(409, lost_one)).ok);
-  CHECK(decode(prove, reply(409, lost_one)).lost == std::vector<std::uint32_t>{12});
-  CHECK(decode(prove, reply(409, lost_one)).request == RequestId{5});
-  for (const auto& no_answer :
-       {reply(409, errors(what("Permission denied", 0))), reply(500, "No cluster leader"),
-        reply(403, "ACL not found"), reply(429, "too many"), reply(200, "<html>")}) {
-    CHECK_FALSE(decode(prove, no_answer).ok);
-    CHECK(decode(prove, no_answer).lost.empty());
-    CHECK_FALSE(decode(prove, no_answer).error.empty());
-  }
   const auto stale =
       decode(commit, reply(409, errors(what(R"(failed to set key \"t/x\", index is stale)", 3))));
   REQUIRE(stale.failures.size() == 1);
@@ -550,6 +537,41 @@ TEST_CASE("a transaction that is refused as a whole says whether what it holds i
   CHECK(why(403) == OpFailure::kDenied);
   CHECK(why(429) == OpFailure::kOther);
   CHECK(why(500, "Invalid key in transaction: /x") == OpFailure::kMalformed);
+}
+
+TEST_CASE("a refusal for too many operations says how many there may be") {
+  const auto refused = [](const std::string& numbers) {
+    return reply(413, "Transaction contains too many operations " + numbers);
+  };
+  const Commit commit{RequestId{5}, "s", {FinishOp{"t/a", 8}}};
+  const FetchTasks fetch{RequestId{6}, {"t/a"}};
+  CHECK(decode(commit, refused("(65 > 64)")).most_operations == 64);
+  CHECK(decode(commit, refused("(129 > 128)")).most_operations == 128);
+  CHECK(decode(commit, refused("(65 > 64)")).outcome == Outcome::kRejected);
+  CHECK(decode(Layout{}, fetch, refused("(65 > 64)")).most_operations == 64);
+  CHECK_FALSE(decode(Layout{}, fetch, refused("(65 > 64)")).ok);
+  for (const char* odd : {"(65 > many)", "(65)", "(", "(65 > 0)"}) {
+    CHECK(decode(commit, refused(odd)).most_operations == limits::kLeastOperations);
+  }
+  CHECK(decode(commit, reply(413, "Request body(524289 bytes) too large")).most_operations == 0);
+  CHECK(decode(commit, reply(400, "too many operations (65 > 64)")).most_operations == 0);
+}
+
+TEST_CASE("a lock that is refused for the number of partitions is not the lock of another") {
+  using Answer = LockReplied::Answer;
+  const auto answer = [](const AcquireLock& lock, const std::string& text, int index) {
+    return decode(lock, reply(409, errors(what(text, index)))).answer;
+  };
+  AcquireLock lock{RequestId{5}, "s"};
+  CHECK(answer(lock, R"(key \"l/q/leader\" exists)", 0) == Answer::kChanged);
+  lock.if_undivided = true;
+  CHECK(answer(lock, R"(key \"l/q/partitions\" exists)", 0) == Answer::kCountChanged);
+  CHECK(answer(lock, R"(key \"l/q/leader\" exists)", 1) == Answer::kChanged);
+  CHECK(answer(lock, "Permission denied", 0) == Answer::kRefused);
+  lock.if_undivided = false;
+  lock.count_index = 9;
+  CHECK(answer(lock, R"(failed index check for key \"l/q/partitions\", current)", 0) ==
+        Answer::kCountChanged);
 }
 
 TEST_SUITE_END();

@@ -86,11 +86,6 @@ TEST_CASE("a partition has a lock of its own, and what depends on their number c
       R"(PUT /v1/txn [{"KV":{"Verb":"check-index","Key":"l/q/leader/16/3","Index":77}},)"
       R"({"KV":{"Verb":"unlock","Key":"l/q/leader/16/3",)"));
   CHECK(text(encode(b, ReadLeader{{}, true, 0, third})) == "GET /v1/kv/l/q/leader/16/3?consistent");
-  CHECK(text(encode(b, ProveLocks{{}, "5e55", {3, 12}, 16, 9})) ==
-        R"(PUT /v1/txn?consistent )"
-        R"([{"KV":{"Verb":"check-session","Key":"l/q/leader/16/3","Session":"5e55"}},)"
-        R"({"KV":{"Verb":"check-session","Key":"l/q/leader/16/12","Session":"5e55"}},)"
-        R"({"KV":{"Verb":"check-index","Key":"l/q/partitions","Index":9}}])");
   const Commit commit{{}, "5e55", {FinishOp{"l/q/tasks/a", 8}}, {3, 12}, 16, 9};
   CHECK(text(encode(b, commit)) ==
         R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader/16/3","Session":"5e55"}},)"
@@ -142,7 +137,6 @@ TEST_CASE("what work waits for is asked more often, and what leadership rests on
 
   CHECK(encode(b, RenewSession{{}, "5e55"}).urgent);
   CHECK(encode(b, ReadLeader{{}, true, 0}).urgent);
-  CHECK(encode(b, ProveLocks{{}, "5e55", {1}, 4, 9}).urgent);
   CHECK(encode(b, ReleaseLock{{}, "5e55", 7}, WallTime{}).urgent);
   CHECK_FALSE(encode(b, ReadLeader{{}, false, 12}).urgent);
   CHECK_FALSE(encode(b, Commit{}).urgent);

@@ -226,11 +226,11 @@ TEST_CASE("a full batch is never larger than what Consul takes") {
       Op op = draw.op();
       Cost more = cost;
       more += plan.cost(op);
-      if (more.bytes > kMaxTransactionBytes) break;
+      if (more.bytes > limits::kTransactionBytes) break;
       cost = more;
       ops.push_back(std::move(op));
     }
-    CHECK(body_of(ops).size() <= kMaxTransactionBytes);
+    CHECK(body_of(ops).size() <= limits::kTransactionBytes);
   }
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
         Claim{std::string(200, '\\'), kSession, "0123456789abcdef-18446744073709551615", kAt};
     worst.error = std::string(5'000, '"');
     const std::uint64_t last = static_cast<std::uint64_t>(-1);
-    CHECK(body_of({RestampOp{key, last, record, worst, last}}).size() <= kMaxTransactionBytes);
+    CHECK(body_of({RestampOp{key, last, record, worst, last}}).size() <= limits::kTransactionBytes);
     BuryOp bury;
     bury.key = key;
     bury.index = last;
@@ -305,11 +305,11 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
     bury.error = worst.error;
     bury.at = kAt;
     bury.taken = 2;
-    CHECK(body_of({bury}).size() <= kMaxTransactionBytes);
+    CHECK(body_of({bury}).size() <= limits::kTransactionBytes);
     bury.readable = false;
     bury.record = std::make_shared<const std::string>(std::string(most / 4 * 3 - 20, '\xff'));
     CHECK(record_size(BadRecord{key, 1, 1, "no", bury.record}) <= most);
-    CHECK(body_of({bury}).size() <= kMaxTransactionBytes);
+    CHECK(body_of({bury}).size() <= limits::kTransactionBytes);
   }
   CHECK(record_limit(layout(), std::string(100'000, '\x01')) == 0);  // not even its key fits
 }
