@@ -69,6 +69,7 @@ else
   fi
   lictor=$source_dir/build/release/src/lictor
 fi
+unset LICTOR_BIN LICTOR_SKIP_INSTALL  # lictor warns of variables that it does not know
 consul=$(consul/get-consul.sh)
 say "$("$lictor" version | head -n 1)"
 
@@ -190,8 +191,7 @@ old=$(lead)
 index=1; [ "$old" = host-a ] || index=2
 say "$old runs it; now: kill -9 ${pids[$index]}"
 unset "log_of[${pids[$index]}]"
-kill -9 "${pids[$index]}"
-wait "${pids[$index]}" 2>/dev/null || true
+{ kill -9 "${pids[$index]}"; wait "${pids[$index]}" || true; } 2>/dev/null
 say "its warden ends the job, and then gives the lock back, so that no two hosts ever work at a time ..."
 began=$(date +%s%N)
 moved() { local now; now=$(lead); [ -n "$now" ] && [ "$now" != "$old" ]; }
