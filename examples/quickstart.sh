@@ -136,7 +136,7 @@ cat >"$dir/say" <<'JOB'
 #!/bin/sh
 # The task is in the environment, and as JSON on standard input. $1 is where to write.
 echo "begin $LICTOR_TASK_ID attempt $LICTOR_ATTEMPT token $LICTOR_FENCING_TOKEN: $LICTOR_PARA_text" >>"$1"
-sleep "${LICTOR_PARA_seconds:-0}"
+[ "$LICTOR_ATTEMPT" -gt 1 ] || sleep "${LICTOR_PARA_seconds:-0}"
 echo "end   $LICTOR_TASK_ID attempt $LICTOR_ATTEMPT" >>"$1"
 JOB
 chmod +x "$dir/say"
@@ -185,7 +185,7 @@ run ls -l "$dir/tablespaces/db7.db"
 # ------------------------------------------------------------------------------------------------
 step "Killing the leader in mid-job, with kill -9"
 : >"$dir/said"
-put long 1445599900 Say '{"text": "I take a while", "seconds": 6}'
+put long 1445599900 Say '{"text": "I take long at first", "seconds": 600}'
 wait_for 30 "the job to begin" grep -q "begin long" "$dir/said"
 old=$(lead)
 index=1; [ "$old" = host-a ] || index=2
