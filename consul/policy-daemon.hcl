@@ -16,6 +16,9 @@
 # lictor's own "node". Needed to create, renew, read and destroy the session.
 # If consul.addresses lists agents of other nodes too, repeat the rule for each of them, or use
 # session_prefix "" { policy = "write" }: then this token can end every session of the cluster.
+# Without client agents (Kubernetes) any server may answer, so it has to be session_prefix "" there,
+# agent_prefix "" below, and no rule for the service, with "consul": {"register": false}: see "Without
+# client agents" in README.md.
 session "NODE" { policy = "write" }
 
 # Claim, retry, finish. "write" contains "read" and "list", so it also serves the blocking queries,

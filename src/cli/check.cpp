@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -98,19 +97,6 @@ std::string Report::json() const {
 
 namespace {
 
-// The first address that answers; the other checks use it.
-struct Reached {
-  std::unique_ptr<net::Transport> transport;
-  std::string node;
-};
-
-bool is_old(const std::string& version) {
-  int major = 0;
-  int minor = 0;
-  return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
-         (major < 1 || (major == 1 && minor < 8));
-}
-
 void check_configuration(const CheckOptions& options, Report& report) {
   const std::string name = "configuration";
   if (options.error) return report.fail(name, *options.error);
@@ -144,63 +130,6 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                           options.state_dir_owner));
 }
 
-// Each address through a transport of its own: one for all would hide an address that is down.
-Reached check_addresses(const net::Options& consul, const Console& console, Report& report) {
-  Reached reached;
-  std::vector<std::pair<std::string, Error>> down;
-  for (const std::string& address : consul.addresses) {
-    net::Options alone = consul;
-    alone.addresses = {address};
-    auto opened = net::Transport::open(std::move(alone));
-    if (!opened) {
-      down.emplace_back(address, opened.error());
-      continue;
-    }
-    auto transport = patient(std::move(*opened), {address}, console);
-    Store store{*transport};
-    const auto leader = store.cluster_leader();
-    if (!leader) {
-      down.emplace_back(address, leader.error());
-      continue;
-    }
-    const auto agent = store.agent();
-    std::string detail = address;
-    if (agent) {
-      detail += ": Consul " + agent->version + ", node " + agent->node;
-    } else if (agent.error().code == ErrorCode::kPermissionDenied) {
-      detail += ": version and node are hidden from this token";
-    }
-    if (leader->empty()) {
-      report.fail(
-          "consul", detail + "; the cluster has no leader",
-          "an election takes seconds; if there is still no leader then, too few servers are up",
-          ErrorCode::kUnavailable);
-      continue;
-    }
-    detail += "; the cluster's leader is " + *leader;
-    if (agent && is_old(agent->version)) {
-      report.warn("consul", detail, "lictor is made for Consul 1.8 and newer");
-    } else {
-      report.ok("consul", detail);
-    }
-    if (!agent && agent.error().message.find("ACL not found") != std::string::npos) {
-      report.fail("token", agent.error());
-    }
-    if (!reached.transport) {
-      reached.transport = std::move(transport);
-      reached.node = agent ? agent->node : std::string{};
-    }
-  }
-  for (auto& [address, error] : down) {
-    if (reached.transport) {
-      report.warn("consul", error.message, "the other addresses are used meanwhile");
-    } else {
-      report.fail("consul", error);
-    }
-  }
-  return reached;
-}
-
 void check_service(Store& store, Report& report) {
   const auto may = store.may_write("service", "lictor");
   if (!may) return;  // this Consul cannot be asked
@@ -232,7 +161,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     check_state_dir(options, report);
     check_connections(options, report);
     console.progress("asking Consul...");
-    const Reached reached = check_addresses(options.consul, console, report);
+    const Reached reached = check_consul(options, console, report);
     if (reached.transport) {
       Store store{*reached.transport};
       if (options.serves && options.registers) check_service(store, report);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -46,6 +48,28 @@ class Report {
 /// "a, b, c, ...": what a finding names of many.
 [[nodiscard]] std::string some(const std::vector<std::string>& names);
 
+struct Fault {
+  std::string what;
+  std::string remedy;
+};
+
+/// The address that the other checks ask.
+struct Reached {
+  std::unique_ptr<net::Transport> transport;  ///< none: no address answers
+  std::string node;                           ///< of its agent; empty: not known
+};
+/// The checks of each address, and of the Consul behind the first that answers.
+[[nodiscard]] Reached check_consul(const CheckOptions& options, const Console& console,
+                                   Report& report);
+/// What is known to go wrong with this version of Consul. `is_server`: the agent is a server.
+[[nodiscard]] std::vector<Fault> version_faults(std::string_view version, bool is_server);
+/// The checks of the agent at `address`, for a daemon.
+void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
+                 Report& report);
+/// Whether Consul, and what stands before it, takes every name below `prefix` that a producer may
+/// give.
+void check_names(Store& store, const std::string& prefix, Report& report);
+
 /// The checks of one queue. `agent_node`: the Consul node whose agent is asked; empty: not known.
 /// `serves`: a daemon is to run with this token.
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
@@ -56,10 +80,6 @@ void check_queue(Store& store, const CheckOptions::Queue& queue, const std::stri
 void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
                    const client::Locks& locks, Report& report);
 
-struct Fault {
-  std::string what;
-  std::string remedy;
-};
 /// Why nothing runs tasks of this type; nothing: something does.
 using TypeFault = std::function<std::optional<Fault>(const std::string& type)>;
 

@@ -328,8 +328,20 @@ Result<Store::Agent> Store::agent() {
   if (!answer || !answer->is_object()) {
     return tl::unexpected(read_error("read /v1/agent/self", response));
   }
-  const json config = answer->value("Config", json::object());
-  return Agent{text_member(config, "NodeName"), text_member(config, "Version")};
+  const auto section = [&](const char* name) {
+    return answer->contains(name) ? answer->at(name) : json{};
+  };
+  const auto holds = [](const json& object, const char* name) {
+    return object.is_object() && object.contains(name) && object[name] == true;
+  };
+  const json config = section("Config");
+  const json debug = section("DebugConfig");
+  Agent agent{text_member(config, "NodeName"), text_member(config, "Version")};
+  agent.is_server = holds(config, "Server");
+  agent.leaves_on_term = holds(debug, "LeaveOnTerm");
+  agent.leaves_on_interrupt =
+      debug.is_object() && debug.contains("SkipLeaveOnInt") && debug["SkipLeaveOnInt"] == false;
+  return agent;
 }
 
 std::optional<Store::Session> Store::session(const std::string& id) {

@@ -59,6 +59,11 @@ class Store {
   };
   struct Agent {
     std::string node, version;
+    bool is_server = false;
+    /// Whether it leaves the cluster when it is stopped by TERM, or by INT, which ends all sessions
+    /// of its node.
+    bool leaves_on_term = false;
+    bool leaves_on_interrupt = false;
   };
   struct Session {
     std::string node, ttl;

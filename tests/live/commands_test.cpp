@@ -43,7 +43,7 @@ std::vector<std::string> command_line(const World& world, const std::vector<std:
 
 // `lictor ...` to its end.
 Output lictor(const World& world, const std::vector<std::string>& arguments) {
-  return run(command_line(world, arguments, world.consul.address()));
+  return run(command_line(world, arguments, world.address()));
 }
 
 bool says(const Output& output, const std::string& text) {
@@ -232,8 +232,7 @@ class PipedSubmission {
   explicit PipedSubmission(const World& world)
       : lines_(world.folder.file("lines")),
         log_(world.folder.file("submit.log")),
-        process_(command_line(world, {"submit", "--ndjson", made(lines_)}, world.consul.address()),
-                 log_),
+        process_(command_line(world, {"submit", "--ndjson", made(lines_)}, world.address()), log_),
         // Not for a daemon to inherit, or the file would not end.
         out_(std::fopen(lines_.c_str(), "we"), std::fclose) {
     REQUIRE(out_);
@@ -311,7 +310,7 @@ TEST_CASE("a leader who comes while many tasks are written starts them in their 
 TEST_CASE("of many tasks that are written while replies are lost, each is there, and told so") {
   constexpr int kTasks = 30'000;
   World world;
-  TcpProxy network{world.consul.port()};
+  TcpProxy network{world.port()};
   network.cut_at("/v1/txn", TcpProxy::Before::kReplies);
   const std::string log = world.folder.file("submit.log");
   Process submit{
@@ -633,7 +632,7 @@ TEST_CASE("submit --wait tells a cancelled task from one that is done, with a hi
       eventually([&] { return world.kv.has(world.root + "default/members/" + daemon.node()); }));
   Process submit(
       command_line(world, {"submit", "Record", "--id", "x", "--wait", "--json", "--in", "1h"},
-                   world.consul.address()),
+                   world.address()),
       folder.file("out"));
   REQUIRE(eventually([&] { return world.kv.has(world.task_key("x")); }));
   CHECK(lictor(world, {"cancel", "x"}).exit_code == 0);
@@ -649,7 +648,7 @@ TEST_CASE("submit --wait prints the result that the task left") {
   Process submit(command_line(world,
                               {"submit", "Record", "--id", "x", "--wait", "--expire-in", "1h",
                                "--backoff", "5s"},
-                              world.consul.address()),
+                              world.address()),
                  folder.file("out"));
   REQUIRE(eventually([&] { return world.kv.has(world.task_key("x")); }));
   const json record = world.kv.get_json(world.task_key("x"));
@@ -798,13 +797,13 @@ TEST_CASE("with --json a hand-over and a task that is not waited for to its end 
 TEST_CASE("only a variable that is set is said to override the configuration") {
   World world;
   const std::string config = world.folder.file("client.json");
-  write_text(config, json{{"consul", {{"addresses", {world.consul.address().substr(7)}}}}}.dump());
+  write_text(config, json{{"consul", {{"addresses", {world.address().substr(7)}}}}}.dump());
   const std::vector<std::string> line{LICTOR_COMMAND, "--config", config,
                                       "--root",       world.root, "list"};
   const Output plain = run(line);
   CHECK(plain.exit_code == 0);
   CHECK(plain.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
-  const Output same = run(line, {{"CONSUL_HTTP_ADDR", world.consul.address()}});
+  const Output same = run(line, {{"CONSUL_HTTP_ADDR", world.address()}});
   CHECK(same.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
   says(run(line, {{"CONSUL_HTTP_ADDR", "http://127.0.0.1:1"}}), "CONSUL_HTTP_ADDR");
 }

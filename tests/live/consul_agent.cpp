@@ -54,9 +54,7 @@ ConsulAgent::ConsulAgent(const json& extra) : extra_(extra) {
                 {"ports", ports},
                 {"performance", {{"raft_multiplier", 1}}},
                 {"leave_on_terminate", false},
-                {"disable_update_check", true},
-                // Three tests at once and their restarts are many connections from one address.
-                {"limits", {{"http_max_conns_per_client", 1000}}}};
+                {"disable_update_check", true}};
     if (!extra_.is_null()) config.merge_patch(extra_);
     write_text(folder_.file("consul.json"), config.dump(2));
     if (starts()) return;

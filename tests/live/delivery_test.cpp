@@ -33,7 +33,7 @@ constexpr Row kRows[] = {
 // A daemon behind a network of its own, which runs one task and is killed at `step`.
 class Case {
  public:
-  Case(Step step, const json& queue, const json& para) : network_{world.consul.port()} {
+  Case(Step step, const json& queue, const json& para) : network_{world.port()} {
     DaemonSettings settings = world.settings("a", queue);
     settings.consul = {network_.address()};
     daemon_ = std::make_unique<LictorDaemon>(settings);

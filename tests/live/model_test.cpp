@@ -19,6 +19,7 @@
 #include "base/base64.h"
 #include "base/random.h"
 #include "consul_agent.h"
+#include "known_differences.h"
 #include "net/transport.h"
 #include "same_answers.h"
 #include "support.h"
@@ -319,12 +320,13 @@ class Script {
 
   bool perform(const Step& step) {
     told_ += step.real.method + ' ' + step.real.target + ' ' + step.real.body + '\n';
-    const http::Response real = agent_.perform(step.real);
+    http::Response real = agent_.perform(step.real);
     if (real.delivery != http::Delivery::kReplied) return tell("no answer: " + real.error);
     const auto model = model_.handle(now_, step.model, true);
     told_ += "    agent: " + shown(real) + "\n    model: " + shown(*model) + '\n';
     last_real_ = real.consul_index;
     last_model_ = model->consul_index;
+    take_out_known(step.real.target, real, *model);
     return same(step, real, *model);
   }
 
@@ -408,6 +410,8 @@ TEST_CASE("the model answers random scripts as a Consul does") {
     if (!same) FAIL_CHECK("they differ at the end of:\n" << script.told());
     REQUIRE(same);
   }
+  const std::string differences = differences_seen();
+  if (!differences.empty()) MESSAGE("not as 1.8.7, as is known:\n" << differences);
 }
 
 TEST_SUITE_END();

@@ -16,8 +16,8 @@ TEST_SUITE_BEGIN("live");
 TEST_CASE(
     "a leader that is cut off ends its job before the other one takes over, and follows then") {
   World world;
-  TcpProxy first_network{world.consul.port()};
-  TcpProxy second_network{world.consul.port()};
+  TcpProxy first_network{world.port()};
+  TcpProxy second_network{world.port()};
   DaemonSettings settings = world.settings("a");
   settings.consul = {first_network.address()};
   LictorDaemon first{settings};
@@ -65,7 +65,7 @@ TEST_CASE(
 
 TEST_CASE("a cut that is shorter than the lease harms no job") {
   World world;
-  TcpProxy network{world.consul.port()};
+  TcpProxy network{world.port()};
   DaemonSettings settings = world.settings("a");
   settings.consul = {network.address()};
   settings.queue["lock_delay"] = "30s";
@@ -83,7 +83,7 @@ TEST_CASE("a cut that is shorter than the lease harms no job") {
 
 TEST_CASE("a job that ends during a cut is finished once, when the network is back") {
   World world;
-  TcpProxy network{world.consul.port()};
+  TcpProxy network{world.port()};
   DaemonSettings settings = world.settings("a");
   settings.consul = {network.address()};
   settings.queue["lock_delay"] = "30s";

@@ -30,7 +30,7 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   "taskType": "CreateTableSpace",
   "taskPara": {"instanceId": "db7", "initSize": "8000", "maxSize": "100000", "stepSize": "2000"}}')";
   std::string here = command;
-  here.replace(here.find("8500"), 4, std::to_string(world.consul.port()));
+  here.replace(here.find("8500"), 4, std::to_string(world.port()));
   const Output output = run({"/bin/sh", "-c", here + " --silent --noproxy '*'"});
   INFO(output.out);
   REQUIRE(output.exit_code == 0);
@@ -65,7 +65,7 @@ TEST_CASE("the consul command and programs in other languages are producers") {
   REQUIRE(eventually([&] { return world.leads(*daemon); }));
 
   const std::string record = R"({"taskType": "Record", "taskPara": {"version": "1"}})";
-  const Output consul = run({consul_binary(), "kv", "put", "-http-addr=" + world.consul.address(),
+  const Output consul = run({consul_binary(), "kv", "put", "-http-addr=" + world.address(),
                              world.task_key("from-consul"), record});
   INFO(consul.out);
   REQUIRE(consul.exit_code == 0);
@@ -80,8 +80,8 @@ assert opener.open(request).read().strip() == b"true"
 )";
   if (run({"python3", "--version"}).exit_code == 0) {
     const Output python =
-        run({"python3", "-c", program,
-             world.consul.address() + "/v1/kv/" + world.task_key("from-python"), record});
+        run({"python3", "-c", program, world.address() + "/v1/kv/" + world.task_key("from-python"),
+             record});
     INFO(python.out);
     REQUIRE(python.exit_code == 0);
     expected.emplace_back("from-python");

@@ -96,7 +96,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   const std::string config = world.folder.file("client.json");
   write_text(config, "{}");
   const Output check = run({LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul",
-                            world.consul.address(), "check"});
+                            world.address(), "check"});
   INFO(check.out);
   CHECK(check.out.find("the leader's host could not start 1: cannot make the directory") !=
         std::string::npos);

@@ -28,9 +28,8 @@ struct Scene {
 
   // Any thread may call it.
   [[nodiscard]] Output schedule(std::vector<std::string> arguments) const {
-    std::vector<std::string> line{
-        LICTOR_COMMAND,        "--config", config, "--root", world.root, "--consul",
-        world.consul.address()};
+    std::vector<std::string> line{LICTOR_COMMAND, "--config", config,         "--root",
+                                  world.root,     "--consul", world.address()};
     line.insert(line.end(), arguments.begin(), arguments.end());
     return run(line);
   }

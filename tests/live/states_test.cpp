@@ -15,7 +15,7 @@ using nlohmann::json;
 // One daemon with a task in each state.
 class Table {
  public:
-  explicit Table(const json& queue = {}) : network_{world.consul.port()} {
+  explicit Table(const json& queue = {}) : network_{world.port()} {
     json settings{{"prefetch", 1},
                   {"max_attempts", 2},
                   {"backoff", {{"initial", "1h"}, {"max", "1h"}, {"jitter", 0}}},

@@ -135,7 +135,7 @@ TEST_CASE("top shows what this host's daemon knows while Consul is silent, and i
 
 TEST_CASE("top without a terminal says what to do instead") {
   World world;
-  const Output told = run({LICTOR_COMMAND, "top", "--consul", world.consul.address()});
+  const Output told = run({LICTOR_COMMAND, "top", "--consul", world.address()});
   CHECK(told.exit_code == 2);
   CHECK(told.out.find("lictor stats --json") != std::string::npos);
 }

@@ -48,7 +48,7 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
 
     const auto lictor = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.begin(),
-                       {LICTOR_COMMAND, "--consul", world.consul.address(), "--root", world.root});
+                       {LICTOR_COMMAND, "--consul", world.address(), "--root", world.root});
       return run(arguments);
     };
     const auto document = [&](std::vector<std::string> arguments) {

@@ -1,5 +1,6 @@
 #include "world.h"
 
+#include <cstdlib>
 #include <utility>
 
 namespace lictor::live {
@@ -31,8 +32,14 @@ ConsulAgent& shared_consul() {
 
 void stop_shared_consul() { shared().reset(); }
 
-World::World(ConsulAgent& agent, std::string root_or_empty)
+Strictness rules_of_this_run() {
+  const char* named = std::getenv("LICTOR_LIVE_RULES");
+  return Strictness::parse(named == nullptr ? "" : named);
+}
+
+World::World(ConsulAgent& agent, std::string root_or_empty, const Strictness& rules)
     : consul(agent),
+      newer_(rules == Strictness{} ? nullptr : std::make_unique<NewerConsul>(agent.port(), rules)),
       kv(agent.address()),
       journal(folder.file("journal")),
       root(root_or_empty.empty() ? next_root() : std::move(root_or_empty)) {}
@@ -45,7 +52,7 @@ DaemonSettings World::settings(const std::string& node, const json& queue,
   // Sessions of earlier tests may still be there: no two tests share a name.
   settings.node = node + "." + std::to_string(++count_of_nodes());
   settings.root = root;
-  settings.consul = {consul.address()};
+  settings.consul = {address()};
   settings.queue["executors"]["*"]["exec"] = {LICTOR_JOB_RECORDER, journal.file(), settings.node,
                                               lock};
   if (!queue.is_null()) settings.queue.merge_patch(queue);

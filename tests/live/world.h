@@ -9,6 +9,7 @@
 #include "journal.h"
 #include "kv.h"
 #include "lictor_daemon.h"
+#include "newer_consul.h"
 #include "support.h"
 
 namespace lictor::live {
@@ -17,19 +18,37 @@ namespace lictor::live {
 [[nodiscard]] ConsulAgent& shared_consul();
 void stop_shared_consul();
 
+/// LICTOR_LIVE_RULES, in the words of Strictness::parse(): daemons and commands then reach their
+/// Consul through a NewerConsul of these rules.
+[[nodiscard]] Strictness rules_of_this_run();
+
 /// A queue of its own, empty, with a journal of its jobs.
 class World {
  public:
-  explicit World(ConsulAgent& agent = shared_consul(), std::string root = {});
+  explicit World(ConsulAgent& agent = shared_consul(), std::string root = {},
+                 const Strictness& rules = rules_of_this_run());
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   ConsulAgent& consul;
-  Kv kv;
+
+ private:
+  std::unique_ptr<NewerConsul> newer_;  // none: they reach the agent itself
+
+ public:
+  Kv kv;  ///< straight to the agent, whatever the rules
   TemporaryFolder folder;
   Journal journal;
   const std::string root;  ///< ends in '/'
+
+  /// Where daemons and commands reach Consul.
+  [[nodiscard]] int port() const { return newer_ ? newer_->port() : consul.port(); }
+  [[nodiscard]] std::string address() const {
+    return newer_ ? newer_->address() : consul.address();
+  }
+  /// What the rules have refused; only with rules.
+  [[nodiscard]] const NewerConsul& newer() const { return *newer_; }
 
   [[nodiscard]] std::string task_key(const std::string& id) const {
     return root + "default/tasks/" + id;

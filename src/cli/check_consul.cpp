@@ -1,0 +1,248 @@
+// The Consul that a configuration names: its addresses, its agents, and what it takes.
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "cli/check_report.h"
+#include "cli/process.h"
+#include "wire/layout.h"
+#include "wire/txn.h"
+
+namespace lictor::cli {
+namespace {
+
+// The whole test suite runs on these. README says the same.
+constexpr std::array<std::string_view, 2> kTestedVersions{"1.8.7", "1.16.1"};
+constexpr std::string_view kTested = "lictor is tested on Consul 1.8.7 and 1.16.1 (November 2026)";
+
+using Version = std::tuple<int, int, int>;
+
+// Nothing: `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
+std::optional<Version> parse_version(std::string_view text) {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  if (std::sscanf(std::string{text}.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2) {
+    return std::nullopt;
+  }
+  return Version{major, minor, patch};
+}
+
+bool is_tested(std::string_view version) {
+  return std::find(kTestedVersions.begin(), kTestedVersions.end(), version) !=
+         kTestedVersions.end();
+}
+
+// Whether the agent at `address` runs on this host.
+bool is_local(std::string_view address) {
+  if (const auto scheme = address.find("://"); scheme != std::string_view::npos) {
+    if (address.starts_with("unix:")) return true;
+    address.remove_prefix(scheme + 3);
+  }
+  return address.starts_with("127.") || address.starts_with("localhost") ||
+         address.starts_with("[::1]");
+}
+
+// Consul answers a read of a key that does not exist by 404 with an index.
+void check_name_refused(Store& store, const std::string& key, const http::Response& read,
+                        Report& report) {
+  wire::Txn txn;
+  txn.verb("get", key);
+  http::Request request;
+  request.method = "PUT";
+  request.target = "/v1/txn?consistent";
+  request.body = std::move(txn).body();
+  request.timeout = client::kStoreTimeout;
+  request.only_reads = true;
+  const http::Response by_txn = store.transport().perform(std::move(request));
+  const auto reply = client::txn_reply(by_txn);
+  const std::string answer = fmt::format("{} {}", read.status, excerpt(read.body));
+  if (reply && (by_txn.status == 409 || by_txn.status == 200)) {
+    return report.ok(
+        "names",
+        fmt::format(
+            "/v1/kv refuses some names, as Consul does since 1.21.5 ({}: {}); tasks of such "
+            "names run, read and written by transactions (/v1/txn), which their producers "
+            "have to use, too",
+            key, answer));
+  }
+  report.fail("names",
+              fmt::format("a read of {} is answered by {}, and a transaction's by {} {}", key,
+                          answer, by_txn.status, excerpt(by_txn.body)),
+              "give tasks names of letters, digits and ,_./- alone; and if the addresses are of a "
+              "proxy, let it pass every request on to Consul unchanged");
+}
+
+}  // namespace
+
+std::vector<Fault> version_faults(std::string_view version, bool is_server) {
+  const auto number = parse_version(version);
+  if (!number) return {};
+  const auto is_from = [&](Version first, Version last) {
+    return *number >= first && *number <= last;
+  };
+  std::vector<Fault> faults;
+  if (*number < Version{1, 8, 0}) {
+    faults.push_back({"older than the oldest version that lictor is made for",
+                      "upgrade Consul to 1.8 or newer"});
+  }
+  // The deadline of calls to servers knew nothing of blocking queries.
+  if (!is_server && (is_from({1, 12, 1}, {1, 12, 1}) || is_from({1, 11, 9}, {1, 11, 9}))) {
+    faults.push_back(
+        {"in this version, every blocking query through a client agent fails after 7s, "
+         "so daemons read their lists again and again",
+         "upgrade this agent to another patch version"});
+  }
+  if (is_from({1, 10, 8}, {1, 10, 11}) || is_from({1, 11, 2}, {1, 11, 6}) ||
+      is_from({1, 12, 0}, {1, 12, 2})) {
+    faults.push_back(
+        {"this version decodes the path of a request twice, so keys with a % are taken "
+         "for others",
+         "upgrade this agent to 1.10.12, 1.11.7, 1.12.3 or newer; until then, use no % "
+         "in the names of tasks"});
+  }
+  if (is_from({1, 15, 0}, {1, 15, 2})) {
+    faults.push_back({"servers of this version can take 100 times as long for a write under load",
+                      "upgrade the servers to 1.15.3 or newer"});
+  }
+  return faults;
+}
+
+void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
+                 Report& report) {
+  for (const Fault& fault : version_faults(agent.version, agent.is_server)) {
+    report.warn("consul", fmt::format("{}: Consul {}: {}", address, agent.version, fault.what),
+                fault.remedy);
+  }
+  if (!options.serves) return;
+  std::vector<std::string_view> stops;
+  if (agent.leaves_on_term) stops.push_back(R"("leave_on_terminate": false)");
+  if (agent.leaves_on_interrupt) stops.push_back(R"("skip_leave_on_interrupt": true)");
+  if (!stops.empty()) {
+    report.warn("agent",
+                fmt::format("when the Consul agent {} is stopped or restarted, it leaves the "
+                            "cluster, which ends the sessions of its node: the daemon loses the "
+                            "lead, and its jobs are stopped",
+                            agent.node),
+                fmt::format("set {} in that agent's configuration and restart it",
+                            fmt::join(stops, " and ")));
+  }
+  if (!agent.is_server || is_local(address)) return;
+  std::vector<std::string> lacking;
+  const bool checks = std::any_of(options.queues.begin(), options.queues.end(),
+                                  [](const auto& queue) { return !queue.session_checks.empty(); });
+  if (checks) lacking.emplace_back(R"("session_checks": [] in each queue)");
+  if (options.registers) lacking.emplace_back(R"("register": false in "consul")");
+  if (options.consul.addresses.size() > 1) lacking.emplace_back("one address");
+  const std::string detail =
+      fmt::format("{} is a Consul server ({}): this daemon's sessions belong to that server's node",
+                  address, agent.node);
+  if (lacking.empty()) return report.ok("agent", detail);
+  report.warn("agent", detail + ", and a restart of that server may end the lead",
+              fmt::format("use a client agent on this host; without one (Kubernetes), set {}; see "
+                          "\"Without client agents\" in consul/README.md",
+                          fmt::join(lacking, ", ")));
+}
+
+void check_names(Store& store, const std::string& prefix, Report& report) {
+  const std::string key = prefix + "~:@";
+  http::Request request;
+  request.target = wire::kv_path(key) + "?consistent";
+  request.timeout = client::kStoreTimeout;
+  const http::Response read = store.transport().perform(std::move(request));
+  if (read.delivery != http::Delivery::kReplied || read.status == 403)
+    return;  // reported elsewhere
+  if (read.status == 200 || (read.status == 404 && read.consul_index != 0)) {
+    return report.ok("names", "Consul takes every name of a task (asked for: " + key + ")");
+  }
+  if (read.status == 404) {
+    return report.fail("names",
+                       fmt::format("a read of {} is answered by 404 without X-Consul-Index, as no "
+                                   "Consul answers",
+                                   key),
+                       "name the address of a Consul agent, or let the proxy there pass every path "
+                       "and header on unchanged");
+  }
+  check_name_refused(store, key, read, report);
+}
+
+// Each address through a transport of its own: one for all would hide an address that is down.
+Reached check_consul(const CheckOptions& options, const Console& console, Report& report) {
+  Reached reached;
+  std::vector<std::pair<std::string, Error>> down;
+  std::vector<std::string> versions;  // "1.8.7 at http://127.0.0.1:8500"
+  bool differ = false;
+  std::string first_version;
+  for (const std::string& address : options.consul.addresses) {
+    net::Options alone = options.consul;
+    alone.addresses = {address};
+    auto opened = net::Transport::open(std::move(alone));
+    if (!opened) {
+      down.emplace_back(address, opened.error());
+      continue;
+    }
+    auto transport = patient(std::move(*opened), {address}, console);
+    Store store{*transport};
+    const auto leader = store.cluster_leader();
+    if (!leader) {
+      down.emplace_back(address, leader.error());
+      continue;
+    }
+    const auto agent = store.agent();
+    std::string detail = address;
+    if (agent) {
+      detail += ": Consul " + agent->version + ", node " + agent->node;
+      versions.push_back(agent->version + " at " + address);
+      if (first_version.empty()) first_version = agent->version;
+      differ = differ || agent->version != first_version;
+    } else if (agent.error().code == ErrorCode::kPermissionDenied) {
+      detail += ": version and node are hidden from this token";
+    }
+    if (leader->empty()) {
+      report.fail(
+          "consul", detail + "; the cluster has no leader",
+          "an election takes seconds; if there is still no leader then, too few servers are up",
+          ErrorCode::kUnavailable);
+      continue;
+    }
+    detail += "; the cluster's leader is " + *leader;
+    if (agent && !is_tested(agent->version)) detail += fmt::format("; {}", kTested);
+    report.ok("consul", detail);
+    if (agent) check_agent(options, address, *agent, report);
+    if (!agent && agent.error().message.find("ACL not found") != std::string::npos) {
+      report.fail("token", agent.error());
+    }
+    if (!reached.transport) {
+      reached.transport = std::move(transport);
+      reached.node = agent ? agent->node : std::string{};
+    }
+  }
+  for (auto& [address, error] : down) {
+    if (reached.transport) {
+      report.warn("consul", error.message, "the other addresses are used meanwhile");
+    } else {
+      report.fail("consul", error);
+    }
+  }
+  if (differ) {
+    report.warn(
+        "consul",
+        "the addresses are of different versions: " + fmt::format("{}", fmt::join(versions, ", ")),
+        "as during an upgrade; finish it");
+  }
+  if (reached.transport) {
+    Store store{*reached.transport};
+    check_names(store, options.queues.front().layout.tasks_prefix, report);
+  }
+  return reached;
+}
+
+}  // namespace lictor::cli

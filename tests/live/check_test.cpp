@@ -1,0 +1,80 @@
+// What "lictor check" says of a Consul, and of what stands before it.
+
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+TEST_SUITE_BEGIN("live");
+
+std::string check_of(const LictorDaemon& daemon) {
+  return run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"}).out;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("check asks for a name that newer versions refuse, and says what follows") {
+  World plain{shared_consul(), {}, {}};
+  const auto daemon = plain.daemon("a");
+  const std::string taken = check_of(*daemon);
+  INFO(taken);
+  CHECK(contains(taken, "Consul takes every name of a task"));
+  CHECK_FALSE(contains(taken, "warn  agent"));
+
+  World strict{shared_consul(), {}, Strictness::parse("names-1.21.5")};
+  const auto other = strict.daemon("b");
+  const std::string refused = check_of(*other);
+  INFO(refused);
+  CHECK(contains(refused, "/v1/kv refuses some names"));
+  CHECK_FALSE(contains(refused, "FAIL  names"));
+}
+
+TEST_CASE("check says of a client agent that it ends the lead when it is restarted") {
+  const int serf = free_port();
+  ConsulAgent server{{{"ports", {{"serf_lan", serf}}}}};
+  json client{{"node_name", server.node() + "-client"},
+              {"server", false},
+              {"bootstrap_expect", nullptr},
+              {"leave_on_terminate", nullptr},
+              {"retry_join", {"127.0.0.1:" + std::to_string(serf)}},
+              {"retry_interval", "1s"}};
+  SUBCASE("as it does by default") {
+    ConsulAgent agent{client};
+    World world{agent};
+    const auto daemon = world.daemon("a");
+    const std::string said = check_of(*daemon);
+    INFO(said);
+    CHECK(contains(said, R"("leave_on_terminate": false and "skip_leave_on_interrupt": true)"));
+  }
+  SUBCASE("but not where it is set to stay") {
+    client["leave_on_terminate"] = false;
+    client["skip_leave_on_interrupt"] = true;
+    ConsulAgent agent{client};
+    World world{agent};
+    const auto daemon = world.daemon("a");
+    REQUIRE(eventually([&] { return world.leads(*daemon); }));
+    CHECK_FALSE(contains(check_of(*daemon), "leave_on_terminate"));
+    // And it is so: the session outlives a restart.
+    const std::string session = world.leader_session();
+    agent.stop();
+    agent.start();
+    world.submit("1", 1000);
+    REQUIRE(eventually([&] { return world.all_done(); }));
+    CHECK(world.leader_session() == session);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
