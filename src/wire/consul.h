@@ -42,6 +42,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
+[[nodiscard]] http::Request encode(const Binding&, const core::CheckTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListCopies&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
@@ -63,6 +64,7 @@ struct Binding {
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
+[[nodiscard]] core::TasksChecked decode(const core::CheckTasks&, const http::Response&);
 [[nodiscard]] core::CopiesListed decode(const Layout&, const core::ListCopies&,
                                         const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,

@@ -121,6 +121,7 @@ class Scenario {
            std::holds_alternative<ProveLocks>(effect) ||
            std::holds_alternative<WatchControl>(effect) ||
            std::holds_alternative<ListTasks>(effect) ||
+           std::holds_alternative<CheckTasks>(effect) ||
            std::holds_alternative<ListSchedules>(effect) ||
            std::holds_alternative<CancelRequest>(effect) ||
            std::holds_alternative<RememberSession>(effect) ||

@@ -69,6 +69,19 @@ class Oracle {
     std::uint64_t number = 0;
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
     std::set<std::string> done;                                    // records whose jobs ended well
+    // By key: the first of the answers that have shown it ever since, and that answer's index.
+    struct Shown {
+      std::uint64_t answer = 0;
+      std::uint64_t index = 0;
+    };
+    std::map<std::string, Shown, std::less<>> shown;
+    std::uint64_t answers = 0;
+    std::set<std::string> tried;  // keys whose claim was sent
+  };
+  /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
+  struct Spent {
+    std::uint64_t incarnation = 0;
+    Instant paid{};
   };
 
   void on_effect(const Daemon& daemon, const Effect& effect);
@@ -77,6 +90,9 @@ class Oracle {
   void on_alone(const Daemon& daemon, const StartJob& start);
   [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);
+  void on_names(const Daemon& daemon, const TasksListed& names);
+  void check_order(const Daemon& daemon, const RestampOp& claim);
+  void check_pace(const Daemon& daemon, const TasksListed& names);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
@@ -95,12 +111,14 @@ class Oracle {
   std::map<std::string, std::string>
       latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
+  std::map<const Daemon*, Spent> spent_;
   std::map<std::pair<const Daemon*, std::uint32_t>, Lead> leads_;
   std::map<std::string, Task> tasks_;  // by key: as last produced
   // Who claimed under a nonce, in which incarnation and term.
   using Owner = std::tuple<const Daemon*, std::uint64_t, std::uint64_t>;
   std::map<std::string, Owner> claims_;
   std::set<std::string> started_claims_;
+  std::uint64_t term_count_ = 0;
   std::size_t starts_ = 0;
   std::size_t losses_ = 0;
 };

@@ -31,14 +31,15 @@ std::string text(const ProveLocks& e) {
   return "prove leadership of " + std::to_string(e.partitions.size()) + " partitions";
 }
 std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
-std::string text(const ListTasks& e) {
-  return "list the tasks" + (e.below.empty() ? "" : " below " + e.below) +
-         (e.full ? "" : " by name") +
-         (e.consistent ? ", consistent" : " from " + std::to_string(e.index));
-}
+std::string text(const ListTasks& e) { return "list the tasks from " + std::to_string(e.index); }
 std::string text(const FetchTasks& e) {
   std::string line = "read";
   for (const std::string& key : e.keys) line += ' ' + key;
+  return line;
+}
+std::string text(const CheckTasks& e) {
+  std::string line = "check";
+  for (const auto& [key, index] : e.versions) line += ' ' + key + '@' + std::to_string(index);
   return line;
 }
 std::string text(const ListCopies& e) { return "list the dead letters of " + e.key; }

@@ -170,6 +170,8 @@ TEST_CASE("a partition that is lost while a claimed task of it is read again is 
   };
   hosts.put(id, id);
   hosts.cluster.run_for(50ms);
+  hosts.cluster.store.remove(key);
+  hosts.cluster.run_for(50ms);
   Task& task = hosts.cluster.make(std::to_string(id));
   task.record = std::make_shared<const std::string>("another record");
   hosts.cluster.store.put(task);
