@@ -10,7 +10,7 @@ namespace {
 // processor.
 constexpr Duration kStep = 15ms;
 // A pass over a short list must not follow each of our own writes.
-constexpr Duration kLeastPass = 1s;
+constexpr Duration kLeastPass = 100ms;
 // New tasks are read and claimed first.
 constexpr Duration kDelay = 50ms;
 // At rest. A deletion of the whole tree without its last slash wakes no query, and is seen so.

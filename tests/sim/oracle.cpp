@@ -197,6 +197,9 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
 
 void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
   Term& term = terms_[&daemon];
+  // An old answer tells nothing new, and what it does not show is not gone.
+  if (names.consul_index < term.answered_index) return;
+  term.answered_index = names.consul_index;
   ++term.answers;
   std::map<std::string, Term::Shown, std::less<>> shown;
   for (const std::string_view key : names.keys.in_order()) {
@@ -233,7 +236,9 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     if (shown.answer > *answer || term.tried.contains(key)) continue;
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || !first_answer(*other)) continue;
-    const bool has_order = one_by_one || other->serial_key == task.serial_key;
+    // One of another serialKey may wait behind a failed task of it.
+    const bool has_order =
+        other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());
     const bool can_start = daemon.options.policy_of(other->type) != nullptr &&
                            other->record->size() + 1'000 < daemon.options.max_transaction_bytes / 2;
     if (has_order && can_start && !other->expire_at && order_of(*other) < order_of(task)) {

@@ -76,6 +76,7 @@ class Oracle {
     };
     std::map<std::string, Shown, std::less<>> shown;
     std::uint64_t answers = 0;
+    std::uint64_t answered_index = 0;
     std::set<std::string> tried;  // keys whose claim was sent
   };
   /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
